@@ -1,5 +1,5 @@
 """Notes and their files: reading, writing, watching, moving and linking.
 
-Later packages use it.
-Never here: permissions of the caller.
+Used by later packages.
+Never here: the permissions of the caller.
 """

@@ -1,4 +1,4 @@
-"""The notes capability: the catalogue, the actors that write and watch notes, and services of tools."""
+"""The notes capability: the catalogue, the actors that write and watch notes, and the services for tools."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ from lithos.server.tools.ports import NotePorts
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
-    """Build the stored records of note files."""
+    """Build the stored note records from their rows."""
     return NoteRecords(rows.rows)
 
 
@@ -90,14 +90,14 @@ def make_publisher(
 def make_keeper(
     files: NoteFiles, displaced: Displaced, clock: Clock, settled: SettledClock, recorder: VersionRecorder
 ) -> Keeper:
-    """Build the keeper of bytes that a change displaced."""
+    """Build the keeper, which saves the bytes that a change replaces."""
     return Keeper(files, displaced, Threads(), clock, settled, recorder.look_again, lambda: settled.reached)
 
 
 def make_preparation(
     catalogue: Catalogue, storage: StorageConfig, clock: Clock, files: NoteFiles
 ) -> Preparation:
-    """Build the part that checks a change before it is written."""
+    """Build the component that checks a change before it is written."""
     return Preparation(catalogue, storage.max_content_size_bytes, clock, make_id, lambda: files.ignored)
 
 
@@ -109,23 +109,23 @@ def make_applying(
     journal: CoordinationStore,
     versions: VersionStore | None,
 ) -> Applying:
-    """Build the part that applies changes."""
+    """Build the component that applies changes."""
     needed: tuple[Database | VersionStore, ...] = (journal,) if versions is None else (journal, versions)
     return Applying(records, files, moves, Threads(), recorder, needed)
 
 
 def rows_along(records: NoteRecords) -> ExtraRows:
-    """Give the journal the rows that it commits along with other changes."""
+    """Return the rows that the journal commits together with other changes."""
     return records
 
 
 def known_notes(catalogue: Catalogue) -> KnownNotes:
-    """Give the journal the ids of the existing notes."""
+    """Return the ids of the existing notes, for the journal."""
     return catalogue
 
 
 def make_scopes(config: Config, of_token: ScopeOfToken | None) -> WriteScopes:
-    """Build the rules for which paths an agent may write to."""
+    """Build the rules that decide which paths an agent may write to."""
     scopes = WriteScopes(
         check_globs(config.of(StorageConfig).protected), scopes_of_agents(config.of(AgentsConfig).agents)
     )
@@ -167,7 +167,10 @@ def make_watcher(
     indexes: Sequence[NoteIndex],
     metrics: Metrics,
 ) -> Watcher:
-    """Build the watcher; even when switched off, it finishes what the guard began."""
+    """Build the watcher.
+
+    When watching is switched off, the watcher still finishes the guard's pending work.
+    """
     return Watcher(
         index.watch_mode if server.watch_files else "off",
         index.watch_debounce_ms / 1_000,
@@ -179,12 +182,12 @@ def make_watcher(
 
 
 def make_vault_files(files: NoteFiles, catalogue: Catalogue) -> VaultFiles:
-    """Build the reader of the vault's other files."""
+    """Build the reader for the vault files that are not notes."""
     return VaultFiles(files, catalogue, Threads(2))
 
 
 def share_titles(catalogue: Catalogue) -> NoteTitles:
-    """Give the titles to the access log."""
+    """Return the note titles, for the access log."""
     return catalogue
 
 
@@ -199,7 +202,7 @@ def make_changes(broadcaster: Broadcaster) -> ResourceChanges:
 
 
 async def has_note(server: Parts, thing: str) -> bool:
-    """Return whether there is a note with this id."""
+    """Return whether a note with this id exists."""
     return server.get(Catalogue).get(thing) is not None
 
 

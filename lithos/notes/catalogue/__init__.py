@@ -1,7 +1,7 @@
 """The catalogue of all notes in memory: paths, tags, titles, links and lineage.
 
-Its own package and later ones use it.
-Never here: writing of files.
+Used by this package and by later packages.
+Never here: code that writes files.
 """
 
 ROLE = "actor"

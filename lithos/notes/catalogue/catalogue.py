@@ -1,7 +1,7 @@
 """The catalogue: the in-memory index of all notes' metadata, by id, path, slug, URL, tag and serial.
 
-The writer owns it and is the only one to change it (single writer); services read it without locks, since
-nothing awaits between two of its changes. The note texts stay in the files.
+The writer owns the catalogue and alone changes it (single writer). Services read it without locks, because
+each change completes without an `await`. The note texts stay in the files.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 
 @frozen
 class SkippedFile:
-    """A file that is not indexed, with its state when examined.
+    """A file that is not indexed, with the file state at its examination.
 
-    `note_id` is the note whose id the file has, too. `copy` is its relation to that note as a conflict copy.
+    `note_id` is the id of the indexed note that has the same id as this file. `copy` describes the file's
+    relation to that note if it is a conflict copy.
     """
 
     reason: str
@@ -51,10 +52,10 @@ class SkippedFile:
 
 @frozen
 class ConflictCopy:
-    """The losing version of a conflict, as a synchronising program left it: the hash of its bytes.
+    """The losing version of a conflict, as a synchronising program stored it: the hash of its bytes.
 
-    `original` is the path of the note; `names_id`: the file itself says whose copy it is. `is_weak`: people
-    give such names, too, so nothing is done with it unless a person names it.
+    `original` is the path of the note. `names_id` means that the file contains the id of its note. `is_weak`
+    means that people also choose such file names, so Lithos changes nothing until a person names the file.
     """
 
     digest: str
@@ -71,7 +72,7 @@ def _in_folder(slug: str, path: str) -> str:
 class UniqueKeys(Multimap):
     """A unique index that tolerates duplicates: the first note that claims a key owns it."""
 
-    #: How many claims are duplicates (not the owner's).
+    #: Number of duplicate claims (claims that do not come from the owner).
     surplus: int = 0
 
     def owner(self, key: str) -> str | None:
@@ -79,12 +80,12 @@ class UniqueKeys(Multimap):
         return next(iter(self.of(key)), None)
 
     def add(self, key: str, note_id: str) -> None:
-        """Append a claim to a key."""
+        """Append a note's claim to a key."""
         self.surplus += key in self
         Multimap.add(self, key, note_id)
 
     def discard(self, key: str, note_id: str) -> None:
-        """Remove a claim; the next in line owns the key."""
+        """Remove a note's claim. The next claimant then owns the key."""
         Multimap.discard(self, key, note_id)
         self.surplus -= key in self
 
@@ -95,47 +96,51 @@ class Catalogue:
     def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
         #: The rules by which the notes are read and written.
         self.style = style
-        #: Persistent facts that are not in the files: versions, ids of files without an id.
+        #: Persistent facts that are not in the files: versions, and the ids of files without an id of their
+        #: own.
         self.records = records if records is not None else NoteRecords()
         self._by_id: dict[str, Entry] = {}
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
-        #: Ids by the key that all spellings of a path share (`name_key`).
+        #: Note ids by the key that all spellings of a path share (`name_key`).
         self._by_spelling = Multimap()
-        #: Ids of notes whose files are named like conflict copies, by the path of the original.
+        #: Ids of notes whose file names look like conflict copies, by the path of the original note.
         self._named_copies = Multimap()
-        #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
+        #: Ids of notes whose files contain no id, by content hash. The hash identifies such a file after a
+        #: move.
         self._nameless = Multimap()
         self.slugs = UniqueKeys()
-        #: The slugs with their folders, where titles must be unique only within one.
+        #: Slugs with their folders, for the case that titles must be unique only within one folder.
         self._folder_slugs = UniqueKeys()
         self.urls = UniqueKeys()
-        #: Notes by the host of their source URL.
+        #: Notes by the host name in their source URL.
         self.sites = Multimap()
         self.tags = TagCounts()
-        #: The notes by the values that lists filter on, in the order of the listing.
+        #: Notes by the values that list filters use, in listing order.
         self.facets = Facets()
-        #: The characters in ids other than those of UUIDs: few or none in most vaults.
+        #: Note ids that contain characters a UUID does not have. Most vaults have few or none of them.
         self._own_ids: set[str] = set()
-        #: Notes by the property `id` that a person gave them, as text.
+        #: Notes by the `id` property that a person wrote into the file, as text.
         self._foreign_ids = Multimap()
-        #: Notes whose frontmatter cannot be read, by id.
+        #: Ids of the notes whose frontmatter cannot be parsed.
         self.broken: set[str] = set()
-        #: All other files of the vault, which links may lead to.
+        #: All other files in the vault. Links may lead to them.
         self.files = FileNames()
-        #: Links and provenance, always as current as the notes.
+        #: Links and provenance, always as up to date as the notes.
         self.graph = NoteGraph(self.files, by_file_name=style.is_foreign)
-        #: The turns of conversations, in order.
+        #: The turns of conversations, in chronological order.
         self.turns = Turns()
-        #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
+        #: Lineage, successors, quarantines and contradictions, always as up to date as the notes and typed
+        #: edges.
         self.relations = Relations()
         #: The entities that extraction found in notes, stored outside their files.
         self.entities = KeptEntities()
-        #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
+        #: Files that are not indexed, with the reason: unreadable files, and second files with an existing
+        #: id. See `skip`.
         self.skipped: dict[str, SkippedFile] = {}
-        #: The paths of the second files by the id that another file has.
+        #: Paths of second files, by the id that they share with an indexed note.
         self.doubles: dict[str, set[str]] = {}
-        #: Called with the serial number of each removed note, so that data about it is deleted elsewhere.
+        #: Called with the serial number of each removed note, so that its data is deleted everywhere.
         self.when_removed: list[Callable[[int], None]] = []  # bounded: fixed when the server starts
         self._next_serial = 1
 
@@ -143,14 +148,16 @@ class Catalogue:
         return len(self._by_id)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Entries in the order of first indexing."""
+        """Yield the entries in the order of first indexing."""
         return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
 
     def serials(self) -> list[int]:
-        """Return the serial numbers in the order of first indexing, in a hundredth of the time of all
-        entries.
+        """Return all serial numbers in the order of first indexing.
 
-        For walks in turns, with `at_serials`: a list of a million entries alone holds the event loop.
+        Takes 1 % of the time of reading all entries.
+
+        Meant for loops that work in steps with `at_serials`: building a list of a million entries would block
+        the event loop.
         """
         return list(self._by_serial)
 
@@ -162,24 +169,23 @@ class Catalogue:
         return self._by_id.get(note_id)
 
     def title(self, note_id: str) -> str | None:
-        """Return the title of a note, None if there is no such note."""
+        """Return the title of a note, or None if the note does not exist."""
         entry = self._by_id.get(note_id)
         return None if entry is None else entry.note.title
 
     def require(self, note_id: str) -> Entry:
-        """Return the entry of a note; raises `DocNotFound` if there is no such note."""
+        """Return the entry of a note. Raises `DocNotFound` if the note does not exist."""
         entry = self._by_id.get(note_id)
         if entry is None:
             raise DocNotFound(
-                f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
+                f"Unknown note id {note_id[:100]!r}. Find the note with lithos_search or lithos_list."
             )
         return entry
 
     def identify(self, text: str) -> str:
-        """Return the id of the note whose file has this text as `id`, which is a person's property; else the
-        text.
+        """Return the id of the note with this text as its `id` property; without such a note, the text.
 
-        Raises `InvalidInput` where several notes have it.
+        Raises `InvalidInput` if several notes have this property.
         """
         found = sorted(self._foreign_ids.of(text.strip())) if text not in self._by_id else []
         if len(found) > 1:
@@ -190,14 +196,12 @@ class Catalogue:
         return found[0] if found else text
 
     def at_path(self, path: str) -> Entry | None:
-        """Return the note in this file."""
+        """Return the note at this path."""
         note_id = self._by_path.get(path)
         return None if note_id is None else self._by_id[note_id]
 
     def spelled(self, path: str) -> Entry | None:
-        """Return the note in this file, or in the only one whose path differs from it in case or Unicode
-        form.
-        """
+        """Return the note at this path, or the only note whose path differs just in case or Unicode form."""
         entry = self.at_path(path)
         if entry is None:
             others = self._by_spelling.of(name_key(path))
@@ -205,7 +209,7 @@ class Catalogue:
         return entry
 
     def holder(self, path: str, but: str | None = None) -> Entry | None:
-        """Return the note in this file or another spelling of its path, except the one with the id `but`."""
+        """Return the note at this path or at another spelling of it, except the note with the id `but`."""
         entry = self.at_path(path)
         if entry is not None and entry.note.id != but:
             return entry
@@ -217,7 +221,7 @@ class Catalogue:
         return path_to_make(path, self.facets.folders)
 
     def prefix_as_spelled(self, prefix: str) -> str:
-        """Return the beginning of paths in a filter, with its folders spelled like the existing ones."""
+        """Return the path prefix of a filter, with its folders spelled like the existing ones."""
         return prefix_as_spelled(prefix, self.facets.folders)
 
     def at_serial(self, serial: int) -> Entry | None:
@@ -226,7 +230,7 @@ class Catalogue:
         return None if note_id is None else self._by_id[note_id]
 
     def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
-        """Return the matching notes in the order of first indexing, from `offset` on."""
+        """Return the matching notes in the order of first indexing, starting at `offset`."""
         return self.facets.page(wanted, lambda serial: self._at(serial).path, offset, limit)
 
     def titled(self, block: int, wanted: str) -> Sequence[int]:
@@ -239,7 +243,7 @@ class Catalogue:
         return self._by_id[self._by_serial[serial]]
 
     def named_in(self, text: str) -> dict[int, str]:
-        """Return the serials of the notes whose title or alias occurs in a text, with that name."""
+        """Return the notes whose title or alias occurs in a text: serial number to matched name."""
         return {self._by_id[note_id].serial: name for note_id, name in self.graph.named_in(text).items()}
 
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
@@ -248,9 +252,9 @@ class Catalogue:
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
 
     def may_begin(self, prefix: str) -> Iterator[Entry]:
-        """Return the notes whose ids, in lower case, may begin with this text, in the order of the listing.
+        """Yield the notes whose ids, in lower case, may begin with this text, in listing order.
 
-        Only for a text of hexadecimal digits and hyphens are all notes examined.
+        All notes are examined only if the text consists of hexadecimal digits and hyphens.
         """
         if _HEXADECIMAL.fullmatch(prefix):
             return iter(self)
@@ -258,38 +262,38 @@ class Catalogue:
         return iter(sorted(own, key=lambda entry: self.facets.place_of(entry.serial)))
 
     def nameless(self, digest: str) -> list[Entry]:
-        """Return the notes with these bytes whose files name no id."""
+        """Return the notes with this content hash whose files contain no id."""
         return [self._by_id[note_id] for note_id in self._nameless.of(digest)]
 
     def slug_owner(self, slug: str, path: str) -> str | None:
-        """Return the id of the note that has a slug where a note at `path` must not have it too."""
+        """Return the id of the note that prevents a note at `path` from using this slug."""
         if self.style.is_foreign:
             return self._folder_slugs.owner(_in_folder(slug, path))
         return self.slugs.owner(slug)
 
     @property
     def surplus_slugs(self) -> int:
-        """How many notes have a slug that another note has before them."""
+        """Return the number of notes whose slug belongs to an earlier note."""
         return (self._folder_slugs if self.style.is_foreign else self.slugs).surplus
 
     def see_version(self, note_id: str, digest: str, own: int) -> int:
-        """Assign the effective version of bytes read for a note; the file itself says `own`.
+        """Assign the effective version to the bytes read for a note. `own` is the version in the file itself.
 
-        It must be persisted (`records.save`) before any reader sees it.
+        The caller must persist the version (`records.save`) before any reader sees it.
         """
         entry = self._by_id.get(note_id)
         return self.records.see(note_id, digest, own, entry.standing if entry else None)
 
     def standing(self, note_id: str) -> AssignedVersion | None:
-        """Return the newest version assigned to a note, and the hash of the bytes that have it."""
+        """Return the newest version assigned to a note, with the hash of its bytes."""
         entry = self._by_id.get(note_id)
         return self.records.version(note_id) or (entry.standing if entry else None)
 
     def with_creation(self, note: Note, modified_at: datetime) -> Note:
-        """Return the note read from a file with this time, with the creation time that is known for it.
+        """Return the note with its known creation time; `modified_at` is the time of its file.
 
-        If the note changes or is about to, its creation time is recorded, as the file's time will no longer
-        show it.
+        If the note has changed or is about to change, the creation time is recorded, because the file's time
+        will no longer show it.
         """
         entry = self._by_id.get(note.id)
         known = self.records.creation(note.id), entry.note.created_at if entry else None
@@ -299,33 +303,39 @@ class Catalogue:
         return dated
 
     def to_update(self, note: Note, modified_at: datetime, now: datetime) -> Note:
-        """Return the note read from a file with this time, as the starting point of an update.
+        """Return the note as the starting point of an update; `modified_at` is the time of its file.
 
-        Where the update writes the time of creation to the file it is that which is known.
+        If the update writes the creation time to the file, the known creation time is used.
         """
         dated = note if self.style.minimal_frontmatter else self.with_creation(note, modified_at)
         return not_ahead(dated, modified_at, now)
 
     def stand_in(self, path: str) -> str | None:
-        """Return the id for a file at this path that names none; None: derive it from the path."""
+        """Return the recorded id for a file without an id.
+
+        None means that the id is derived from the path.
+        """
         note_id = self._by_path.get(path)
         return note_id if note_id is not None else self.records.id_at(path)
 
     def stamps(self) -> dict[int, int]:
-        """Return the content that every index should have: serial to stamp."""
+        """Return the content that every index should have, as a map from serial number to stamp."""
         return {entry.serial: entry.stamp for entry in self._by_id.values()}
 
     def take_serial(self) -> int:
-        """Allocate a serial number that no note has had."""
+        """Allocate a serial number that was never used before."""
         self._next_serial += 1
         return self._next_serial - 1
 
     def reserve_serials(self, beyond: int) -> None:
-        """Never allocate serial numbers up to `beyond`."""
+        """Never allocate serial numbers up to and including `beyond`."""
         self._next_serial = max(self._next_serial, beyond + 1)
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Bulk insert into an empty catalogue: unique keys in path order, listing in serial order."""
+        """Fill an empty catalogue in bulk.
+
+        Unique keys are claimed in path order, the listing is in serial order.
+        """
         ordered = sorted(entries, key=attrgetter("path"))
         for entry in ordered:
             self._claim(entry)
@@ -336,33 +346,39 @@ class Catalogue:
         self.graph.load(ordered)
 
     def take_over(self, filled: Catalogue) -> None:
-        """Take over all contents of another catalogue at once; this one must not have links yet.
+        """Take over all contents of another catalogue in one step. This catalogue must not have links yet.
 
-        Its records, graph, relations and entities stay the same objects, since others hold them. `filled` is
-        not used again, and has no entities.
+        The records, graph, relations and entities of this catalogue stay the same objects, because other
+        components hold them. `filled` must not be used afterwards and must not have entities.
         """
         self.records.take_over(filled.records)
         self.graph.take_over(filled.graph)
         self.show(filled)
 
     def show(self, filled: Catalogue) -> None:
-        """Show the notes of another catalogue until `take_over`, but neither its links nor its records."""
+        """Show the notes of another catalogue until `take_over` is called, but not its links or records."""
         self.relations.take_over(filled.relations)
         own = ("records", "graph", "relations", "entities", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
 
     def adopt(self, filled: Catalogue) -> None:
-        """Take over the notes of another catalogue without loading them again; this one must be empty."""
+        """Take over the notes of another catalogue without loading them again.
+
+        This catalogue must be empty.
+        """
         own = ("records", "graph", "entities", "files", "skipped", "doubles", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
         self.graph.load(sorted(self._by_id.values(), key=attrgetter("path")))
 
     def put(self, entry: Entry) -> None:
-        """Upsert a note; a replaced one keeps its place in the listing."""
+        """Insert or replace a note. A replaced note keeps its place in the listing."""
         exhaust(self.put_in_steps(entry))
 
     def put_in_steps(self, entry: Entry) -> Iterator[None]:
-        """Upsert in steps: the note in the first, then its links. No other change may come between."""
+        """Insert or replace a note in steps: first the note, then its links.
+
+        No other change may run in between.
+        """
         old = self._by_id.get(entry.note.id)
         if old is not None and old.serial == entry.serial:
             self._replace(old, entry)
@@ -375,19 +391,19 @@ class Catalogue:
         yield from self.graph.put_in_steps(entry)
 
     def see_file(self, path: str, *, is_there: bool) -> None:
-        """Record that a file which is not a note has appeared or vanished."""
+        """Record that a file other than a note has appeared or vanished."""
         if self.files.add(path) if is_there else self.files.discard(path):
             self.graph.see_file(path)
 
     def skip(self, path: str, skipped: SkippedFile) -> None:
-        """Record that a file is not indexed, and why."""
+        """Record that a file is not indexed, with the reason."""
         self.unskip(path)
         self.skipped[path] = skipped
         if skipped.note_id is not None:
             self.doubles.setdefault(skipped.note_id, set()).add(path)
 
     def unskip(self, path: str) -> None:
-        """Delete the record of a file that was not indexed: it is indexed now, or deleted."""
+        """Delete the record of a skipped file, because the file is now indexed or deleted."""
         skipped = self.skipped.pop(path, None)
         if skipped is not None and skipped.note_id is not None:
             paths = self.doubles[skipped.note_id]
@@ -396,21 +412,21 @@ class Catalogue:
                 del self.doubles[skipped.note_id]
 
     def named_copies(self, original: str) -> list[Entry]:
-        """Return the notes whose files have names that only programs give to conflict copies of a file."""
+        """Return the notes whose file names mark them unmistakably as conflict copies of a file."""
         return [self._by_id[note_id] for note_id in self._named_copies.of(original)]
 
     def copies_of(self, note_id: str) -> list[tuple[str, ConflictCopy]]:
-        """Return the conflict copies of a note, by path."""
+        """Return the conflict copies of a note, sorted by path."""
         paths = self.doubles.get(note_id, ())
         found = ((path, self.skipped[path].copy) for path in paths)
         return sorted((path, copy) for path, copy in found if copy is not None)
 
     def copy_paths_of(self, note_id: str) -> list[str]:
-        """Return the paths of the conflict copies of a note."""
+        """Return the paths of a note's conflict copies."""
         return [path for path, _ in self.copies_of(note_id)]
 
     def copied(self) -> Iterator[tuple[str, str, ConflictCopy]]:
-        """Yield every conflict copy: the id of its note, its path, and what it is."""
+        """Yield every conflict copy as note id, path and copy."""
         for note_id, paths in sorted(self.doubles.items()):
             for path in sorted(paths):
                 copy = self.skipped[path].copy
@@ -418,7 +434,7 @@ class Catalogue:
                     yield note_id, path, copy
 
     def duplicates_of(self, note_id: str) -> list[str]:
-        """Return the paths of the files that have the id of a note and are not conflict copies of it."""
+        """Return the paths of files that have the id of a note but are not its conflict copies."""
         return sorted(path for path in self.doubles.get(note_id, ()) if self.skipped[path].copy is None)
 
     def note_state(self, note_id: str, state: FileState) -> None:
@@ -427,13 +443,13 @@ class Catalogue:
         self._by_id[note_id] = attrs.evolve(entry, state=state)
 
     def remove(self, note_id: str) -> Entry | None:
-        """Remove a note; returns its entry, if there was one."""
+        """Remove a note and return its entry, or None if the note does not exist."""
         entry = self._by_id.get(note_id)
         exhaust(self.remove_in_steps(note_id))
         return entry
 
     def remove_in_steps(self, note_id: str) -> Iterator[None]:
-        """Remove in steps: the note in the first, then its links. No other change may come between."""
+        """Remove a note in steps: first the note, then its links. No other change may run in between."""
         entry = self._by_id.pop(note_id, None)
         if entry is not None:
             self._release(entry)
@@ -482,12 +498,15 @@ class Catalogue:
             self._named_copies.discard(original, note.id)
 
     def _replace(self, old: Entry, new: Entry) -> None:
-        """Swap entries, keeping claims that did not change: a note must not lose its place in line."""
+        """Replace an entry.
+
+        Unchanged claims are kept, so that the note keeps its place among the claimants.
+        """
         note_id = new.note.id
         self._by_id[note_id] = new
         self.facets.replace(old.serial, (old.path, old.note), (new.path, new.note))
         if old.path != new.path:
-            if self._by_path.get(old.path) == note_id:  # another note may have this file now
+            if self._by_path.get(old.path) == note_id:  # another note may have this path now
                 del self._by_path[old.path]
             self._by_path[new.path] = note_id
             self._by_spelling.discard(name_key(old.path), note_id)
@@ -522,7 +541,7 @@ class Catalogue:
         self._claim_name(new)
 
     def _claim_name(self, entry: Entry) -> None:
-        """Index a file without id by its content hash, and record its id."""
+        """Index a file without an id by its content hash, and record its note id."""
         note_id = entry.note.id
         if entry.identified:
             self.records.place(entry.path, None)
@@ -535,7 +554,7 @@ class Catalogue:
             self._nameless.discard(entry.digest, entry.note.id)
 
     def _claim_slug(self, entry: Entry, but: str | None = None) -> None:
-        """Claim the slug of an entry, in all folders unless it is `but`, and in its own."""
+        """Claim the slug of an entry: in its own folder, and in the whole vault unless the entry is `but`."""
         if entry.slug != but:
             self.slugs.add(entry.slug, entry.note.id)
         if self.style.is_foreign:

@@ -1,6 +1,6 @@
-"""Turns of conversations: short notes whose titles contain a time, in the order of their folder.
+"""Conversation turns: short notes whose titles contain a time, in the order of their folder.
 
-The answer to a question is often in the turn next to the one with its words: in the reply, or in the question
+The answer to a question is often in an adjacent turn: in the reply to the matching turn, or in the question
 before it. Specified in docs/spec/search.md §5.
 """
 
@@ -13,22 +13,20 @@ from typing import Final, TypeAlias
 from lithos.notes.files.manifest import Entry
 from lithos.notes.model.paths import folder_of
 
-#: Maximum size in bytes of a file that is a turn.
+#: Maximum size in bytes of a file that counts as a turn.
 LONGEST: Final = 2_048
-#: Maximum minutes between neighbours; both are on the same day.
+#: Maximum number of minutes between adjacent turns. Both turns must be on the same day.
 APART: Final = 30
 
 _SAID: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T,]{1,2}([01]\d|2[0-3]):([0-5]\d)")
 _NUMBER: Final = re.compile(r"\d{1,9}")
 
-#: Day, minute of the day, path with its numbers in order, serial number.
+#: Day, minute of the day, path with its numbers made sortable, serial number.
 _Place: TypeAlias = tuple[str, int, str, int]
 
 
 class Turns:
-    """The turns of a catalogue by folder, in the order of time; turns of equal time in the order of their
-    paths.
-    """
+    """The turns of a catalogue by folder, sorted by time. Turns with equal times are sorted by path."""
 
     def __init__(self) -> None:
         self._placed: dict[int, tuple[str, _Place]] = {}
@@ -52,7 +50,7 @@ class Turns:
         insort(self._folders.setdefault(folder, []), place)
 
     def leave(self, serial: int) -> None:
-        """Drop a note, if it is a turn."""
+        """Remove a note if it is a turn."""
         known = self._placed.pop(serial, None)
         if known is None:
             return
@@ -63,7 +61,7 @@ class Turns:
             del self._folders[folder]
 
     def beside(self, serial: int) -> list[int]:
-        """Return the serial numbers of the turns just before and after one."""
+        """Return the serial numbers of the turns directly before and after a turn."""
         folder, place = self._placed[serial]
         turns = self._folders[folder]
         at = bisect_left(turns, place)

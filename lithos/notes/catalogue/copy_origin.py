@@ -1,6 +1,6 @@
 """Finds the note of a conflict copy without an id by comparing lines (docs/spec/copies.md §1).
 
-A copy that names the id of its note is known by that alone (`note_reading.second_file`).
+A copy that contains the id of its note is recognised by the id alone (`note_reading.second_file`).
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from lithos.notes.model.copies import (
 )
 from lithos.notes.model.paths import folder_of
 
-#: Maximum number of kept versions of a note that are examined, the newest first.
+#: Maximum number of kept versions to examine per note, newest first.
 MOST_VERSIONS: Final = 50
-#: Other files in which a line is searched that may prove kinship; notes whose oldest version is, too.
+#: Maximum number of other files to search for a line that may prove kinship, and of notes whose oldest
+#: version is also searched.
 MOST_OTHERS: Final = 1_000
 MOST_OLDEST: Final = 100
-#: Maximum number of folders examined for templates, and the part of a name that marks such a folder.
+#: Maximum number of folders to search for templates, and the name parts that mark such a folder.
 MOST_FOLDERS: Final = 1_000
 _TEMPLATES: Final = ("templat", "vorlage", "modèle", "modele", "plantilla", "modelli", "szablon", "テンプレ")
 
-#: The kept bytes of a note by its id, the newest first; read one by one.
+#: Returns the kept bytes of a note by its id, newest first. Each version is read only when needed.
 VersionsOf = Callable[[str], Iterable[bytes]]
-#: The note at a path.
+#: Returns the note at a path.
 At = Callable[[str], Entry | None]
 
 
 @frozen
 class Kinship:
-    """Finds the notes of conflict copies: `at` knows the notes.
+    """Finds the notes that conflict copies belong to. `at` returns the note at a path.
 
-    `is_own` returns whether a person has marked a file as a note of its own. Files that are `undecided`
-    explain no line of another copy of the same note: they may be copies as well.
+    `is_own` returns whether a person has marked a file as a note of its own. `undecided` files do not explain
+    a line of another copy of the same note, because they may be copies as well.
     """
 
     files: NoteFiles
@@ -57,9 +58,9 @@ class Kinship:
     undecided: Container[str] = ()
 
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
-        """Return whether a file without id has to be examined: its name is that of an existing note's copy.
+        """Return whether a file without an id must be examined, because it is named like a copy of a note.
 
-        One that `is_note` already stays so under a name that people give, too.
+        A file that already is a note stays a note if people also choose names like its name.
         """
         if self.is_own(path) or (is_note and not may_be_strong(path)):
             return False
@@ -68,9 +69,10 @@ class Kinship:
     def find_original(
         self, path: str, own_id: str, data: bytes | None = None, *, is_note: bool = False
     ) -> Entry | None:
-        """Return the note whose conflict copy a file without id is, or None; `data` are its bytes. Blocks.
+        """Return the note whose conflict copy a file without an id is, or None. Blocks.
 
-        `own_id` is the id that it has as a note: one of which versions are kept was a note before.
+        `data` are the bytes of the file. `own_id` is the id of the file as a note: a file with kept versions
+        was a note earlier, so a weak name does not make it a copy.
         """
         copy: LineCounts | None = None
         for name, original in self._named(path, is_note=is_note):
@@ -86,8 +88,9 @@ class Kinship:
         return None
 
     def _named(self, path: str, *, is_note: bool) -> Iterator[tuple[CopyName, Entry]]:
-        """Return the notes after which a file is named, the likeliest first; a copy of a copy is a copy of
-        the note.
+        """Yield the notes that a file name refers to, likeliest first.
+
+        A copy of a copy also refers to the note.
         """
         for name in all_copy_names(path):
             original = self.at(name.original)
@@ -95,7 +98,7 @@ class Kinship:
                 yield name, original
 
     def _read(self, path: str) -> LineCounts:
-        """Return the lines of a file; empty for an unreadable one, which is related to no note."""
+        """Return the lines of a file. An unreadable file has no lines and is therefore no note's copy."""
         try:
             return lines_of(self.files.read(path).data)
         except (OSError, OutsideKnowledge):
@@ -108,11 +111,11 @@ class Kinship:
 
 @frozen
 class _Search:
-    """The search for lines of a copy in other files than its note: lines that others have, too, prove
-    nothing.
+    """The search for a copy's lines in files other than its note. Lines found elsewhere prove nothing.
 
-    The notes of the folder may come from one template, and one note may keep a line that another has
-    replaced; so their oldest versions count as well. A template may also be in a folder of its own.
+    The notes of a folder may come from one template, and one note may still contain a line that another note
+    has replaced. So the oldest versions of these notes count as well. A template may also be in a separate
+    folder.
     """
 
     kinship: Kinship
@@ -120,7 +123,7 @@ class _Search:
     original: str
 
     def unexplained(self, lines: frozenset[str]) -> frozenset[str]:
-        """Return the lines that no other file has."""
+        """Return the lines that occur in no other file."""
         left = lines
         for other in islice(self._others(), MOST_OTHERS):
             left -= self.kinship.lines_in(other).keys()
@@ -156,14 +159,14 @@ class _Search:
 
 
 def _names_in(root: str, folder: str) -> list[str]:
-    """Return the names of the Markdown files in a folder; empty for a folder that cannot be listed."""
+    """Return the names of the Markdown files in a folder, or an empty list if the folder cannot be listed."""
     with suppress(OSError):
         return sorted(name for name in os.listdir(os.path.join(root, folder)) if name.endswith(".md"))
     return []
 
 
 def _template_folders(files: NoteFiles) -> Iterator[str]:
-    """Return the folders of templates, known by their names, or because their files are not notes."""
+    """Yield the template folders, recognised by their names or because their files are not notes."""
     root = str(files.root)
     for folder, folders, _ in islice(os.walk(root), MOST_FOLDERS):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

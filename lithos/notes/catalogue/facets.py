@@ -1,12 +1,12 @@
-"""Postings of the notes: the order of the listing, and the notes with each tag, author, folder and date.
+"""Note postings: the listing order, and the notes with each tag, author, folder and date.
 
 A posting is an ascending array of places. A place is the position of a note in the listing (the order of
-first indexing), so an intersection of postings is already sorted: a page of it needs no sort and does not
-examine the notes that are left out, and the total is a length. Every change of a note changes its postings;
-they are not counted again. Memory: eight bytes for each note and value.
+first indexing), so an intersection of postings is already sorted. Reading a page therefore needs no sort and
+skips the notes outside the page, and the total is an array length. Every change of a note updates its
+postings, so nothing is recounted. Memory: eight bytes per note and value.
 
-Titles in folded case are joined in blocks of places, each of which is searched in one call. A block is made
-when it is first searched, and again after one of its notes has changed.
+Case-folded titles are joined in blocks of places, and each block is searched in one call. A block is built by
+its first search, and rebuilt by the first search after a change of one of its notes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from lithos.notes.model.paths import DEFAULT_NAMESPACE, folder_of
 from lithos.text.words.analysis import fold, normalise
 from lithos.text.words.list_filters import tag_key, tag_keys
 
-#: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
+#: Number of places per block, as a power of two. Building a block takes 0.5 ms, searching it takes some
+#: hundredths of that.
 BLOCK_BITS: Final = 10
 _BETWEEN: Final = "\0"
 
@@ -43,14 +44,14 @@ class _Block:
     serials: Sequence[int]
 
     def find(self, wanted: str) -> list[int]:
-        """Return the serials of the notes whose titles contain a text that is not empty."""
+        """Return the serial numbers of the notes whose titles contain a non-empty text."""
         found: list[int] = []
         text, begins, length = self.text, self.begins, len(wanted)
         at = text.find(wanted)
         while at >= 0:
             number = bisect_right(begins, at) - 1
             following = begins[number + 1]
-            if at + length < following:  # not across the end of a title
+            if at + length < following:  # a match must not cross the end of a title
                 found.append(self.serials[number])
                 at = text.find(wanted, following)
             else:
@@ -59,7 +60,7 @@ class _Block:
 
 
 class Titles:
-    """The blocks that were searched and are current."""
+    """The up-to-date title blocks that were searched before."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
@@ -68,15 +69,13 @@ class Titles:
         return len(self._blocks)
 
     def leave(self, block: int) -> None:
-        """Drop a block: one of its notes was changed, added or removed."""
+        """Drop a block, because one of its notes was changed, added or removed."""
         self._blocks.pop(block, None)
 
     def find(
         self, block: int, wanted: str, serials: Callable[[], Sequence[int]], title_of: Callable[[int], str]
     ) -> Sequence[int]:
-        """Return the serials of the titles of a block that contain `wanted`, which is folded, out of
-        `serials`.
-        """
+        """Return the serial numbers from `serials` whose titles contain the folded text `wanted`."""
         known = self._blocks.get(block)
         if known is None:
             whose = serials()
@@ -87,18 +86,18 @@ class Titles:
 
 
 Places: TypeAlias = "array[int]"
-#: The place of a note is its serial number, shifted: the gap between two is for a note that is entered after
-#: one with a greater number.
+#: Bits by which a serial number is shifted to get the place of a note. The gaps are for notes that are
+#: entered after a note with a greater serial number.
 _SHIFT: Final = 20
 _BLOCK: Final = _SHIFT + BLOCK_BITS
 _NONE: Final = np.empty(0, np.int64)
-#: Maximum number of notes of one folder whose names are compared with a prefix: less than a millisecond.
+#: Maximum number of notes in one folder whose names are compared with a prefix. Takes less than 1 ms.
 MOST_COMPARED: Final = 2_000
 
 
 @frozen(kw_only=True)
 class FacetFilter:
-    """Conditions that notes must all meet; None and empty tags: any. `since` is inclusive."""
+    """Conditions that a note must all meet. None and empty `tags` match every note; `since` is inclusive."""
 
     tags: tuple[str, ...] = ()
     author: str | None = None
@@ -109,9 +108,10 @@ class FacetFilter:
 
 @frozen
 class FacetPage:
-    """Serial numbers of some matching notes, in the order of the listing, and the number of all matches.
+    """The serial numbers of one page of matching notes, in listing order, and the total number of matches.
 
-    Not `is_exact`: these are all that may pass, and the paths are still to be compared, in turns.
+    If `is_exact` is false, the page contains all candidates, and the caller must still compare their paths in
+    steps.
     """
 
     serials: list[int]
@@ -121,7 +121,7 @@ class FacetPage:
 
 @frozen
 class _Values:
-    """The notes with each value of one kind; values without notes are left out."""
+    """The notes with each value of one kind of value. Values without notes are removed."""
 
     places: dict[str, Places] = field(factory=dict)
 
@@ -144,7 +144,7 @@ class _Values:
             self.add(new, place)
 
     def of(self, values: Iterable[str]) -> NDArray[np.int64]:
-        """Return the notes that have one of several values; a note may have more than one of them."""
+        """Return the notes that have at least one of these values."""
         found = [_view(known) for value in values if (known := self.places.get(value)) is not None]
         if len(found) < 2:
             return found[0] if found else _NONE
@@ -153,7 +153,7 @@ class _Values:
 
 @frozen
 class _Tags(_Values):
-    """The notes with each tag, by its key; a tag includes the tags below it (`a/b` below `a`)."""
+    """The notes with each tag, by tag key. A tag includes the tags below it (`a/b` is below `a`)."""
 
     below: Multimap = field(factory=Multimap)
 
@@ -163,7 +163,7 @@ class _Tags(_Values):
         _Values.add(self, value, place)
 
     def nest(self, tag: str) -> None:
-        """Enter a tag that a note has below those above it."""
+        """Register a tag below its parent tags."""
         for parent in _above(tag):
             self.below.add(parent, tag)
 
@@ -174,31 +174,32 @@ class _Tags(_Values):
                 self.below.discard(parent, value)
 
     def wished(self, wish: str) -> NDArray[np.int64]:
-        """Return the notes that match a filter, as `has_tag` does."""
+        """Return the notes that match a tag filter, by the same rules as `has_tag`."""
         name = tag_key(wish)
         return self.of((name, *self.below.of(name)))
 
 
 def _above(tag: str) -> list[str]:
-    """Return the tags above one: `a/b/c` is below `a/b` and `a`."""
+    """Return the parent tags of a tag: `a/b` and `a` for `a/b/c`."""
     return [tag[:at] for at, character in enumerate(tag) if character == "/"] if "/" in tag else []
 
 
 class Facets:
-    """The postings of all notes of a catalogue, which reports each change."""
+    """The postings of all notes in a catalogue. The catalogue reports each change."""
 
     def __init__(self) -> None:
-        #: All notes in the order of the listing, each with its `updated_at` in microseconds since 1970.
+        #: All notes in listing order, each with its `updated_at` in microseconds since 1970.
         self._places: Places = array("q")
         self._updated: Places = array("q")
         self._tags = _Tags()
         self._authors = _Values()
         self._folders = _Values()
         self._namespaces = _Values()
-        #: The notes that expire.
+        #: The notes with an expiry date.
         self._expiring: Places = array("q")
         self._titles = Titles()
-        #: Places of the notes that were entered after one with a greater serial number, and the way back.
+        #: Places of the notes that were entered after a note with a greater serial number, and the reverse
+        #: map.
         self._late: dict[int, int] = {}
         self._late_serials: dict[int, int] = {}
 
@@ -206,9 +207,9 @@ class Facets:
         return len(self._places)
 
     def load(self, notes: Iterable[tuple[int, str, Note]]) -> None:
-        """Enter many notes (serial number, path, values) in the order of the listing, as `add` does.
+        """Enter many notes (serial number, path, values) in listing order, with the same result as `add`.
 
-        In half the time while their serial numbers ascend and no titles were searched.
+        Takes half the time of `add` if the serial numbers ascend and no titles were searched yet.
         """
         tags, authors = self._tags.places, self._authors.places
         folders, namespaces = self._folders.places, self._namespaces.places
@@ -251,7 +252,7 @@ class Facets:
             self._expiring.append(place)
 
     def replace(self, serial: int, old: tuple[str, Note], new: tuple[str, Note]) -> None:
-        """Exchange path and note; the place in the listing stays."""
+        """Replace path and note. The note keeps its place in the listing."""
         place = self.place_of(serial)
         (old_path, old_note), (new_path, new_note) = old, new
         self._updated[bisect_left(self._places, place)] = to_microseconds(new_note.updated_at)
@@ -295,10 +296,10 @@ class Facets:
     def page(
         self, wanted: FacetFilter, path_of: Callable[[int], str], offset: int = 0, limit: int | None = None
     ) -> FacetPage:
-        """Return matching notes from `offset` on; `path_of` returns the path of a serial number."""
+        """Return the matching notes from `offset` on. `path_of` returns the path for a serial number."""
         prefix = wanted.path_prefix or ""
         folder = folder_of(prefix)
-        is_whole = prefix in ("", f"{folder}/")  # no name of a note is compared
+        is_whole = prefix in ("", f"{folder}/")  # no note names need to be compared
         is_exact = is_whole or len(self._folders.places.get(folder, ())) <= MOST_COMPARED
         start, end = (offset, None if limit is None else offset + limit) if is_exact else (0, None)
         found = self._select(wanted, path_of if is_exact else None)
@@ -307,11 +308,11 @@ class Facets:
         return FacetPage(self._serials(found[start:end].tolist()), len(found), is_exact)
 
     def expiring(self) -> list[int]:
-        """Return the serial numbers of the notes that expire or have expired, in the order of the listing."""
+        """Return the serial numbers of the notes with an expiry date, also a past one, in listing order."""
         return self._serials(self._expiring.tolist())
 
     def blocks(self) -> list[int]:
-        """Return the numbers of the blocks of titles, in the order of the listing."""
+        """Return the numbers of the title blocks, in listing order."""
         found: list[int] = []
         position = 0
         while position < len(self._places):
@@ -320,7 +321,7 @@ class Facets:
         return found
 
     def titled(self, block: int, wanted: str, title_of: Callable[[int], str]) -> Sequence[int]:
-        """Return the notes of a block whose titles contain a folded text, in order."""
+        """Return the notes in a block whose titles contain a folded text, in listing order."""
 
         def serials() -> list[int]:
             start = bisect_left(self._places, block << _BLOCK)
@@ -330,20 +331,20 @@ class Facets:
         return self._titles.find(block, wanted, serials, title_of)
 
     def size_of(self, folder: str) -> int:
-        """Return the number of notes directly in a folder."""
+        """Return the number of notes directly in a folder, without its subfolders."""
         return len(self._folders.places.get(folder, ()))
 
     def in_folder(self, folder: str) -> list[int]:
-        """Return the serial numbers of the notes in a folder itself, in the order of the listing."""
+        """Return the serial numbers of the notes directly in a folder, in listing order."""
         return self._serials(list(self._folders.places.get(folder, ())))
 
     def below(self, folder: str) -> list[int]:
-        """Return the serial numbers of the notes in a folder and below it, in the order of the listing."""
+        """Return the serial numbers of the notes in a folder and its subfolders, in listing order."""
         within = self._below(f"{folder}/", None) if folder else _view(self._places)
         return self._serials(within.tolist())
 
     def place_of(self, serial: int) -> int:
-        """Return the position of a note in the listing: the order of these numbers."""
+        """Return the position of a note in the listing. Positions sort in listing order."""
         return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT
 
     def _serials(self, places: list[int]) -> list[int]:
@@ -352,7 +353,7 @@ class Facets:
         return [self._late_serials.get(place, place >> _SHIFT) for place in places]
 
     def _select(self, wanted: FacetFilter, path_of: Callable[[int], str] | None) -> NDArray[np.int64] | None:
-        """Return the places of the matching notes; None: all match. The smallest posting is scanned."""
+        """Return the places of the matching notes, or None if all notes match. Scans the smallest posting."""
         postings = [self._tags.wished(tag) for tag in wanted.tags]
         if wanted.author is not None:
             postings.append(self._authors.of((wanted.author,)))
@@ -372,10 +373,9 @@ class Facets:
         return found[updated[np.searchsorted(places, found)] >= since]
 
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
-        """Return the notes whose paths begin with a prefix: those of whole folders, and some of the last
-        folder.
+        """Return the notes whose paths begin with a prefix: whole folders, and part of the last folder.
 
-        Without `path_of` all notes of that one.
+        Without `path_of`, all notes of the last folder are returned.
         """
         folder = folder_of(prefix)
         whole = [name for name in self._folders.places if name and f"{name}/".startswith(prefix)]
@@ -394,7 +394,7 @@ class Facets:
 
 
 def _append(places: dict[str, Places], value: str, place: int) -> None:
-    """Enter a place that is greater than all."""
+    """Append a place that is greater than all existing places."""
     known = places.get(value)
     if known is None:
         places[value] = array("q", (place,))
@@ -410,20 +410,20 @@ def _insert(places: Places, place: int) -> None:
 
 
 def _view(places: Places) -> NDArray[np.int64]:
-    """Return the array without a copy: do not keep it, since an array with a view cannot grow."""
+    """Return the array without copying it. Do not keep the view: an array with a view cannot grow."""
     return np.frombuffer(places, np.int64)
 
 
 def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the intersection of two ascending arrays; the first is the shorter one."""
+    """Return the intersection of two ascending arrays. The first array must be the shorter one."""
     if not len(few):
         return few
     at = np.searchsorted(many, few)
-    at[at == len(many)] = 0  # greater than all: the first one differs
+    at[at == len(many)] = 0  # greater than all values of `many`: the comparison with the first value fails
     shared: NDArray[np.int64] = few[many[at] == few]
     return shared
 
 
 def _namespace(path: str, note: Note) -> str:
-    """Return the same as `namespace_of`, for a path of the catalogue, in a tenth of the time."""
+    """Return the same as `namespace_of` for a path in the catalogue, ten times as fast."""
     return normalise("NFC", note.namespace or folder_of(path) or DEFAULT_NAMESPACE)

@@ -1,8 +1,8 @@
-"""Previews: titles and first lines of all notes, for searches while a long first start indexes them.
+"""Note previews: titles and first lines of all notes, for searches during a long first indexing.
 
-A preview reads only the beginning of each file, which takes some seconds for ten thousand notes. It is
-dropped once every note is indexed. Ids are those that files name, or that files without one are going to
-have.
+A preview reads only the beginning of each file, which takes some seconds for ten thousand notes. Previews are
+dropped once every note is indexed. A preview's id is the id in the file, or the id that a file without one
+will get.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 from lithos.text.words.frequencies import bm25_idf
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Maximum number of previewed notes, of characters read of a file, and of characters kept of its lines.
+#: Maximum number of previewed notes, of characters to read per file, and of characters to keep of its lines.
 MOST_LOOKS: Final = 50_000
 _LOOKED_AT: Final = 4_096
 LINES: Final = 300
-#: Maximum number of words of a question that are searched.
+#: Maximum number of words in a question to search for.
 _MOST_WORDS: Final = 32
 _FRONTMATTER: Final = re.compile(
     r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -37,20 +37,20 @@ _HEADING: Final = re.compile(r"\A\s*#[ \t]+([^\n]{1,300})")
 
 @frozen
 class FirstLook:
-    """The beginning of a note's file: `lines` are the first ones of its text."""
+    """The preview of a note. `lines` are the first lines of its text."""
 
     id: str
     path: str
     title: str
     lines: str
     mtime_ns: int
-    #: Title, file name, heading and lines, folded.
+    #: Title, file name, heading and lines, case-folded.
     folded: str = field(repr=False)
 
 
 @define(eq=False)
 class FirstLooks:
-    """The previews of the notes of a folder; one thread reads, others may search meanwhile."""
+    """The previews of the notes in a folder. One thread reads them while other threads may search."""
 
     _files: NoteFiles
     _style: VaultStyle
@@ -58,26 +58,27 @@ class FirstLooks:
     _is_over: bool = field(default=False, init=False)
 
     def read(self) -> None:
-        """Read the previews of all notes; ends early after `forget`. Blocks."""
+        """Read the previews of all notes. Stops early after `forget` is called. Blocks."""
         for path, status in self._files.walk():
             if self._is_over or len(self._looks) >= MOST_LOOKS:
                 break
             try:
                 data = self._files.read(path).data[: 4 * _LOOKED_AT]
             except (OSError, OutsideKnowledge):
-                continue  # the scan reports the error
+                continue  # the start scan reports the error
             text = data.decode("utf-8", "replace")[:_LOOKED_AT]
             self._looks.append(_look(path, text, status.st_mtime_ns, self._style))
         if self._is_over:
             self._looks = []
 
     def forget(self) -> None:
-        """Drop the previews, because every note is indexed now."""
+        """Drop the previews, because all notes are indexed now."""
         self._is_over, self._looks = True, []
 
     def find(self, query: str, most: int, path_prefix: str = "") -> list[tuple[FirstLook, float]]:
-        """Return the previews with words of a query, best first by the idf of these, ties by path; scores are
-        0..1.
+        """Return the previews that contain words of a query, best first.
+
+        The score of 0 to 1 is based on the idf of the words; equal scores are sorted by path.
         """
         looks = self._looks
         asked = dict.fromkeys(word for _, word in words(fold(query[:1_000])))

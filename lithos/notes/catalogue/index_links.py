@@ -1,6 +1,6 @@
-"""A directed graph of notes, ranked by rustworkx.
+"""A directed graph of notes, ranked with rustworkx.
 
-One thread uses a graph; `copy` gives another thread its own.
+Each graph belongs to one thread. `copy` returns a separate graph for another thread.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import rustworkx
 from lithos.kernel.values.multiset import Multiset, count, with_count
 
 DAMPING: Final = 0.85
-#: Decimals of a PageRank that count: the rest is the noise of summing in another order.
+#: Number of decimals of a PageRank that are kept. Further decimals depend on the order of summation.
 DECIMALS: Final = 12
 
 
 class Placeholder(NamedTuple):
-    """The node of an unresolved link target."""
+    """The node for an unresolved link target."""
 
     target: str
 
 
-#: A note by its id, or a placeholder.
+#: A note, given by its id, or a placeholder.
 Node: TypeAlias = str | Placeholder
 Direction: TypeAlias = Literal["outgoing", "incoming", "both"]
 
 
 class LinkGraph:
-    """Nodes by name; an edge stays until it is removed as often as it was added.
+    """A graph of nodes by name. An edge stays until it is removed as often as it was added.
 
-    Adding or removing an edge takes the same time however many edges its nodes have: a note may have tens of
-    thousands. (In rustworkx, which only ranks here, an edge is looked for among all of its node.)
+    Adding or removing an edge takes constant time, even for a note with tens of thousands of edges.
+    (rustworkx, used here only for ranking, would search an edge among all edges of its node.)
     """
 
     def __init__(self) -> None:
-        #: Every node, with the nodes it links to and how often.
+        #: Each node with the nodes that it links to, and the number of links.
         self._ends: dict[Node, Multiset[Node]] = {}
-        #: Every node, with the nodes that link to it, each once.
+        #: Each node with the nodes that link to it, once per linking node.
         self._starts: dict[Node, Multiset[Node]] = {}
-        #: Pairs of nodes, however often they are linked.
+        #: Number of linked pairs of nodes, regardless of the number of links.
         self.edge_count = 0
-        #: Changes with nodes and edges.
+        #: Increases with each change of a node or edge.
         self.version = 0
 
     def __contains__(self, node: Node) -> bool:
@@ -50,11 +50,11 @@ class LinkGraph:
 
     @property
     def node_count(self) -> int:
-        """Notes and placeholders."""
+        """The number of notes and placeholders."""
         return len(self._ends)
 
     def edges(self) -> dict[tuple[Node, Node], int]:
-        """Return the number of links of each pair."""
+        """Return the number of links for each linked pair of nodes."""
         return {(start, end): count(ends, end) for start, ends in self._ends.items() for end in ends}
 
     def nodes(self) -> set[Node]:
@@ -62,19 +62,19 @@ class LinkGraph:
         return set(self._ends)
 
     def add(self, node: Node) -> None:
-        """Add a node unless it is there."""
+        """Add a node unless it exists."""
         if node not in self._ends:
             self._ends[node] = self._starts[node] = ()
             self.version += 1
 
     def discard_lonely(self, node: Node) -> None:
-        """Remove a node without edges; one with edges, or an unknown one, stays as it is."""
+        """Remove a node that has no edges. Does nothing for other nodes and for unknown ones."""
         if node in self._ends and not self._ends[node] and not self._starts[node]:
             del self._ends[node], self._starts[node]
             self.version += 1
 
     def link(self, start: Node, end: Node) -> None:
-        """Add an edge; missing nodes are added too."""
+        """Add an edge. Missing nodes are added as well."""
         self.add(start)
         self.add(end)
         ends = self._ends[start]
@@ -86,9 +86,9 @@ class LinkGraph:
             self.version += 1
 
     def unlink(self, start: Node, end: Node) -> None:
-        """Remove one edge, the inverse of `link`; the nodes stay.
+        """Remove one edge, the inverse of `link`. The nodes stay.
 
-        Raises `KeyError` if there is no such edge.
+        Raises `KeyError` if the edge does not exist.
         """
         ends = self._ends[start]
         times = count(ends, end)
@@ -102,9 +102,10 @@ class LinkGraph:
         self.version += 1
 
     def reach(self, starts: Iterable[str], depth: int, direction: Direction) -> dict[str, int]:
-        """Breadth-first search: notes at most `depth` steps away with their distance; starts have 0.
+        """Return the notes at most `depth` steps away with their distances, by breadth-first search.
 
-        Unknown starts are left out. No way leads through a placeholder.
+        The starts have distance 0, and unknown starts are left out. The search does not pass through
+        placeholders.
         """
         found = {start: 0 for start in starts if start in self._ends}
         frontier = list(found)
@@ -120,11 +121,17 @@ class LinkGraph:
         return found
 
     def neighbours(self, node: Node) -> tuple[Collection[Node], Collection[Node]]:
-        """Return the nodes that one links to, and those that link to it; empty for an unknown one."""
+        """Return the nodes that a node links to, and the nodes that link to it.
+
+        Both are empty if it is unknown.
+        """
         return _items(self._ends.get(node, ())), _items(self._starts.get(node, ()))
 
     def copy(self) -> LinkGraph:
-        """Return a graph of its own with the same nodes and edges; a few milliseconds per 10,000 nodes."""
+        """Return a separate graph with the same nodes and edges.
+
+        Takes a few milliseconds per 10,000 nodes.
+        """
         twin = LinkGraph()
         twin._ends = {node: _copy(ends) for node, ends in self._ends.items()}
         twin._starts = {node: _copy(starts) for node, starts in self._starts.items()}
@@ -132,13 +139,14 @@ class LinkGraph:
         return twin
 
     def pagerank(self) -> dict[str, float]:
-        """PageRank of notes, highest first, ties by id; placeholders are left out.
+        """Return the PageRank of each note, highest first, ties by id. Placeholders are left out.
 
-        Blocks for some milliseconds per 10,000 nodes.
+        Blocks for a few milliseconds per 10,000 nodes.
         """
         if not self._ends:
             return {}
-        # A graph without parallel edges that may have them: one that may not would look for each first.
+        # A graph without parallel edges, declared as a multigraph: otherwise rustworkx would search for each
+        # edge before adding it.
         graph: rustworkx.PyDiGraph[Node, None] = rustworkx.PyDiGraph(multigraph=True)
         index = dict(zip(self._ends, graph.add_nodes_from(list(self._ends)), strict=True))
         graph.add_edges_from_no_data([

@@ -1,19 +1,19 @@
-"""Lineage of notes: the sources of a note, the notes that rest on it, and the warnings that follow.
+"""Note lineage: the sources of a note, the notes that rest on it, and the resulting warnings.
 
 Specified in docs/spec/context.md §2.
 
-A note rests on its `derived_from_ids` and on the ends of its typed edges `derived_from`, `depends_on` and
-`refines`, unless these are inferred; its lineage is that relation, followed transitively. A note is suspect
-when a note of its lineage is quarantined or superseded. A superseded note does not count if the note itself,
-or another one of its lineage, supersedes it, directly or by a chain.
+A note rests on its `derived_from_ids` and on the targets of its typed edges `derived_from`, `depends_on` and
+`refines`, unless these are inferred. The lineage of a note is the transitive closure of that relation. A note
+is suspect when a note in its lineage is quarantined or superseded. A superseded source does not count if the
+note itself, or another note in its lineage, supersedes that source, directly or by a chain.
 
-The answers are those of the moment of the call; nothing is awaited. Once per change, a walk backwards from
-all quarantined and superseded notes finds the notes that may be suspect (`settle`). Most notes are not, which
-costs one check. For each of the others a walk forwards finds the nearest cause, which is remembered until
-the next change. A call follows at most `STEPS` edges backwards and as many forwards, about two milliseconds.
-So a call before the walk backwards is complete misses causes beyond the nearest `STEPS` edges; callers that
-show notes await `settle` first. A cause that is known to exist, but is not found in that many steps, is
-reported nevertheless.
+Each answer describes the moment of the call, and no call awaits anything. After each change, a backward walk
+from all quarantined and superseded notes finds the notes that may be suspect (`settle`). Most notes are not
+suspect, which costs one check. For each remaining note, a forward walk finds the nearest cause, which is
+remembered until the next change. A call follows at most `STEPS` edges backward and as many forward, about two
+milliseconds. So a call made before the backward walk is complete misses causes beyond the nearest `STEPS`
+edges. Callers that show notes await `settle` first. A cause that is known to exist is reported even if the
+walk does not reach it within that limit.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ from lithos.kernel.values.times import format_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.note import Note, NoteWarning
 
-#: Edges that one call follows each way: some two milliseconds in all.
+#: Maximum number of edges that one call follows in each direction. Both directions take about two
+#: milliseconds.
 STEPS: Final = 2_000
-#: Edges followed between two looks at how many there may be.
+#: Number of edges to follow before the step limit is checked again.
 _AT_ONCE: Final = 250
-#: Other notes named for one kind of warning.
+#: Maximum number of other notes named in one kind of warning.
 MOST_NAMED: Final = 3
-#: Maximum number of successors of one note, and of notes excused in a walk, that are searched one by one.
+#: Maximum number of successors of one note, and of excused notes in a walk, that are searched one by one.
 _MOST_NEWER: Final = 20
 _MOST_ALONE: Final = 3
-#: Why a note with conflict markers is not to be trusted.
+#: Reason why a note with conflict markers cannot be trusted.
 _MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; the text contains both sides"
-#: Attempts of `settle` while notes change.
+#: Maximum number of attempts that `settle` makes while notes change.
 _TRIES: Final = 20
 
 
 @frozen
 class LineageStep:
-    """A note one step along the lineage, and by what: `derived_from_ids`, or the type of a typed edge."""
+    """A note one step along the lineage. `by` is `derived_from_ids` or the type of a typed edge."""
 
     id: str
     via: str
@@ -56,7 +57,7 @@ class LineageStep:
 
 @frozen
 class _Cause:
-    """The nearest note that makes another one suspect."""
+    """The nearest note that makes another note suspect."""
 
     id: str
     distance: int
@@ -70,7 +71,7 @@ class Lineage:
         self._relations = catalogue.relations
         self._version = -1
         self._seen_leaves = 0
-        #: Notes that a quarantined or superseded one is in the lineage of, and the first such one found.
+        #: Notes with a quarantined or superseded note in their lineage, mapped to the first such note found.
         self._doubtful: dict[str, str] = {}
         self._spreading: Iterator[None] = iter(())
         self._is_settled = False
@@ -80,21 +81,22 @@ class Lineage:
     # -- kin -----------------------------------------------------------------------------------
 
     def sources(self, note_id: str) -> list[LineageStep]:
-        """Return the direct sources of a note, only notes that exist, by id."""
+        """Return the existing direct sources of a note, sorted by id."""
         entry = self._catalogue.get(note_id)
         stated = () if entry is None else entry.note.derived_from_ids
         return self._kin(note_id, stated, self._relations.typed.types_from(note_id))
 
     def dependents(self, note_id: str) -> list[LineageStep]:
-        """Return the notes that rest directly on a note, only notes that exist, by id."""
+        """Return the existing notes that rest directly on a note, sorted by id."""
         stated = self._relations.derived.of(note_id)
         return self._kin(note_id, stated, self._relations.typed.types_to(note_id))
 
     def _kin(
         self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]
     ) -> list[LineageStep]:
-        """Return each related note once: relations in the notes precede typed edges, of these the first type
-        by name.
+        """Return each related note once.
+
+        Relations stated in notes win over typed edges; types win by name order.
         """
         found = dict.fromkeys(stated, "derived_from_ids")
         for other, via in sorted(typed):
@@ -108,11 +110,11 @@ class Lineage:
     # -- warnings ------------------------------------------------------------------------------
 
     def is_suspect(self, note_id: str) -> bool:
-        """Return whether a note of its lineage is quarantined or superseded."""
+        """Return whether a note in the lineage of this note is quarantined or superseded."""
         return note_id in self._catalogue and self._cause(note_id) is not None
 
     def warnings(self, note_id: str, now: datetime) -> tuple[NoteWarning, ...]:
-        """Return the warnings about a note, in the order of the kinds; none for one that does not exist."""
+        """Return the warnings about a note, ordered by kind. The result is empty for an unknown note."""
         entry = self._catalogue.get(note_id)
         if entry is None:
             return ()
@@ -146,7 +148,7 @@ class Lineage:
 
     @property
     def has_second_files(self) -> bool:
-        """Whether there is any note of which another file has the id, or is its conflict copy."""
+        """Whether any note has a second file with the same id, or a conflict copy."""
         return bool(self._catalogue.doubles)
 
     def copies(self, note_id: str) -> list[dict[str, Any]]:
@@ -171,7 +173,7 @@ class Lineage:
             yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
 
     def _existing(self, ids: Collection[str]) -> list[str]:
-        """Return the existing notes, each once, by id, up to the number that is named."""
+        """Return the existing notes without duplicates, sorted by id, at most as many as a warning names."""
         return sorted(each for each in set(islice(ids, STEPS)) if each in self._catalogue)[:MOST_NAMED]
 
     def _title(self, note_id: str) -> str:
@@ -179,19 +181,19 @@ class Lineage:
         return "" if entry is None else entry.note.title
 
     def _explain(self, note_id: str) -> str:
-        """Return why a note is not to be trusted."""
+        """Return why a note cannot be trusted."""
         entry = self._catalogue.get(note_id)
         if entry is None or entry.note.status != "quarantined":
             return "rests on a superseded note"
         reason = entry.note.quarantine_reason
         return f"rests on a quarantined note: {reason}" if reason else "rests on a quarantined note"
 
-    # -- backwards: notes that may be suspect --------------------------------------------------------
+    # -- backward walk: notes that may be suspect ----------------------------------------------------
 
     async def settle(self) -> None:
-        """Find the notes that may be suspect, in steps of a millisecond or two.
+        """Find the notes that may be suspect, in steps of one or two milliseconds.
 
-        If the lineage changes repeatedly meanwhile, stop; then each call searches on its own.
+        If the lineage keeps changing meanwhile, the search stops. Each later call then searches on its own.
         """
         version, tries = -1, 0
         while tries < _TRIES:
@@ -203,7 +205,7 @@ class Lineage:
             await trio.lowlevel.checkpoint()
 
     def _catch_up(self) -> None:
-        """Take changes up; follow some more edges backwards, after most changes from the beginning."""
+        """Process new changes and follow some more edges backward. Most changes restart the backward walk."""
         relations = self._relations
         leaves = relations.leaves[self._seen_leaves :]
         is_changed = self._version != relations.version
@@ -221,7 +223,7 @@ class Lineage:
             self._is_settled = next(self._spreading, self) is self
 
     def _see_leaf(self, leaf: str) -> None:
-        """Look at a note that nothing rests on: it may be suspect if something that it rests on is."""
+        """Check a note that no other note rests on. It may be suspect if one of its sources is."""
         relations = self._relations
         self._causes.pop(leaf, None)
         self._doubtful.pop(leaf, None)
@@ -233,10 +235,13 @@ class Lineage:
                     return
 
     def _follow_back(self, doubtful: dict[str, str]) -> Iterator[None]:
-        """Enter all dependents of what is quarantined or superseded; a step is `_AT_ONCE` edges or less."""
+        """Enter all dependents of quarantined and superseded notes.
+
+        Each step follows at most `_AT_ONCE` edges.
+        """
         relations, exists = self._relations, self._catalogue.__contains__
         derived, typed, steps = relations.derived, relations.typed, 0
-        # A change ends this walk, so that nothing it iterates over changes under it.
+        # A change ends this walk, so the collections do not change during the iteration.
         for cause in chain(relations.quarantined, relations.successors.keys()):
             steps += 1
             if not exists(cause):
@@ -252,10 +257,10 @@ class Lineage:
                     if not steps % _AT_ONCE:
                         yield
 
-    # -- forwards: the nearest cause -------------------------------------------------------------
+    # -- forward walk: the nearest cause ------------------------------------------------------------
 
     def _cause(self, note_id: str) -> _Cause | None:
-        """Return the nearest note that makes this one suspect."""
+        """Return the nearest note that makes this note suspect."""
         relations = self._relations
         is_changed = self._version != relations.version or self._seen_leaves != len(relations.leaves)
         if is_changed or not self._is_settled:
@@ -270,7 +275,7 @@ class Lineage:
         return self._causes[note_id]
 
     def _walk(self, note_id: str) -> tuple[_Cause | None, bool]:
-        """Return the nearest cause; whether that is known until the next change."""
+        """Return the nearest cause, and whether it stays valid until the next change."""
         relations, exists = self._relations, self._catalogue.__contains__
         quarantined, successors, doubtful = relations.quarantined, relations.successors, self._doubtful
         is_settled, reached, frontier = self._is_settled, {note_id}, [note_id]
@@ -286,7 +291,7 @@ class Lineage:
                         return self._give_up(note_id, distance), is_settled
                     if source in reached:
                         continue
-                    # Nothing doubtful is reached through what is neither that nor a cause itself.
+                    # A source that is neither doubtful nor a cause cannot lead to a cause.
                     is_bad = source in quarantined or source in successors
                     if (is_bad or not is_settled or source in doubtful) and exists(source):
                         reached.add(source)
@@ -298,7 +303,7 @@ class Lineage:
         return None, True
 
     def _give_up(self, note_id: str, distance: int) -> _Cause | None:
-        """Return a known cause, perhaps not the nearest; None if there is no known cause."""
+        """Return a known cause, which may not be the nearest one, or None if no cause is known."""
         cause = self._doubtful.get(note_id)
         return None if cause is None or cause not in self._catalogue else _Cause(cause, distance)
 
@@ -309,7 +314,7 @@ class Lineage:
         return chain(stated, typed) if typed else stated
 
     def reach(self, note_id: str) -> set[str]:
-        """Return the note with its lineage, as far as `STEPS` edges lead."""
+        """Return the note and its lineage, up to `STEPS` edges."""
         reached, waiting, steps = {note_id}, [note_id], 0
         for each in waiting:
             for source in self._rests_on(each):
@@ -322,13 +327,14 @@ class Lineage:
         return reached
 
     def is_excused(self, note_id: str, source: str) -> bool | None:
-        """Return whether a note or another of its lineage supersedes a source of it; None where that takes
-        long.
+        """Return whether a note or its lineage supersedes a source.
 
-        Searched from both ends: in a dense lineage they meet after a few dozen notes.
+        None means that the answer takes too long.
+
+        The search runs from both ends. In a dense lineage they meet after a few dozen notes.
         """
         newer = list(self._relations.successors.of(source))
-        for each in newer:  # by a chain, too
+        for each in newer:  # successors of successors count as well
             if len(newer) > _MOST_NEWER:
                 return None
             newer += [one for one in self._relations.successors.of(each) if one not in newer]
@@ -352,9 +358,7 @@ class Lineage:
         far: Collection[str],
         left: int,
     ) -> tuple[list[str], int, bool]:
-        """Return the next step of the walk, how many more edges may be followed, and whether it met the other
-        side.
-        """
+        """Return the next front of the walk, the remaining edges, and whether the walk met the other side."""
         found: list[str] = []
         for each in front:
             for other in step(each):
@@ -388,10 +392,10 @@ class Lineage:
 
 
 class _Excuses:
-    """The superseded notes that do not make a note suspect, found out no further than is asked.
+    """The superseded notes that do not make a note suspect. They are computed only as far as needed.
 
-    The first are looked for one by one; where there are more, what the whole lineage supersedes is found
-    once, so that a long chain of versions costs no more than its length.
+    The first notes are searched one by one. If there are more, all notes that the lineage supersedes are
+    found in one pass, so that the cost of a long version chain is proportional to its length.
     """
 
     def __init__(self, lineage: Lineage, note_id: str) -> None:

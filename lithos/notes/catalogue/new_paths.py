@@ -1,8 +1,8 @@
-"""Paths for new files: spelled like the existing folders, and valid on every disk.
+"""Paths for new files, spelled like the existing folders and valid on every disk.
 
-Disks differ in which names they treat as equal: many ignore case, some Unicode forms. Lithos creates no
-second spelling of a name, and no name that Windows reserves (docs/spec/notes.md §7). Files that a person made
-are served.
+Disks differ in which names they treat as equal: many ignore case, some ignore the Unicode form. Lithos never
+creates a second spelling of an existing name, or a name that Windows reserves (docs/spec/notes.md §7). Files
+with such names that a person created are still served.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lithos.text.words.analysis import name_key
 
 
 def path_to_make(path: str, folders: Collection[str]) -> str:
-    """Return the path at which a note is made that shall be at `path`; `folders` are those that hold notes.
+    """Return the path for a new note requested at `path`. `folders` are the folders that contain notes.
 
-    Raises `InvalidInput` for a new name that not every disk can store.
+    Raises `InvalidInput` for a new name that some disks cannot store.
     """
     known = _spelled(folder_of(path), folders)
     parts = path.split("/")
@@ -28,22 +28,22 @@ def path_to_make(path: str, folders: Collection[str]) -> str:
     for part in new:
         if not is_portable(part):
             raise InvalidInput(
-                f"The path {path[:300]!r} cannot be stored on every disk: {part[:100]!r} is the name of a "
-                "device on Windows, or ends in a full stop or a blank. Nothing was changed; take "
-                f"{portable_path(part)[:100]!r} instead."
+                f"The path {path[:300]!r} cannot be stored on every disk: {part[:100]!r} is the "
+                "name of a device on Windows, or ends in a full stop or a blank. Nothing was "
+                f"changed; use {portable_path(part)[:100]!r} instead."
             )
     return "/".join([*known, *new])
 
 
 def prefix_as_spelled(prefix: str, folders: Collection[str]) -> str:
-    """Return the beginning of paths spelled like the existing folders, unchanged if a folder is missing."""
+    """Return a path prefix spelled like the existing folders. If a folder is missing, return it unchanged."""
     folder, slash, name = prefix.rpartition("/")
     known = _spelled(folder, folders)
     return "/".join([*known, name]) if slash and len(known) == folder.count("/") + 1 else prefix
 
 
 def _spelled(folder: str, folders: Collection[str]) -> list[str]:
-    """Return the existing parts of a folder, in their spelling on disk."""
+    """Return the existing parts of a folder path, spelled as on disk."""
     if not folder:
         return []
     below = f"{folder}/"
@@ -61,23 +61,23 @@ def _spelled(folder: str, folders: Collection[str]) -> list[str]:
 
 
 def _with_key(folders: Iterable[str], depth: int, key: str) -> set[str]:
-    """Return the folders of a depth that are spellings of one."""
+    """Return the folders at a depth whose names are spellings of the same name."""
     tops = {"/".join(parts) for folder in folders if len(parts := folder.split("/")[:depth]) == depth}
     return {top for top in tops if name_key(top) == key}
 
 
 @define
 class NewPaths:
-    """The paths that the changes of one round make, by what their spellings have in common."""
+    """The paths that one round of changes creates, by the key that all spellings of a path share."""
 
     _files: set[str] = field(factory=set)
     _folders: dict[str, str] = field(factory=dict)
 
     def take(self, path: str | None) -> bool:
-        """Enter the path that a change makes; None makes none.
+        """Register the path that a change creates. None means that the change creates no path.
 
-        False where the round makes the file, or a folder of it, in another spelling already: the change has
-        to be decided again once that is there.
+        Returns False if the round already creates the file, or one of its folders, in another spelling. The
+        caller must decide about the change again after that path exists.
         """
         if path is None:
             return True

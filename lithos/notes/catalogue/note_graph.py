@@ -1,8 +1,8 @@
 """The graph of notes: resolved wiki-links with backlinks, and provenance (derived from).
 
-The catalogue owns it and passes every change on at once, so readers see all that was written. Updates are
-incremental: only link targets that share a name with a note that appears, vanishes or changes its names are
-resolved again.
+The catalogue owns the graph and passes on every change at once, so readers see all written notes. Updates are
+incremental: a changed, new or deleted note causes only those link targets to be resolved again that share a
+name with it.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from lithos.text.words.names import name_spans
 
 T = TypeVar("T")
 _FINGERPRINTS = 1 << 64
-#: Notes, and link targets, of one step of a `load`.
+#: Number of notes, and of link targets, in one step of a `load`.
 _AT_ONCE = 100
-#: Links of one step: some five milliseconds.
+#: Number of links in one step, which takes about five milliseconds.
 _LINKS_AT_ONCE = 300
-#: A name that more notes share names none of them.
+#: Maximum number of notes that may share a name. A more common name resolves to none of them.
 NAMESAKES = 8
 
 
 @frozen
 class LinkCounts:
-    """The link graph in numbers: nodes include placeholders, unresolved links count as often as written.
+    """The size of the link graph. Nodes include placeholders; unresolved links are counted with repetitions.
 
-    Links to other files of the vault are not unresolved.
+    Links to vault files that are not notes do not count as unresolved.
     """
 
     nodes: int
@@ -64,9 +64,9 @@ class Resolved:
 
 @define
 class _Target:
-    """A link target: the note it resolves to, and how often each source note writes it.
+    """A link target: the note that it resolves to, and how often each source note contains it.
 
-    `is_file`: it leads to no note, but to another file of the vault.
+    `is_file` means that the target leads to a vault file that is not a note.
     """
 
     found: str | None
@@ -85,7 +85,10 @@ def exhaust(steps: Iterator[None]) -> None:
 
 
 async def take_turns(steps: Iterator[None]) -> None:
-    """Run steps with a checkpoint after each (cooperative); on cancellation the rest is run first."""
+    """Run steps with a checkpoint after each step (cooperative).
+
+    After a cancellation, the remaining steps run first.
+    """
     try:
         for _ in steps:
             await trio.lowlevel.checkpoint()
@@ -101,10 +104,13 @@ def batched(items: Iterable[T], most: int) -> Iterator[list[T]]:
 
 
 class NoteGraph:
-    """Link graph and provenance graph of all notes, with lazy loading and incremental updates."""
+    """The link graph and provenance graph of all notes, with lazy loading and incremental updates."""
 
     def __init__(self, files: FileNames | None = None, *, by_file_name: bool = False) -> None:
-        """`by_file_name`: the name of its file is an alias of each note; `files` are those without notes."""
+        """If `by_file_name` is set, the file name of a note is an alias.
+
+        `files` are the files that are not notes.
+        """
         self._files = FileNames() if files is None else files
         self._by_file_name = by_file_name
         self._links = LinkGraph()
@@ -113,7 +119,8 @@ class NoteGraph:
         self._table = LinkTable()
         self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
-        #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
+        #: Link targets by a reduced name that all kinds of keys share. They may resolve to a note with that
+        #: name.
         self._interested = Multimap()
         self._unresolved = 0
         #: The remaining steps of `load`.
@@ -124,13 +131,13 @@ class NoteGraph:
 
     @property
     def links(self) -> LinkGraph:
-        """The link graph: notes and placeholders of unresolved targets."""
+        """The link graph. Its nodes are notes, and placeholders for unresolved targets."""
         self.settle()
         return self._links
 
     @property
     def provenance(self) -> LinkGraph:
-        """The provenance graph: from a note to its sources, which may be missing."""
+        """The provenance graph. Its edges lead from a note to its sources, which may not exist."""
         self.settle()
         return self._provenance
 
@@ -141,34 +148,37 @@ class NoteGraph:
         return self._fingerprint
 
     def resolve(self, target: str) -> str | None:
-        """Resolve `[[target]]` to the id of a note, or None."""
+        """Resolve `[[target]]` to a note id, or None if no note matches."""
         self.settle()
         return self._table.resolve(target)
 
     def named_in(self, text: str) -> dict[str, str]:
-        """Return the notes whose title or alias occurs in a text, by id, with the longest of these names.
+        """Return the notes whose title or alias occurs in a text: note id to the longest matching name.
 
-        The result is empty until all notes are entered, some time after a start.
+        The result is empty until all notes are loaded, shortly after a start.
         """
         text, spans = name_spans(text)
         return self._table.named_in(text, spans, NAMESAKES) if spans and self.settle(0) else {}
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
-        """Return what a target would mean if an existing note were `moved`, with these keys."""
+        """Return the note that a target would mean if the note `moved` had these keys."""
         return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
 
     def written_like(self, keys: Iterable[Key]) -> set[str]:
-        """Return the link targets whose meaning may depend on a note with one of these keys."""
+        """Return the link targets whose resolution may depend on a note with one of these keys."""
         self.settle()
         return {name for key in names_of(keys) for name in self._interested.of(key)}
 
     def writers_of(self, target: str) -> Iterable[str]:
-        """Return the ids of the notes that write a link target; none where it is only on a canvas."""
+        """Return the ids of the notes that contain a link target.
+
+        A target that only a canvas uses has none.
+        """
         known = self._targets.get(target)
         return () if known is None else known.sources
 
     def broken_targets(self) -> list[str]:
-        """Return the link targets that lead to nothing."""
+        """Return the link targets that lead nowhere."""
         self.settle()
         return [name for name, target in self._targets.items() if target.is_broken and target.sources]
 
@@ -182,7 +192,7 @@ class NoteGraph:
         return Resolved(self._fingerprint, {name: each.found for name, each in self._targets.items()})
 
     def see_file(self, path: str) -> None:
-        """Count the links to a file that has appeared in the files without notes, or vanished from them."""
+        """Count the links to a file that is not a note and has just appeared or vanished."""
         self.settle()
         for key in names_of((("path", path.rpartition("/")[2]),)):
             for name in self._interested.of(key):
@@ -192,7 +202,7 @@ class NoteGraph:
                 self._unresolved += total(target.sources) * (target.is_broken - was)
 
     def sources_of_file(self, path: str) -> set[str]:
-        """Return the ids of the notes that link or embed another file, by its name, in whatever folder."""
+        """Return the ids of the notes that link or embed another file, by its name, in any folder."""
         self.settle()
         found: set[str] = set()
         for key in names_of((("path", path.rpartition("/")[2]),)):
@@ -202,26 +212,28 @@ class NoteGraph:
         return found
 
     def load(self, notes: Sequence[Entry]) -> None:
-        """Fill an empty graph lazily: any later query or change completes the load first."""
+        """Fill an empty graph lazily. Any later query or change completes the load first."""
         self._notes = {note.note.id: note for note in notes}
         self._loading = self._load(notes)
 
     def take_over(self, loaded: NoteGraph) -> None:
-        """Have the notes and the other files of another graph, loaded lazily; this one must be empty."""
+        """Take over the notes and other files of another graph, loaded lazily. This graph must be empty."""
         self._files, self._notes = loaded._files, loaded._notes
         self._loading = self._load(list(self._notes.values()))
 
     def settle(self, most: int | None = None) -> bool:
-        """Continue a lazy `load` by `most` steps of a millisecond or two, or to its end; True when done.
+        """Continue a lazy `load` by at most `most` steps of a millisecond or two.
 
-        Steps let the event loop run in between.
+        Returns True once it is done.
+
+        The event loop can run between the steps.
         """
         for _ in self._loading if most is None else islice(self._loading, most):
             pass
         return next(self._loading, self) is self
 
     def _load(self, notes: Sequence[Entry]) -> Iterator[None]:
-        """Enter notes in steps: between two `yield`s are a millisecond or two."""
+        """Enter notes in steps. The work between two `yield`s takes a millisecond or two."""
         for part in batched(notes, _AT_ONCE):
             for note in part:
                 self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
@@ -243,7 +255,7 @@ class NoteGraph:
             yield
 
     def _written_by(self, notes: Sequence[Entry]) -> Iterator[tuple[Node, Node]]:
-        """Enter the targets that new notes write; the edges this makes."""
+        """Enter the targets that new notes contain, and yield the resulting edges."""
         for note in notes:
             note_id = note.note.id
             for name in note.links:
@@ -257,11 +269,11 @@ class NoteGraph:
                     yield note_id, _node(name, target)
 
     def put(self, note: Entry) -> None:
-        """Upsert a note, and resolve its links."""
+        """Insert or replace a note, and resolve its links."""
         exhaust(self.put_in_steps(note))
 
     def put_in_steps(self, note: Entry) -> Iterator[None]:
-        """Yield the same in steps of some milliseconds; no other change may come between them."""
+        """Insert or replace a note in steps of some milliseconds. No other change may run in between."""
         self.settle()
         old = self._notes.get(note.note.id)
         yield from self._place(note)
@@ -270,11 +282,11 @@ class NoteGraph:
         self._account(old, note)
 
     def remove(self, note_id: str) -> None:
-        """Remove a note; links to it resolve to another note or become placeholders."""
+        """Remove a note. Links to it then resolve to another note, or become placeholders."""
         exhaust(self.remove_in_steps(note_id))
 
     def remove_in_steps(self, note_id: str) -> Iterator[None]:
-        """Yield the same in steps of some milliseconds; no other change may come between them."""
+        """Remove a note in steps of some milliseconds. No other change may run in between."""
         self.settle()
         old = self._notes.pop(note_id, None)
         if old is None:
@@ -287,12 +299,12 @@ class NoteGraph:
         self._account(old, None)
 
     def _account(self, old: Entry | None, new: Entry | None) -> None:
-        """Have the checksum follow a change."""
+        """Update the checksum after a change."""
         change = (new.stamp if new else 0) - (old.stamp if old else 0)
         self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
 
     def _place(self, note: Entry) -> Iterator[None]:
-        """Index a note by its names, and resolve again the targets that may mean it."""
+        """Index a note by its names, and resolve the targets that may now mean it."""
         note_id = note.note.id
         old = self._notes.get(note_id)
         self._notes[note_id] = note
@@ -301,11 +313,14 @@ class NoteGraph:
             return
         self._table.add_keys(note_id, note.path, after)
         self._links.add(note_id)
-        # Also names that stay: among several notes with one title the path decides.
+        # Unchanged names count too: if several notes have the same title, the path decides.
         yield from self._resolve_again(names_of(before | after))
 
     def _rewire(self, note_id: str, before: Iterable[str], after: Iterable[str]) -> Iterator[None]:
-        """Replace the links a note writes: counted first, since many may lead to one note."""
+        """Replace the links that a note contains.
+
+        Equal links are counted first, because they can be numerous.
+        """
         old, new = Counter(before), Counter(after)
         for names in batched(old.keys() | new.keys(), _LINKS_AT_ONCE):
             for name in names:
@@ -315,7 +330,7 @@ class NoteGraph:
                 yield
 
     def _write(self, note_id: str, name: str, times: int) -> None:
-        """Record that a note contains a target this many times."""
+        """Record that a note contains a target `times` times."""
         target = self._targets.get(name)
         if target is None:
             target = self._targets[name] = self._target(name, self._table.resolve(name))
@@ -335,7 +350,7 @@ class NoteGraph:
         return _Target(found, is_file=found is None and name in self._files)
 
     def keys_of(self, note: Entry) -> frozenset[Key]:
-        """Return all that a note can be linked by."""
+        """Return all keys by which a link can name a note."""
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))

@@ -1,4 +1,4 @@
-"""Reading note files into catalogue entries, for the start scan and the watcher, and the change events."""
+"""Reads note files into catalogue entries, for the start scan and the watcher, and drafts change events."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from lithos.notes.model.note import AssignedVersion, Document, Note
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
-#: Bytes up to which a file is read as a note: a larger one would exhaust the memory.
+#: Maximum size in bytes of a file that is read as a note. A larger file could exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024
 
 
 @frozen
 class Examined:
-    """The result of reading a file: its document, or the reason why it cannot be a note.
+    """The result of reading a file: its document, or the reason why the file cannot be a note.
 
-    `is_known`: its content hash is the one indexed last, so it was not parsed and has no content here.
+    `is_known` means that its content hash is already indexed, so the file was not parsed and has no document
+    here.
     """
 
     path: str
@@ -39,9 +40,9 @@ class Examined:
     document: Document | None
     reason: str = ""
     is_known: bool = False
-    #: Targets of the links, repeated ones too.
+    #: Link targets, including repeated ones.
     links: tuple[str, ...] = ()
-    #: The bytes, if they are to be kept as a version.
+    #: The bytes of the file, if they are to be kept as a version.
     data: bytes | None = field(default=None, repr=False, eq=False)
 
 
@@ -54,12 +55,14 @@ def examine(
     *,
     keeps_data: bool = False,
 ) -> Examined:
-    """Read one file, and parse it if it has changed; `stand_in` is its id if it names none. Blocks.
+    """Read one file, and parse it if it has changed. `stand_in` is the id for a file without one. Blocks.
 
-    `known` is what was indexed of the file last.
+    `known` is the entry last indexed for the file.
     """
     if file.state.size > LARGEST_FILE:
-        return unreadable(file, f"it has {file.state.size} bytes, more than {LARGEST_FILE}")
+        return unreadable(
+            file, f"its size of {file.state.size} bytes exceeds the limit of {LARGEST_FILE} bytes"
+        )
     try:
         source = files.read(file.path)
     except (OSError, OutsideKnowledge) as failure:
@@ -81,9 +84,11 @@ def examine(
 def examine_renamed(
     files: NoteFiles, lost: Mapping[str, FileState], style: VaultStyle = PLAIN
 ) -> list[Examined]:
-    """Read files whose folder or name was changed: those with these hashes, in the states they had. Blocks.
+    """Read the lost files that were renamed, or whose folder was.
 
-    A walk takes time: it may miss files that are renamed during it, so they are searched a second time.
+    They keep their hash and file state. Blocks.
+
+    A directory walk takes time and may miss files that are renamed meanwhile, so the search runs twice.
     """
     states = set(lost.values())
     for _ in range(2):
@@ -105,9 +110,9 @@ def unreadable(file: FoundFile, reason: str) -> Examined:
 def second_file(
     file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle, *, is_own: bool = False
 ) -> SkippedFile:
-    """Return why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake.
+    """Return why a second file with the same id is not indexed: a conflict copy or a duplicate id.
 
-    `is_own`: a person said that it is a note of its own.
+    `is_own` means that a person marked the file as a note of its own.
     """
     if style.knows_copies and not is_own and is_copy_of(file.path, holder_path, note_id):
         return conflict_copy(file, note_id, holder_path, names_id=True)
@@ -136,13 +141,13 @@ def with_version(examined: Examined, version: int) -> Examined:
 
 
 def with_note(examined: Examined, note: Note) -> Examined:
-    """Return the file with other values of its note."""
+    """Return the file with a changed note."""
     assert examined.document is not None
     return attrs.evolve(examined, document=attrs.evolve(examined.document, note=note))
 
 
 def make_entry(examined: Examined, serial: int) -> Entry:
-    """Return the catalogue entry of a file with a document that was read in full."""
+    """Return the catalogue entry for a file that was read in full."""
     assert examined.document is not None
     assert not examined.is_known
     return Entry(
@@ -166,7 +171,7 @@ def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: dat
 
 
 def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDraft:
-    """Return the event of a conflict copy of a note, at a path."""
+    """Return the event about a conflict copy of a note at a path."""
     note = original.note
     payload = {"id": note.id, "title": note.title[:TITLE], "path": original.path, "copy": path}
     return EventDraft(
@@ -182,8 +187,9 @@ def draft_event(
     agent: str,
     now: datetime,
 ) -> EventDraft:
-    """Return an event of an external change; its origin holds the digest, by which a later start scan knows
-    it.
+    """Return an event of an external change.
+
+    Its origin holds the digest, which a later start scan compares.
     """
     origin = note_origin(agent, standing.digest, standing.version)
     return EventDraft(type=kind, agent=agent, payload=payload, timestamp=now, tags=tags, origin=origin)

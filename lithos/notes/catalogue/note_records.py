@@ -1,16 +1,16 @@
-"""Persistent facts about notes that their files lack: versions of edited notes, ids and times of creation.
+"""Persistent note facts that are not in the files: versions of edited notes, ids and creation times.
 
-A version must be durable before any reader sees it. Otherwise another edit could be assigned the same one
-after a crash, and an agent that read the first would overwrite the second. So what was assigned here is
-dirty until the coordinator has committed it; `save` awaits that, and everything else rides along with the
-next commit (write-behind): an id with that of the event which announces it, a time of creation with the
-intents of the write that gives the file another time.
+A version must be durable before any reader sees it. Otherwise another edit could get the same version after a
+crash, and an agent that had read the first edit would overwrite the second. So each version assigned here is
+dirty until the coordinator has committed it, and `save` awaits that commit. Other facts are saved with the
+next commit (write-behind): an id with the event that announces it, a creation time with the intents of the
+write that changes the file's time.
 
-The version of a tool's write is in its file, which a person may replace after a crash before the manifest
-or the journal has it. So a write records its intent first (write-ahead), in a commit that overlaps the
-sync of the file; the intent is dropped once the manifest has the version.
+The version of a tool's write is in the file, but after a crash a person may replace the file before the
+manifest or the journal has recorded the version. So a write records its intent first (write-ahead), in a
+commit that overlaps the sync of the file. The intent is dropped once the manifest has the version.
 
-Extracted entities are stored outside the notes' files, too (`KeptEntities`).
+Extracted entities are also stored outside the notes' files (`KeptEntities`).
 """
 
 from __future__ import annotations
@@ -34,43 +34,45 @@ _JOINT: Final = "\x1f"
 
 
 class KeptEntities:
-    """Extracted entities by note id (docs/spec/memory.md §4); those of deleted notes may remain for a while.
+    """Extracted entities by note id (docs/spec/memory.md §4).
 
-    They are stored in `stats.db`. The memory actor, which owns that, enters all of them when it starts, then
-    each change after its commit. Entities in a note's own file have priority, unless an earlier machine wrote
-    them there.
+    Entities of deleted notes may remain for a while.
+
+    The entities are stored in `stats.db`. The memory actor owns that database. It enters all entities when it
+    starts, and each change after its commit. Entities in a note's own file have priority, unless an earlier
+    machine wrote them there.
     """
 
     def __init__(self) -> None:
         self._found: dict[str, ExtractedEntities] = {}
 
     def load(self, found: Mapping[str, ExtractedEntities]) -> None:
-        """Replace the contents by all stored rows."""
+        """Replace the contents with all stored rows."""
         self._found = dict(found)
 
     def put(self, note_id: str, found: ExtractedEntities | None) -> None:
-        """Record the entities found in a note; None: delete them."""
+        """Record the entities found in a note, or delete them if `found` is None."""
         if found is None:
             self._found.pop(note_id, None)
         else:
             self._found[note_id] = found
 
     def get(self, note_id: str) -> ExtractedEntities | None:
-        """Return the entities found in a note, whether they count or not."""
+        """Return the entities found in a note, whether they apply or not."""
         return self._found.get(note_id)
 
     def counting(self, note: Note) -> ExtractedEntities | None:
-        """Return the entities found in a note if they count, and not those in its file."""
+        """Return the entities found in a note if they take priority over the entities in its file."""
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
 
     def of(self, note: Note) -> tuple[str, ...]:
-        """Return the entities of a note, as filters and indexes know them."""
+        """Return the entities of a note, for filters and indexes."""
         found = self.counting(note)
         return note.entities if found is None else found.entities
 
     def shown(self, note: Note) -> Note:
-        """Return the note as readers see it, with the entities that count."""
+        """Return the note as readers see it, with the entities that apply."""
         found = self.counting(note)
         if found is None:
             return note
@@ -78,9 +80,7 @@ class KeptEntities:
         return attrs.evolve(note, entities=found.entities, entities_extractor=marker)
 
     def stamped(self, stamp: int, note: Note) -> tuple[int, tuple[str, ...]]:
-        """Return the entry of an index for a note: its file's stamp, changed by the found entities; and its
-        entities.
-        """
+        """Return the index stamp and entities of a note. Found entities change the stamp of the file."""
         found = self.counting(note)
         if found is None or found.entities == note.entities:
             return stamp, note.entities
@@ -92,7 +92,10 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class NoteRecords(ExtraRows):
-    """Write-behind cache, owned by the catalogue, committed by the coordinator. At most three rows a note."""
+    """Write-behind cache owned by the catalogue and committed by the coordinator.
+
+    Keeps at most three rows per note.
+    """
 
     def __init__(self, rows: NoteRows | None = None) -> None:
         rows = rows or NoteRows()
@@ -100,28 +103,28 @@ class NoteRecords(ExtraRows):
         self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
         self._paths = {note_id: path for path, note_id in self._ids.items()}
         self._creations = {key: at for key, at in rows.creations.items() if at is not None}
-        #: Paths of files that a person marked as notes of their own.
+        #: Paths of the files that a person marked as notes of their own.
         self._own = {path for path, is_own in rows.own.items() if is_own}
-        #: Whether a reader waits until a person's marks are durable.
+        #: Whether a reader is waiting until these marks are durable.
         self._own_is_urgent = False
-        #: Rows that are not part of a commit yet.
+        #: Rows that are not yet part of a commit.
         self._unsaved = NoteRows()
-        #: Versions that are about to be written, or written but not in the manifest yet.
+        #: Versions that are about to be written, or are written but not yet in the manifest.
         self._intents: dict[str, dict[int, str]] = {}
         for (note_id, number), digest in rows.intents.items():
             self._intents.setdefault(note_id, {})[number] = digest or ""
         #: Notes whose intents the catalogue may not show yet.
         self._urgent_intents: set[str] = set()
-        #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
+        #: Notes whose versions no reader may see yet, because the versions are unsaved or being committed.
         self._urgent: set[str] = set()
-        #: Notes that are being written; set once it is decided whether the written bytes stay.
+        #: Notes that are being written. The event is set once it is decided whether the written bytes stay.
         self._undecided: dict[str, trio.Event] = {}
-        #: Commits all unsaved rows; the returned function waits for the commit. Where rows are never saved,
-        #: as in a survey, there is nothing to wait for.
+        #: Commits all unsaved rows. The returned function waits for the commit. Where rows are never saved,
+        #: for example in a survey, the commit does nothing.
         self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:
-        """Replace the contents by those of another cache."""
+        """Replace the contents with those of another cache."""
         commit = self.commit
         vars(self).update(vars(newer))
         self.commit = commit

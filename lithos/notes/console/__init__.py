@@ -1,7 +1,7 @@
-"""Console pages of notes.
+"""Console pages about notes.
 
-Its own package, `tasks` and `memory` use it.
-Never here: changes without the service.
+Used by this package, `tasks` and `memory`.
+Never here: changes that bypass the service.
 """
 
 ROLE = "pages"

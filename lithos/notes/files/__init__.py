@@ -1,7 +1,7 @@
 """Note files on disk: reading, replacing and moving them; the manifest.
 
-Its own package and later ones use it.
-Never here: rules of writing.
+Used by this package and by later packages.
+Never here: rules about writing notes.
 """
 
 ROLE = "files"

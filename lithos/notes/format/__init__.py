@@ -1,7 +1,7 @@
-"""A note as text: reading, rendering and healing.
+"""The text of a note: parsing, rendering and repair.
 
-Its own package and later ones use it.
-Never here: files, clocks, threads and logs.
+Used by this package and by later packages.
+Never here: file access, clocks, threads and logs.
 """
 
 ROLE = "model"

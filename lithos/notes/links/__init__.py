@@ -1,7 +1,7 @@
 """Links in texts, properties and canvases.
 
-Its own package and later ones use it.
-Never here: files, clocks, threads and logs.
+Used by this package and by later packages.
+Never here: file access, clocks, threads and logs.
 """
 
 ROLE = "model"

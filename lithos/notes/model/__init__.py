@@ -1,7 +1,7 @@
-"""A note as values: paths, copies, versions, scopes and entities.
+"""The values that describe a note: paths, copies, versions, scopes and entities.
 
-Its own package and later ones use it.
-Never here: files, clocks, threads and logs.
+Used by this package and by later packages.
+Never here: file access, clocks, threads and logs.
 """
 
 ROLE = "model"

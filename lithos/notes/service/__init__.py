@@ -1,7 +1,7 @@
-"""Use cases of notes: reading, listing, writing, merging and moving.
+"""Note use cases: reading, listing, writing, merging and moving.
 
-Its own package and later ones use it.
-Never here: rules of writing.
+Used by this package and by later packages.
+Never here: rules about writing notes.
 """
 
 ROLE = "service"

@@ -1,7 +1,7 @@
-"""The watcher of changes by other programs, with its guard of deletions.
+"""The watcher for changes by other programs, with the deletion guard.
 
-Its own package and later ones use it.
-Never here: writing of notes.
+Used by this package and by later packages.
+Never here: code that writes notes.
 """
 
 ROLE = "actor"

@@ -1,6 +1,6 @@
-"""The only writer of notes, which prepares, applies and publishes each change.
+"""The only writer of notes: it prepares, applies and publishes each change.
 
-Its own package and later ones use it.
+Used by this package and by later packages.
 Never here: tools and tokens.
 """
 
