@@ -1,5 +1,4 @@
 """History: keep every version of every note, restore versions, undo changes and merge conflict copies.
 
-Later packages use it.
-Never here: changes without the writer of notes.
+Later packages may import this package. Do not put code here that changes notes without the note writer.
 """

@@ -31,7 +31,7 @@ from lithos.notes.writing.ports import VersionRecorder, VersionStore
 
 
 def open_history(history: HistoryConfig, occasion: Occasion) -> HistoryStore | None:
-    """Open the versions; None where `history.enabled` is off."""
+    """Open the history store. Return None if `history.enabled` is off."""
     return HistoryStore.open(occasion.private / HISTORY_FILE, occasion.now) if history.enabled else None
 
 
@@ -41,7 +41,7 @@ def make_reading(store: HistoryStore | None) -> HistoryReading | None:
 
 
 def make_version_store(store: HistoryStore | None) -> VersionStore | None:
-    """Build the version store that notes read from; None where `history.enabled` is off."""
+    """Build the version store that notes read from. Return None if `history.enabled` is off."""
     return store
 
 
@@ -51,7 +51,7 @@ def make_recorder(store: HistoryStore | None) -> Recorder:
 
 
 def make_version_recorder(recorder: Recorder) -> VersionRecorder:
-    """Build the recorder that the writer uses for its versions."""
+    """Build the recorder that the note writer uses to store versions."""
     return recorder
 
 
@@ -61,7 +61,7 @@ def make_catching_up(recorder: Recorder, catalogue: Catalogue, keeper: Keeper, w
 
 
 def make_history(store: HistoryStore | None, catalogue: Catalogue) -> NoteHistory:
-    """Build the reader of versions."""
+    """Build the history service, which reads versions."""
     return NoteHistory(store, Threads(2), catalogue)
 
 
@@ -80,7 +80,7 @@ def make_restoring(
 def make_history_upkeep(
     store: HistoryStore | None, recorder: Recorder, settled: SettledClock, history: HistoryConfig
 ) -> HistoryUpkeep | None:
-    """Build the retention task of `history.db`; None where `history.enabled` is off."""
+    """Build the retention task of `history.db`. Return None if `history.enabled` is off."""
     if store is None:
         return None
     kept = {each.name: getattr(history, each.name) for each in attrs.fields(VersionLimits)}

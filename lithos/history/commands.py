@@ -1,4 +1,4 @@
-"""The commands of versions, undo and conflict copies."""
+"""The commands for versions, undo and conflict copies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMANDS: Final = (
     CliCommand("restore-note", "restore an earlier version of a note, or a deleted note",
         "lithos.history.commands_history:run_restore_note", (
         take("note ID", "note id, or path below knowledge/"),
-        # `--version` alone prints the version of the program.
+        # The option `--version` without a number prints the version of the program.
         take("--version N", "number of the version", count, dest="note_version"),
         take("--row N", "number of the history row (listed as rN) instead", count, dest="note_row"),
     ), group="history", place=110),

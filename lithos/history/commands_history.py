@@ -1,4 +1,4 @@
-"""`lithos history` and `lithos restore-note`: versions of a note, what changed, and earlier states back."""
+"""`lithos history` and `lithos restore-note`: list and compare versions of a note, and restore them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from lithos.server.command.session import CommandFailed, CommandSession, refusin
 
 
 async def undo(session: CommandSession, asker: ToolClient) -> int:
-    """Take changes back and print what was done; 1 when something could not be. Raises `CommandFailed`."""
+    """Undo changes and print the results.
+
+    Return 1 if a change could not be undone. Raises `CommandFailed`.
+    """
     typed = session.typed
     agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))
     agent, since = ", ".join(agents), typed.get("since")
@@ -61,14 +64,14 @@ def _summarise(agent: str, steps: Sequence[UndoStep], counts: Mapping[str, int],
     return f"{changes} changes of {notes} notes by {agent}: {told}{kept}"
 
 
-#: Versions shown unless `--limit` gives another number.
+#: Default number of versions to show, unless `--limit` is given.
 SHOWN: Final = 20
-#: Versions requested per call.
+#: Number of versions to request per call.
 PAGE: Final = 200
 
 
 async def history(session: CommandSession, asker: ToolClient) -> int:
-    """Print versions, deleted notes or a difference; 0. Raises `CommandFailed`."""
+    """Print versions, deleted notes or a difference. Return 0. Raises `CommandFailed`."""
     typed = session.typed
     wanted, diff = typed.get("note"), typed.get("diff")
     if typed.get("deleted"):
@@ -99,7 +102,7 @@ def _list_diff(answer: Mapping[str, Any]) -> Iterator[str]:
 
 def _list_versions(answer: Mapping[str, Any]) -> Iterator[str]:
     if not answer["versions"]:
-        yield "No versions are kept of this note yet."
+        yield "This note has no kept versions yet."
     for row in answer["versions"]:
         changed = f"  {', '.join(row['changed'])}" if row["changed"] else ""
         named = f"{row['version']:>6}  {_row_name(row):<8}  {row['at']}  {row['op']:<8}"
@@ -110,12 +113,12 @@ def _list_versions(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _row_name(row: Mapping[str, Any]) -> str:
-    """Return the name of a row as `--diff` expects it."""
+    """Return the row's number in the form that `--diff` accepts."""
     return f"r{row['row']}"
 
 
 async def _versions(asker: ToolClient, wanted: str, limit: int) -> dict[str, Any]:
-    """Return the newest versions of a note in one answer, with as many calls as needed."""
+    """Return the newest versions of a note as one answer, calling the tool as often as needed."""
     rows, answer = await _ask_pages(partial(_ask_note, asker, wanted), limit)
     return {"id": answer["id"], "versions": rows, "total": answer["total"]}
 
@@ -145,9 +148,7 @@ def _list_deleted(rows: Sequence[Mapping[str, Any]], total: int) -> Iterator[str
 async def _ask_pages(
     ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]], limit: int
 ) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
-    """Return the newest `limit` rows without duplicates, even if rows are added meanwhile, and the last
-    answer.
-    """
+    """Return the newest `limit` rows and the last answer. New rows cause no duplicates."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     answer: Mapping[str, Any] = {}
     offset = 0
@@ -162,7 +163,7 @@ async def _ask_pages(
 
 
 async def _ask_note(asker: ToolClient, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`lithos_history` of a note by its id, else by its path. Raises `CommandFailed`."""
+    """Call `lithos_history` for a note named by id or path. Raises `CommandFailed`."""
     answer = await asker.call("lithos_history", {**arguments, "id": wanted}) or {}
     if answer.get("code") == "doc_not_found":
         return await ask_tool(asker, "lithos_history", {**arguments, "path": wanted})
@@ -170,7 +171,7 @@ async def _ask_note(asker: ToolClient, wanted: str, arguments: Mapping[str, Any]
 
 
 async def restore_note(session: CommandSession, asker: ToolClient) -> int:
-    """Bring a version back; 0. Raises `CommandFailed`."""
+    """Restore a version of a note. Return 0. Raises `CommandFailed`."""
     typed = session.typed
     version, row = typed.get("note_version"), typed.get("note_row")
     if (version is None) == (row is None):

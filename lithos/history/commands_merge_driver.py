@@ -17,14 +17,14 @@ from lithos.server.command.output import print_json, print_line, tell, warn
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Exit code above 128: git stops, instead of leaving a conflict whose file lacks one side.
+#: Exit code above 128: git stops, instead of recording a conflict in a file that lacks one side.
 _BROKEN: Final = 129
 #: Maximum length of a marker in characters.
 _LONGEST_MARKER: Final = 1_000
 
 
 def run_merge_driver(invocation: Invocation) -> int:
-    """Merge into the file of our side; returns 1 if conflicts are left. Raises `CommandFailed`."""
+    """Merge into the file of our side. Return 1 if conflicts remain. Raises `CommandFailed`."""
     typed = invocation.typed
     markers = Markers(
         ours=_label(typed.get("ours_name"), "ours"),
@@ -52,7 +52,7 @@ def run_merge_driver(invocation: Invocation) -> int:
 
 
 def _label(name: str | None, usual: str) -> str:
-    """Return a name on one line; git may pass an empty one."""
+    """Return a branch name on one line, or `usual` if git passed an empty name."""
     return " ".join(name.split()) if name and name.strip() else usual
 
 
@@ -72,9 +72,12 @@ def _write(path: Path, data: bytes) -> None:
 
 def _tell(name: str, merged: FileMerge) -> str:
     if merged.data is None:
-        return f"{name} is a binary file and was not merged: it is ours. Choose one, then git add it."
+        return (
+            f"{name} is a binary file and was not merged. It still has our version. Choose a "
+            "version, then git add it."
+        )
     several = f"{merged.conflicts} conflicts" if merged.conflicts > 1 else "a conflict"
-    return f"{name} has {several}: choose between the markers, then git add it."
+    return f"{name} has {several}. Choose between the markers, then git add it."
 
 
 LIST: Final = "list"
@@ -82,7 +85,7 @@ _ACTIONS: Final = (LIST, "show", "merge", "keep")
 
 
 async def conflicts(session: CommandSession, asker: ToolClient) -> int:
-    """List, show, merge or keep conflict copies; returns 1 if one could not be merged or kept."""
+    """List, show, merge or keep conflict copies. Return 1 if a copy could not be merged or kept."""
     typed = session.typed
     action, paths = typed.get("action", LIST), list(typed.get("paths", ()))
     if action not in _ACTIONS:
@@ -113,7 +116,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield _BY_NAME
 
 
-#: Hint for copies with names that people also give.
+#: Hint for copies whose names a person may have chosen.
 _BY_NAME: Final = (
     "People also give names such as NAME 2, NAME-HOST and NAME (1): merge these copies one by one, by path. "
     "If a file is a separate note, run: lithos conflicts keep PATH"
@@ -157,16 +160,19 @@ def _about(shown: Mapping[str, Any]) -> str:
         said = "1 place" if number == 1 else f"{number} places"
         return f"both changed {said}, which you have to decide (--keep, or the console's page Copies)"
     if shown["adds_nothing"]:
-        return "the note has all of it already"
+        return "the note already contains the whole copy"
     if shown["changes_nothing"]:
-        return "merging changes nothing: the note was made from this text, and has lost lines of it since"
+        return "merging changes nothing: the note was made from this text and has lost lines since"
     return "can be merged automatically, to this text"
 
 
 async def _merge(
     session: CommandSession, asker: ToolClient, paths: Sequence[str], left: Sequence[Mapping[str, Any]]
 ) -> int:
-    """Merge copies one after another, continuing after a refusal; print every outcome and those `left`."""
+    """Merge copies one after another, continuing after a refusal.
+
+    Print every outcome and the skipped copies `left`.
+    """
     done: list[Mapping[str, Any]] = []
     for path in paths:
         answer = await _merge_one(session, asker, path)

@@ -30,30 +30,30 @@ from lithos.notes.model.versions import HistoryFailed, VersionRow
 from lithos.server.console.console import Console, Form, PageRefused, given, keep
 from lithos.server.console.formats import plural, whole
 
-#: The navigation entry of these pages.
+#: The navigation entry that these pages belong to.
 SECTION: Final = "/console/agents"
-#: Maximum changes on one page and in one undo; fewer if the page is too large. The command line has no limit.
+#: Maximum number of changes per page and per undo. Large pages show fewer. The command line has no limit.
 MOST_CHANGES: Final = 200
 FEWER_CHANGES: Final = (200, 100, 50)
-#: A longer pause between two changes of an agent is the end of a session.
+#: Length of a pause between two changes of an agent that ends a session.
 PAUSE: Final = timedelta(minutes=30)
-#: Seconds for the preview of an undo, and for the changes that one request undoes.
+#: Maximum seconds for the preview of an undo, and for one request that undoes changes.
 LOOK_SECONDS: Final = 5.0
 RUN_SECONDS: Final = 20.0
-#: Rows of a list of what was done.
+#: Maximum number of rows in a list of results.
 MOST_LISTED: Final = 100
-#: Maximum reports of undos that are kept for their pages.
+#: Maximum number of undo reports that are kept for their pages.
 MOST_REPORTS: Final = 50
 SPANS: Final[Mapping[str, str]] = {
     "": "its newest changes", "hour": "the last hour", "today": "today (UTC)", "custom": "since a time",
 }  # fmt: skip
-#: Value of a checkbox: the note, and the first and last of its versions.
+#: Value of a checkbox: the note id, and its first and last version.
 _BOX: Final = re.compile(r"(?s)(.+):(\d{1,18})-(\d{1,18})")
 Box = tuple[str, int, int]
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the form and the page with the report of an undo."""
+    """Add the undo form and the page with the report of an undo."""
     pages = UndoPages(console)
     console.asking(app, "/undo", pages.ask, pages.undo, needs="admin")
     app.get("/undo/<report>")(console.only("admin", pages.report))
@@ -61,9 +61,9 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class Choice:
-    """Consecutive changes of one note behind one checkbox.
+    """Consecutive changes of one note that one checkbox selects.
 
-    `ahead` is the outcome for the note if all newer changes were undone as well; None: not known in time.
+    `ahead` is the outcome for the note if all newer changes were undone as well. None: not computed in time.
     """
 
     step: UndoStep
@@ -83,13 +83,13 @@ class Choice:
 
     @property
     def box(self) -> str:
-        """The value that the form sends."""
+        """The checkbox value that the form sends."""
         return _box_of(self.step)
 
 
 @frozen(kw_only=True)
 class ChangeSession:
-    """Changes of an agent without a longer pause, newest first."""
+    """Changes of an agent without a long pause between them, newest first."""
 
     began: datetime
     ended: datetime
@@ -98,7 +98,7 @@ class ChangeSession:
 
 @frozen(kw_only=True)
 class UndoReport:
-    """The report of an undo; the boxes `left` were not processed in time."""
+    """The report of an undo. `left` are the checkboxes that were not processed in time."""
 
     agent: str
     by: str
@@ -108,13 +108,13 @@ class UndoReport:
 
     @property
     def by_result(self) -> dict[str, list[UndoResult]]:
-        """The results grouped by outcome."""
+        """Return the results grouped by outcome."""
         return {name: [one for one in self.results if one.result == name] for name in RESULTS}
 
 
 @define(eq=False)
 class UndoPages:
-    """The pages around undoing."""
+    """The console pages that undo changes."""
 
     _console: Console
     _reports: Newest[str, UndoReport] = field(factory=lambda: Newest(MOST_REPORTS))
@@ -122,13 +122,13 @@ class UndoPages:
     async def ask(self) -> Any:
         """Show the changes of an agent by session, each with a checkbox and a preview.
 
-        Chosen are those of `note` where one is given (of its `version`), else those of the time that was
-        asked for, else those of the newest session.
+        The page preselects the changes of `note` (or of its `version`) if given, otherwise those in the
+        requested time span, otherwise those of the newest session.
         """
         agent, note_id = given("agent"), given("note") or None
         if not agent:
             raise PageRefused(
-                "Choose the agent whose changes you want to take back, on the page Agents.", 404
+                "No agent is named. Choose the agent whose changes you want to undo on the page Agents.", 404
             )
         span, since = request.args.get("span", ""), request.args.get("since", "")[:60]
         span = span if span in SPANS else ""
@@ -157,7 +157,7 @@ class UndoPages:
         )
 
     async def undo(self, form: Form) -> str:
-        """Undo the selected changes in the name of the person."""
+        """Undo the selected changes in the name of the person at the console."""
         agent = form.get("agent", "")
         boxes = _read_boxes(form.getlist("change"))
         try:
@@ -204,14 +204,14 @@ class UndoPages:
         done = self._reports.get(report)
         if done is None:
             raise PageRefused(
-                "The report of this undo is not kept any more. The notes' histories show it: see your own "
-                "changes on the page Agents.",
+                "The report of this undo is no longer kept. The history of each note shows the "
+                "undo: see your own changes on the page Agents.",
                 404,
             )
         return await self._console.show("undone.html", path=SECTION, done=done, most=MOST_LISTED)
 
     async def _look(self, changes: Sequence[VersionRow], chosen: _Chosen) -> list[ChangeSession]:
-        """Return the sessions of these changes, with previews as far as time allows."""
+        """Return the sessions of these changes. Sessions get previews until the time limit is reached."""
         run = UndoRun(self._console.tools, dry_run=True, by=self._console.agent)
         end, found = trio.current_time() + LOOK_SECONDS, list[ChangeSession]()
         for rows in _sessions_of(changes):
@@ -231,7 +231,10 @@ class UndoPages:
         return found
 
     async def _lines(self, sessions: Iterable[ChangeSession]) -> Mapping[Span, tuple[int, int]]:
-        """Count the lines that the changes added and removed; empty while the history cannot be read."""
+        """Count the lines that the changes added and removed.
+
+        Return no counts if the history cannot be read.
+        """
         spans = [choice.span for session in sessions for choice in session.choices]
         try:
             return await self._console.parts.get(NoteHistory).line_counts(spans)
@@ -241,13 +244,16 @@ class UndoPages:
 
 @frozen
 class _Chosen:
-    """The changes selected when the page opens: all, those of a version, or of the newest session."""
+    """The preselected changes: all, those of one version, or those of the newest session."""
 
     takes_all: bool
     version: int | None
 
     def has(self, step: UndoStep, is_newest: bool) -> bool:
-        """Return whether changes of the newest or an older session are selected."""
+        """Return whether the step is preselected.
+
+        `is_newest` means that the step belongs to the newest session.
+        """
         if self.version is not None:
             return any(row.version == self.version for row in step.changes)
         return self.takes_all or is_newest
@@ -258,7 +264,7 @@ def _chosen_of(span: str, note_id: str | None) -> _Chosen:
 
 
 def _start_of(span: str, since: str, now: datetime) -> datetime | None:
-    """Return the start of the requested time span; None for all times. Raises `PageRefused`."""
+    """Return the start of the requested time span, or None for all times. Raises `PageRefused`."""
     if span == "hour":
         return now - timedelta(hours=1)
     if span == "today":
@@ -272,7 +278,7 @@ def _start_of(span: str, since: str, now: datetime) -> datetime | None:
 
 
 def _sessions_of(changes: Collection[VersionRow]) -> list[list[VersionRow]]:
-    """Split changes, which come newest first, where an agent paused."""
+    """Split changes (newest first) into sessions, at long pauses of the agent."""
     found: list[list[VersionRow]] = []
     for row in changes:
         if found and abs(found[-1][-1].at - row.at) <= PAUSE:
@@ -283,12 +289,12 @@ def _sessions_of(changes: Collection[VersionRow]) -> list[list[VersionRow]]:
 
 
 def _window_of(since: datetime, until: datetime) -> dict[str, str]:
-    """Return the form's fields with the time span: changes made after the preview are not undone."""
+    """Return the form fields for the time span, so that changes made after the preview are not undone."""
     return {"since": format_time(since), "until": format_time(until)}
 
 
 def _of_boxes(boxes: Iterable[Box], changes: Iterable[VersionRow]) -> list[VersionRow]:
-    """Return the changes behind the checkboxes, in their order."""
+    """Return the changes that the checkboxes select, in their original order."""
     wanted: dict[str, list[range]] = {}
     for note_id, first, last in boxes:
         wanted.setdefault(note_id, []).append(range(first, last + 1))

@@ -1,5 +1,4 @@
 """Changes that agents propose and a person approves or rejects.
 
-Only `app` uses it.
-Never here: changes without approval.
+Only `app` imports this package. Do not change notes without approval here.
 """

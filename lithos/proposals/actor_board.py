@@ -1,4 +1,4 @@
-"""Proposals on the coordinator's side: kept, decided and expired in its transactions, with their events."""
+"""Stored proposals for the coordinator: create, decide and expire them in its transactions, with events."""
 
 from __future__ import annotations
 
@@ -30,18 +30,21 @@ from lithos.proposals.rows import ProposalRows
 
 
 class ProposalBoard(Board):
-    """Commands over rows, inside a transaction."""
+    """Commands on proposal rows, run inside a transaction."""
 
     def __init__(
         self, rows: ProposalRows, new_id: Callable[[], str], days: int, shown: PendingProposals
     ) -> None:
-        """`days` until a proposal expires; `shown` are the proposals that wait, as readers see them."""
+        """`days` is the time until a proposal expires.
+
+        `shown` holds the pending proposals that readers see.
+        """
         self._rows = rows
         self._shown = shown
         self._new_id = new_id
         self._life = timedelta(days=days)
         self._changed: list[Proposal] = []
-        #: Notes that had a proposal since this process began: of others a deletion concerns none.
+        #: Notes that had a proposal since this process began. Deleting any other note affects no proposal.
         self._notes = {each.note_id for each in rows.pending()}
         self.handlers = {
             KeepProposal: self._keep,
@@ -52,7 +55,7 @@ class ProposalBoard(Board):
         }
 
     def follow(self, draft: EventDraft, now: datetime) -> Sequence[EventDraft]:
-        """Reject what waits for a note that is deleted; the events of that."""
+        """Reject the pending proposals for a deleted note, and return the events of the rejections."""
         if draft.type != events.NOTE_DELETED:
             return ()
         return self._after_deletion(draft.payload["id"], draft.agent, now)
@@ -82,7 +85,7 @@ class ProposalBoard(Board):
             new,
             id=self._new_id() if former is None else former.id,
             created_at=now,
-            # A clock that was put back must not make it overdue when it is right again.
+            # If the clock was set back, the proposal must not expire as soon as the clock is corrected.
             expires_at=max(now, self._rows.settled()) + self._life,
         )
         self._rows.put(proposal, command.texts)
@@ -94,7 +97,7 @@ class ProposalBoard(Board):
         proposal = self._pending(command.id)
         if proposal.begun_at is not None:
             raise ProposalClosed(
-                f"{proposal.decided_by} is approving this proposal at this moment. Look again.",
+                f"{proposal.decided_by} is approving this proposal at this moment. Check it again later.",
                 proposal_status="pending",
                 decided_by=proposal.decided_by,
             )
@@ -117,7 +120,7 @@ class ProposalBoard(Board):
             )
         if proposal.begun_at is not None and command.status != "approved":
             raise ProposalClosed(
-                f"{proposal.decided_by} is approving this proposal at this moment. Look again.",
+                f"{proposal.decided_by} is approving this proposal at this moment. Check it again later.",
                 proposal_status="pending",
                 decided_by=proposal.decided_by,
             )

@@ -1,4 +1,4 @@
-"""Proposals as a capability."""
+"""The proposals capability: its parts and how they are built."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lithos.proposals.state import count_proposals, look_at_proposals, measure_p
 
 
 def make_pending(journal: CoordinationStore) -> PendingProposals:
-    """Make the proposals that wait, as readers see them."""
+    """Build the in-memory list of pending proposals for readers."""
     pending, rows = PendingProposals(), journal.rows(ProposalRows)
     pending.begin_reasons(rows.last_reasons(MOST_REASONS))
     for proposal in rows.pending():
@@ -37,12 +37,12 @@ def make_pending(journal: CoordinationStore) -> PendingProposals:
 def make_proposal_board(
     journal: CoordinationStore, proposals: ProposalsConfig, pending: PendingProposals
 ) -> ProposalBoard:
-    """Make what carries out the commands on proposals."""
+    """Build the board that carries out the commands on proposals."""
     return ProposalBoard(journal.written(ProposalRows), make_id, proposals.days, pending)
 
 
 def tidy(now: datetime) -> TidyProposals:
-    """Expire what waited too long, and delete what was decided long ago."""
+    """Return the command that expires overdue proposals and deletes old decided proposals."""
     return TidyProposals(now=now)
 
 
@@ -56,7 +56,7 @@ WAITING: Final = PendingReview(
 
 
 async def has_proposal(server: Parts, thing: str) -> bool:
-    """Whether there is a proposal with this id."""
+    """Return whether a proposal with this id exists."""
     return server.get(PendingProposals).get(thing) is not None
 
 
@@ -69,13 +69,13 @@ def make_change_gate(
     catalogue: Catalogue,
     clock: Clock,
 ) -> ChangeGate:
-    """Make what keeps a change for a person."""
+    """Build the gate that keeps a change until a person has decided."""
     rows = journal.rows(ProposalRows)
     return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
 
 
 def make_waiting_keys(proposals: Proposals) -> WaitingKeys:
-    """Make what a briefing says of proposals that wait."""
+    """Build the counts of pending proposals that a briefing shows."""
     return proposals
 
 

@@ -1,4 +1,4 @@
-"""The command of proposals."""
+"""The `lithos proposals` command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Final
 
 from lithos.server.command.declaring import CliCommand, flag, take
 
-#: `proposals.model.STATUSES`: importing that takes long. `tests/proposals/test_commands.py` compares.
+#: A copy of `proposals.model.STATUSES`, which takes long to import. `tests/proposals/test_commands.py`
+#: compares both.
 STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
 
 COMMANDS: Final = (

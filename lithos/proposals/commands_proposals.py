@@ -1,4 +1,4 @@
-"""`lithos proposals`: shows, approves and rejects proposals of agents at a terminal."""
+"""`lithos proposals`: list, show, approve and reject proposals of agents at a terminal."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LIST: Final = "list"
 _ACTIONS: Final = (LIST, "show", "approve", "reject")
 _COLOURS: Final[Mapping[str, str]] = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
 _PLAIN: Final = "\033[0m"
-#: How lines of texts begin in a diff, and those of its header.
+#: Characters that begin a text line in a diff.
 _TEXTS: Final = (" ", "+", "-")
 _HEADER: Final = ("--- ", "+++ ")
 
 
 async def proposals(session: CommandSession, asker: ToolClient) -> int:
-    """List, show or decide; 1 where something that was to be decided still waits."""
+    """List, show or decide proposals. Return 1 if a proposal that was to be decided is still pending."""
     typed = session.typed
     action, ids = typed.get("action", LIST), typed.get("ids", [])
     if action not in _ACTIONS:
@@ -110,7 +110,7 @@ def _said(value: Any) -> str:
 
 
 def _lines_of(diff: str) -> list[str]:
-    """The lines of a diff; the CRs of line breaks go where all lines of the texts have them."""
+    """Return the lines of a diff without the CRs of line breaks, if all lines of the texts end in CRLF."""
     lines = diff.removesuffix("\n").split("\n")
     texts = [line for line in lines if line[:1] in _TEXTS and line[:4] not in _HEADER]
     is_windows = bool(texts) and all(line.endswith("\r") for line in texts)
@@ -118,7 +118,7 @@ def _lines_of(diff: str) -> list[str]:
 
 
 async def _decide(session: CommandSession, asker: ToolClient, action: str, ids: Sequence[str]) -> int:
-    """Decide one after another; print every outcome, even if others fail."""
+    """Decide proposals one after another, and print every outcome, even if some decisions fail."""
     done: list[Mapping[str, Any]] = []
     for each in ids:
         answer = await _decide_one(session, asker, action, each)

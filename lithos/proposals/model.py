@@ -1,7 +1,7 @@
-"""Proposals: changes of notes that are kept until a person has looked at them (docs/spec/scopes.md §2).
+"""Proposals: changes of notes that are kept until a person has decided (docs/spec/scopes.md §2).
 
-A proposal has the whole proposed file and the file that it was made from, so that approving merges later
-changes. An agent has at most one proposal of a note's text, and one of its place.
+A proposal contains the whole proposed file and the file that it was made from, so that approving merges later
+changes. For each note, an agent has at most one proposal of its text and one of its path.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ Kind = Literal["create", "update", "delete", "move"]
 Status = Literal["pending", "approved", "rejected", "expired", "withdrawn"]
 STATUSES: Final[tuple[Status, ...]] = ("pending", "approved", "rejected", "expired", "withdrawn")
 
-#: The type of the event of each.
+#: The event type for each status.
 EVENTS: Final[Mapping[Status, str]] = {
     "pending": "proposal.created", "approved": "proposal.approved", "rejected": "proposal.rejected",
     "expired": "proposal.expired", "withdrawn": "proposal.withdrawn",
 }  # fmt: skip
 
-#: Pending ones in all, and of one agent.
+#: Maximum number of pending proposals in total, and per agent.
 MOST_PENDING: Final = 1_000
 MOST_OF_AGENT: Final = 100
-#: Characters of a reason.
+#: Maximum length of a reason in characters.
 LONGEST_REASON: Final = 500
 #: Days for which decided proposals are kept, and the maximum number of them.
 KEPT_FOR: Final = timedelta(days=90)
 MOST_DECIDED: Final = 2_000
-#: Reasons that are offered again.
+#: Maximum number of earlier reasons that are offered again.
 MOST_REASONS: Final = 5
-#: The reason of a proposal whose note went.
+#: The reason for rejecting a proposal whose note was deleted.
 NOTE_DELETED: Final = "The note was deleted."
 
 
@@ -44,8 +44,9 @@ NOTE_DELETED: Final = "The note was deleted."
 class Proposal:
     """One proposal; `added` and `removed` are lines, `to` is the new path of a move.
 
-    `base_version` is the version of the note that it was made from, None for a new note. `begun_at`: since
-    then a person's approval is being carried out. `update_links`: a move rewrites the links of other notes.
+    `base_version` is the note version that the proposal was made from, None for a new note. `begun_at` is the
+    time when a person's approval started, if it is still running. `update_links`: a move rewrites the links
+    of other notes.
     """
 
     id: str
@@ -69,12 +70,15 @@ class Proposal:
 
     @property
     def slot(self) -> tuple[str, str, bool]:
-        """Return the key of proposals that a later one of the same agent replaces."""
+        """Return the key of the proposal.
+
+        A later proposal of the same agent with the same key replaces it.
+        """
         return self.note_id, self.agent, self.kind == "move"
 
     @property
     def is_pending(self) -> bool:
-        """Whether it waits for a person."""
+        """Whether the proposal waits for a person."""
         return self.status == "pending"
 
 
@@ -101,7 +105,7 @@ class KeepProposal(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class BeginApproval(ProposalCommand[Proposal]):
-    """Note that an approval is being carried out, before the note is written; the reply is the proposal."""
+    """Record that an approval has begun, before the note is written. The reply is the proposal."""
 
     id: str
     by: str
@@ -109,7 +113,10 @@ class BeginApproval(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class DecideProposal(ProposalCommand[Proposal]):
-    """End a pending proposal; the reply is the ended proposal. `withdrawn` is for its own agent."""
+    """End a pending proposal.
+
+    The reply is the ended proposal. Only the agent that proposed the change may use `withdrawn`.
+    """
 
     id: str
     status: Status
@@ -119,9 +126,9 @@ class DecideProposal(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class AbandonApproval(ProposalCommand[None]):
-    """The approval that began at a time was not carried out: the proposal waits again. No reply.
+    """End an approval that was not carried out, so that the proposal is pending again. No reply.
 
-    A decision that began since stays: a person is carrying it out.
+    If another person began an approval since, that approval continues.
     """
 
     id: str
@@ -130,13 +137,13 @@ class AbandonApproval(ProposalCommand[None]):
 
 @frozen(kw_only=True)
 class TidyProposals(ProposalCommand[int]):
-    """Expire what waited too long, and drop what was decided long ago; how many rows changed."""
+    """Expire overdue proposals and delete old decided proposals. The reply is the number of changed rows."""
 
     now: datetime
 
 
 def check_room(pending: int, of_agent: int, agent: str) -> None:
-    """Raises `InvalidInput` where there are as many pending proposals as there may be."""
+    """Raise `InvalidInput` if the maximum number of pending proposals is reached."""
     if of_agent >= MOST_OF_AGENT:
         raise InvalidInput(
             f"{agent[:60]} has {MOST_OF_AGENT} proposals that wait for a person, the most there may be. "
@@ -170,14 +177,14 @@ class PendingProposals:
     def __init__(self) -> None:
         self._by_id: dict[str, Proposal] = {}
         self._by_slot: dict[tuple[str, str, bool], str] = {}
-        #: The last reasons of rejections, each once, the newest first.
+        #: The reasons of the last rejections without duplicates, newest first.
         self.reasons: list[str] = []
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def get(self, proposal_id: str) -> Proposal | None:
-        """A proposal that waits."""
+        """Return a pending proposal."""
         return self._by_id.get(proposal_id)
 
     def own(self, note_id: str, agent: str) -> Proposal | None:
@@ -186,7 +193,7 @@ class PendingProposals:
         return None if found is None else self._by_id[found]
 
     def new_at(self, path: str, agent: str) -> Proposal | None:
-        """The note that this agent proposes to create at a path."""
+        """Return the proposal of this agent to create a note at a path."""
         return next(
             (
                 each
@@ -197,11 +204,11 @@ class PendingProposals:
         )
 
     def all(self) -> list[Proposal]:
-        """All that wait, the oldest first."""
+        """Return all pending proposals, oldest first."""
         return sorted(self._by_id.values(), key=lambda each: each.created_at)
 
     def take(self, proposal: Proposal) -> None:
-        """Take in what a proposal is now."""
+        """Store the current state of a proposal."""
         if proposal.is_pending:
             self._by_id[proposal.id] = proposal
             self._by_slot[proposal.slot] = proposal.id
@@ -212,5 +219,5 @@ class PendingProposals:
             self.begin_reasons([proposal.reason, *self.reasons])
 
     def begin_reasons(self, reasons: Iterable[str | None]) -> None:
-        """Remember reasons, the newest first."""
+        """Store the last reasons, newest first."""
         self.reasons = list(dict.fromkeys(each for each in reasons if each))[:MOST_REASONS]

@@ -1,8 +1,8 @@
 """`/console/review`: a person approves, changes and approves, or rejects proposals of agents.
 
 A person approves exactly the change on the page: every form carries the seal of the shown change, and the
-tool refuses a decision if the outcome would be different by now. The same holds after other changes; each
-result is reported.
+tool refuses a decision if the outcome would be different by now. If a form decides several proposals, the
+page reports each result.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from lithos.server.console.formats import plural, query_with, readable, whole
 from lithos.server.tools.arguments import ArgumentFault
 from lithos.text.words.hidden_characters import find_signs
 
-#: Proposals of a page of the queue.
+#: Number of proposals on one page of the queue.
 SHOWN: Final = 20
 #: Lines of a difference in the queue and alone: fewer where the page would be too large.
 LINES: Final = (30, 12, 4)
 LINES_ALONE: Final = (2_000, 1_000, 400, 100, 20)
-#: Seconds for which a page looks at proposals, and for which one request decides.
+#: Maximum seconds to load the proposals of a page, and to carry out the decisions of one request.
 LOOK_SECONDS: Final = 5.0
 DECIDE_SECONDS: Final = 20.0
-#: Proposals that one form decides.
+#: Maximum number of proposals that one form decides.
 MOST_PICKED: Final = 100
-#: Conflicts of a proposal that are shown.
+#: Maximum number of conflicts shown per proposal.
 MOST_CONFLICTS: Final = 10
-#: Notes that are named of those whose links a move rewrites.
+#: Maximum number of notes listed whose links a move rewrites.
 MOST_RELINKED: Final = 50
-#: Decisions, and texts that a person changed, kept for their pages.
+#: Maximum number of outcomes, and of texts changed by a person, that are kept for their pages.
 MOST_REPORTS: Final = 50
 MOST_DRAFTS: Final = 20
 #: Groupings of the queue, with their labels. Descriptions of the keys of these pages, for the list of keys.
@@ -81,14 +81,14 @@ Ending = Literal["ok", "warn", "bad"]
 
 @frozen
 class DecisionNotice:
-    """Return the outcome of a decided proposal, as a sentence after its title."""
+    """The outcome of a decided proposal, as a sentence that follows the proposal's title."""
 
     ending: Ending
     id: str
     title: str
     text: str
     note_id: str = ""
-    #: The address of the page that takes it back; "" where there is nothing to take back.
+    #: The address of the page that undoes the approval, or "" if there is nothing to undo.
     undo: str = ""
 
 
@@ -107,13 +107,13 @@ class ReviewPages:
     """The pages about proposals."""
 
     _console: Console
-    #: Where texts are compared before something with a warning is approved.
+    #: The threads that compare texts before a proposal with a warning is approved.
     _comparing: Threads = field(factory=Threads)
     _reports: Newest[str, Sequence[DecisionNotice]] = field(factory=lambda: Newest(MOST_REPORTS))
     _drafts: Newest[str, EditedProposal] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def queue(self) -> Response:
-        """Show pending proposals, by agent or by note, those that expire first before others."""
+        """Show pending proposals, by agent or by note. Groups with the earliest expiry come first."""
         by = _grouping()
         rows = in_order(self._console.parts.get(PendingProposals).all(), by)
         offset = given_offset(len(rows))
@@ -171,7 +171,10 @@ class ReviewPages:
         }
 
     async def _look(self, rows: Iterable[Proposal]) -> list[ProposalView]:
-        """Return the effects of these proposals, within a time limit; without those decided meanwhile."""
+        """Return the effects of these proposals within a time limit.
+
+        Proposals decided meanwhile are left out.
+        """
         end, found = trio.current_time() + LOOK_SECONDS, list[ProposalView]()
         for row in rows:
             if trio.current_time() > end:
@@ -200,7 +203,7 @@ class ReviewPages:
     async def decide(self, form: Form) -> str:
         """Approve or reject the chosen proposals, each as it was shown;
 
-        return the address of the page with the outcomes.
+        Return the address of the page with the outcomes.
         """
         decision = form.get("act", "")
         if decision not in ("approve", "reject"):
@@ -227,7 +230,7 @@ class ReviewPages:
         return self._tell(outcomes, form)
 
     async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> DecisionNotice:
-        """Approve one as it was shown, unless it has a warning that the person has not confirmed."""
+        """Approve a proposal as it was shown, unless it has a warning that the person has not confirmed."""
         if not seal:
             return await self._left(proposal_id, "was not approved: you have not seen it yet")
         try:
@@ -239,7 +242,7 @@ class ReviewPages:
         return await self._carry_out(proposal_id, "approve", proposal.row, seal=seal)
 
     async def change(self, form: Form, proposal_id: str) -> str:
-        """Approve a proposal with the text that a person made of it, or show first what that would do."""
+        """Approve a proposal with a text that a person changed, or first show the effect of that text."""
         act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
         if act not in ("approve", "look") or text is None or not seal:
             raise PageRefused(
@@ -269,7 +272,10 @@ class ReviewPages:
     async def _carry_out(
         self, proposal_id: str, decision: str, row: Proposal | None = None, **more: str | None
     ) -> DecisionNotice:
-        """One decision, in the name of the person; an approval leads to its undo where its `row` is known."""
+        """Carry out one decision in the name of the person.
+
+        If `row` is known, an approval links to its undo.
+        """
         arguments = {name: value for name, value in more.items() if value is not None}
         try:
             answer = await self._console.tools.call(
@@ -297,14 +303,14 @@ class ReviewPages:
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
 
     async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> DecisionNotice:
-        """The outcome of a proposal that was not decided so; it is looked up for its name."""
+        """Return the outcome of a proposal that stays undecided, looking up its title."""
         try:
             return DecisionNotice(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
         except PageRefused:
             return DecisionNotice(ending, proposal_id, proposal_id, text)
 
     def _tell(self, outcomes: Sequence[DecisionNotice], form: Form) -> str:
-        """Keep outcomes; return the address of the queue that shows them, at the next proposal."""
+        """Keep the outcomes, and return the address of the queue that shows them at the next proposal."""
         key = keep(self._reports, outcomes)
         by = form.get("by", "")
         query = query_with({}, by=by if by in GROUPINGS else None, offset=whole(form.get("offset")), done=key)
@@ -317,17 +323,17 @@ class ReviewPages:
 
 
 def _undo_of(row: Proposal, version: int | None) -> str:
-    """The page on which what was approved is taken back."""
+    """Return the address of the page that undoes an approved change."""
     if row.kind == "delete" and version is not None:
-        version += 1  # a deletion is a version of its own, behind the one that it took away
+        version += 1  # A deletion is a version of its own, one above the deleted version.
     return f"/console/undo{query_with({}, agent=row.agent, note=row.note_id, version=version)}"
 
 
 def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
-    """Why a decision was not made, as the end of a sentence."""
+    """Return why a decision was refused, as the end of a sentence."""
     code = answer["code"]
     if code == "proposal_not_found":
-        return "is not there any more", "bad"
+        return "no longer exists", "bad"
     if code == "proposal_closed":
         who, status = answer.get("decided_by"), readable(answer["proposal_status"], 30)
         if status == "pending":
@@ -337,7 +343,7 @@ def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
         places = ", ".join(_place_of(each) for each in answer["conflicts"][:MOST_CONFLICTS])
         return f"conflicts with what others changed ({places}); it stays pending", "warn"
     if code == "version_conflict":
-        return "changed since you looked: look again", "warn"
+        return "has changed since you opened the page. Check it again", "warn"
     return f"stays pending: {answer['message']}", "bad"
 
 
@@ -346,7 +352,7 @@ def _place_of(conflict: Mapping[str, Any]) -> str:
 
 
 def _reason_of(form: Form) -> str:
-    """Why something is rejected: one of the last reasons, or what was typed. Raises `PageRefused`."""
+    """Return the reason for a rejection: an earlier reason or the typed text. Raises `PageRefused`."""
     reason = (form.get("again") or form.get("reason") or "").strip()
     if not reason:
         raise PageRefused(

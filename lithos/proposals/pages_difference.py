@@ -1,4 +1,4 @@
-"""Differences of texts as HTML, in lines with the changed words marked and all hidden characters named.
+"""Text differences as HTML lines, with changed words marked and all hidden characters named.
 
 For the person who approves (docs/spec/scopes.md §2): all text on the page is escaped, and invisible
 characters appear only by name. Both sides may be of any length; lines that are not shown are counted.
@@ -17,13 +17,13 @@ from lithos.text.outline.differences import EditScriptStep, group_changes, split
 from lithos.text.outline.word_differences import Span, changed_words
 from lithos.text.words.hidden_characters import Sign, count_names, find_signs
 
-#: Lines of a difference, and characters of one line and of all as HTML.
+#: Maximum number of lines of a difference, and of characters of one line and of all lines as HTML.
 MOST_LINES: Final = 2_000
 LONGEST_LINE: Final = 2_000
 MOST_CHARACTERS: Final = 150_000
-#: Characters before the first changed word of a line that is cut.
+#: Number of characters to keep before the first changed word of a line that is cut.
 LEAD: Final = 60
-#: Different characters that are named next to a difference.
+#: Maximum number of different special characters that are named next to a difference.
 MOST_NAMES: Final = 20
 
 #: Marks next to the lines of the texts, and the form of a line in a page.
@@ -51,8 +51,9 @@ class TextComparison:
     """The difference of a text: its first changed lines, the numbers of all, and special characters in added
     lines.
 
-    `left` is the number of lines that are not shown; `signs` counts each special character in the added
-    lines, shown or not. `quiet` counts those where they are usual; `has_more` means that there are others.
+    `left` is the number of lines that are not shown. `signs` counts each special character in the added
+    lines, shown or not. `quiet` counts characters in places where they are usual. `has_more` means that there
+    are further special characters.
     """
 
     lines: Sequence[DiffLine]
@@ -65,7 +66,7 @@ class TextComparison:
 
     @property
     def is_warned(self) -> bool:
-        """Whether a person has to say that they saw the characters of what is added."""
+        """Whether a person has to confirm the special characters in the added text."""
         return bool(self.signs) or self.has_more
 
 
@@ -106,7 +107,7 @@ def name_all(text: object, most: int = 300) -> Markup:
 
 
 def _lines_of(text: str | None, other: str | None) -> list[str]:
-    """The lines of a text; the CRs of line breaks go where both texts have them in every line."""
+    """Return the lines of a text, without the CRs of line breaks if both texts have them in every line."""
     texts = [each for each in (text, other) if each]
     if all(each.count("\r\n") == each.count("\n") > 0 for each in texts):
         text = text and text.replace("\r\n", "\n")
@@ -114,7 +115,7 @@ def _lines_of(text: str | None, other: str | None) -> list[str]:
 
 
 def _length(change: EditScriptStep) -> int:
-    """The lines that show a change; equal ones are shown once."""
+    """Return the number of lines that show a change. Equal lines are shown once."""
     tag, i, i_end, j, j_end = change
     return i_end - i + (0 if tag == "equal" else j_end - j)
 
@@ -122,7 +123,7 @@ def _length(change: EditScriptStep) -> int:
 def _pieces(
     groups: Sequence[Sequence[EditScriptStep]], first: Sequence[str], second: Sequence[str]
 ) -> Iterator[tuple[str, str, Sequence[Span]]]:
-    """The kind, the text and the changed words of each line of a difference, made as they are asked for."""
+    """Yield the kind, text and changed words of each line of a difference lazily."""
     for group in groups:
         _, i, _, j, _ = group[0]
         if i or j:
@@ -145,7 +146,7 @@ def _render(line: str, marks: Sequence[Span]) -> Markup:
 
 
 def _cut_line(text: str, marks: Sequence[Span], most: int) -> Markup:
-    """A line, of a long one the part in which its first change is."""
+    """Return a line as HTML. A long line is cut to the part around its first change."""
     start = 0
     if len(text) > most and marks and marks[0][0] > most - LEAD:
         start = marks[0][0] - LEAD
@@ -188,7 +189,10 @@ def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
 
 
 def _plain(text: str, start: int, end: int, signs: Sequence[Sign]) -> Markup:
-    """Return a part of a line, escaped, with special characters named; none of them crosses its ends."""
+    """Return part of a line, escaped, with special characters named.
+
+    No special character crosses its ends.
+    """
     parts: list[Markup] = []
     for sign in signs[bisect_left(signs, start, key=_start_of) : bisect_left(signs, end, key=_start_of)]:
         parts.append(_TEXT.format(text[start : sign.start]))

@@ -1,7 +1,7 @@
-"""Proposals in the console: their outcome as a comparison, in groups, and texts to be changed.
+"""Proposals in the console: comparisons of their outcome, groups, and texts that a person edits.
 
 A comparison leaves out the effects of every write: version, time and contributors. In a text that a person
-changes, hidden characters are written out, as ⟦U+202E⟧: a field would hide them.
+edits, hidden characters are written out, as ⟦U+202E⟧, because a text field would hide them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from lithos.text.words.hidden_characters import find_signs
 KINDS: Final[Mapping[Kind, str]] = {
     "create": "new note", "update": "change", "delete": "deletion", "move": "move",
 }  # fmt: skip
-#: Characters of a difference for each of its lines.
+#: Maximum number of characters per line of a difference, on average.
 LINE_ROOM: Final = 200
-#: Bytes of a text that can be changed on the page.
+#: Maximum size in bytes of a text that can be edited on the page.
 LARGEST_EDITED: Final = 80_000
-#: The notation of an invisible character in a text to be changed.
+#: The notation of an invisible character in a text that a person edits.
 _WRITTEN: Final = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
 _OPENING: Final = "⟦U+"
 
@@ -37,7 +37,7 @@ _DEFAULTS: Final = frozenset((
     "tags: []", "aliases: []", "confidence: 1.0", "contributors: []", "source: null", "supersedes: null",
     "access_scope: shared", "note_type: observation", "status: active",
 ))  # fmt: skip
-#: A line that begins the value of a key.
+#: A line that begins the value of a frontmatter key.
 _KEY: Final = re.compile(r"([^\s:#-][^:]*):")
 _FENCE: Final = "---"
 
@@ -51,61 +51,64 @@ class ProposalView:
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id of the proposal."""
         return self.row.id
 
     @property
     def name(self) -> str:
-        """Return the present or proposed title of the note."""
+        """The current or proposed title of the note."""
         return self.row.title or self.row.path
 
     @property
     def does(self) -> str:
-        """Return the kind of the change, in a word or two."""
+        """The kind of the change, in one or two words."""
         return KINDS[self.row.kind]
 
     @property
     def seal(self) -> str:
-        """Stands for what is shown of it; empty where nothing is."""
+        """The seal of the shown change, or "" if no change is shown."""
         return "" if self.shown is None else self.shown.seal
 
     @property
     def conflicts(self) -> Sequence[Mapping[str, Any]]:
-        """Return the changes of others that conflict."""
+        """The conflicting changes by others."""
         return () if self.shown is None else self.shown.conflicts
 
     @property
     def can_be_approved(self) -> bool:
-        """Whether it waits, was looked at, and conflicts with nothing."""
+        """Whether the proposal is pending, was loaded and has no conflicts."""
         return self.row.is_pending and self.shown is not None and not self.conflicts
 
     @property
     def is_stuck(self) -> bool:
-        """Whether its conflicts cannot be settled by another text: something is in its place, or gone."""
+        """Whether no other text can resolve the conflicts, because a path is taken or a note is gone."""
         is_gone = self.shown is not None and self.shown.current is None
         return bool(self.conflicts) and (self.row.kind != "update" or is_gone)
 
     @property
     def has_odd_place(self) -> bool:
-        """Whether its new path has characters that cannot be seen, or that pass for others."""
+        """Whether the new path has invisible or look-alike characters."""
         place = self.row.to if self.row.kind == "move" else self.row.path if self.row.kind == "create" else ""
         return any(not sign.is_quiet for sign in find_signs(place or ""))
 
     def is_warned(self, text: str | None = None) -> bool:
-        """Whether approving it, or `text` in its place, needs a confirmation. Takes as long as `compare`."""
+        """Return whether approving the proposal, or `text` instead, needs a confirmation.
+
+        Takes as long as `compare`.
+        """
         compared = self.compare(1, text)
         return self.has_odd_place or (compared is not None and compared.is_warned)
 
     @property
     def text(self) -> str | None:
-        """Return the proposed text; None without one, or if there was no time to compute it."""
+        """The proposed text, or None if the proposal has no text or if there was no time to compute it."""
         return None if self.shown is None or self.row.kind == "move" else _text_of(self.shown.proposed)
 
     @property
     def editable(self) -> str | None:
         """Return the proposed text with hidden characters written out, for a field;
 
-        None if it cannot be changed.
+        None if the text cannot be edited.
         """
         text = self.text
         if text is None or self.row.kind not in _WITH_TEXT or self.is_stuck:
@@ -114,7 +117,9 @@ class ProposalView:
         return None if _OPENING in text or len(written.encode()) > LARGEST_EDITED else written
 
     def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> TextComparison | None:
-        """The difference that approving makes now; `text`: with what a person made of the proposed one.
+        """Return the difference that approving makes now.
+
+        `text` replaces the proposed text with a person's version.
 
         `is_brief`: leave out the usual values of a new note, and the frontmatter of a deleted note. Returns
         None if there is nothing to compare.
@@ -133,7 +138,7 @@ class ProposalView:
 
 @frozen
 class ProposalGroup:
-    """Proposals of one agent or for one note on a page; `total` are those on all pages."""
+    """Proposals of one agent or for one note on a page. `total` counts the proposals on all pages."""
 
     key: str
     title: str
@@ -144,7 +149,7 @@ class ProposalGroup:
 def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
     """Return proposals in the order of the queue:
 
-    the first to expire comes first, with all of its group after it.
+    The group of the first proposal to expire comes first, then the other groups.
     """
     groups: dict[str, list[Proposal]] = {}
     for row in sorted(rows, key=lambda row: (row.expires_at, row.id)):
@@ -153,7 +158,7 @@ def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
 
 
 def grouped(shown: Sequence[ProposalView], rows: Sequence[Proposal], by: str) -> list[ProposalGroup]:
-    """The proposals of a page in their groups."""
+    """Return the proposals of a page in groups."""
     groups: dict[str, list[ProposalView]] = {}
     for each in shown:
         groups.setdefault(_key_of(each.row, by), []).append(each)
@@ -165,7 +170,7 @@ def grouped(shown: Sequence[ProposalView], rows: Sequence[Proposal], by: str) ->
 
 
 def _key_of(row: Proposal, by: str) -> str:
-    """Return the group of a proposal."""
+    """Return the key of a proposal's group."""
     return row.agent if by == "agent" else row.note_id
 
 
@@ -182,7 +187,7 @@ def _as_before(old: str, new: str) -> str:
 
 
 def _body_of(text: str | None) -> str | None:
-    """A text without its frontmatter."""
+    """Return a text without its frontmatter."""
     if text is None:
         return None
     entries, rest = _entries(text)
@@ -190,7 +195,7 @@ def _body_of(text: str | None) -> str | None:
 
 
 def _without_defaults(text: str | None) -> str | None:
-    """The text of a new note without what its frontmatter says of each."""
+    """Return the text of a new note without default frontmatter values."""
     if text is None:
         return None
     entries, rest = _entries(text)
@@ -205,7 +210,10 @@ def _without_defaults(text: str | None) -> str | None:
 
 
 def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
-    """Return the lines of a frontmatter by their keys, and the rest; all lines without a frontmatter."""
+    """Return the frontmatter lines grouped by key, and the remaining lines.
+
+    Without a frontmatter, all lines remain.
+    """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return [], lines
@@ -232,7 +240,7 @@ def write_signs(text: str) -> str:
 
 
 def read_signs(text: str) -> str:
-    """The text that was written so."""
+    """Return the text with written-out characters replaced by the characters themselves."""
     return _WRITTEN.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
 
 

@@ -1,4 +1,4 @@
-"""Keeping a change of an agent as a proposal, for a person to look at (docs/spec/scopes.md)."""
+"""The gate that keeps an agent's change as a proposal until a person has decided (docs/spec/scopes.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lithos.text.outline.differences import count_lines
 
 
 class Proposing:
-    """Keeps proposals with the coordinator, and reads them, as the `ChangeGate` of the writer."""
+    """Stores and reads proposals as the writer's `ChangeGate`. The coordinator writes the rows."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Proposing:
         catalogue: Catalogue,
         clock: Callable[[], datetime],
     ) -> None:
-        """`rows` are read in `reading`'s thread alone; texts are compared in `working`."""
+        """`rows` are read only in the thread `reading`. Texts are compared in `working`."""
         self._pending = pending
         self._mailbox = coordinator.mailbox
         self._rows = rows
@@ -50,7 +50,7 @@ class Proposing:
 
     @property
     def has_any(self) -> bool:
-        """Whether any proposal waits."""
+        """Return whether any proposal is pending."""
         return len(self._pending) > 0
 
     def own(self, note_id: str, agent: str) -> Proposal | None:
@@ -77,7 +77,7 @@ class Proposing:
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
     ) -> ReadFile | Exception | None:
-        """Return the proposed file, which replaces `source`, the present one."""
+        """Return the proposed file in place of `source`, the current file."""
         data = own.data
         if entry is not None:
             return ProposedFile(data, source.state, entry) if isinstance(source, ReadFile) else source
@@ -102,7 +102,10 @@ class Proposing:
         source: ReadFile | Exception | None,
         own: ProposedText | None,
     ) -> Accepted | Exception:
-        """Keep a prepared change durably; the reply that the caller gets, or why it could not be kept."""
+        """Keep a prepared change durably.
+
+        Return the reply for the caller, or why the change could not be kept.
+        """
         try:
             proposal, texts = await self._draft(request, prepared, source, own)
             kept = await self._mailbox.ask(KeepProposal(proposal=proposal, texts=texts))

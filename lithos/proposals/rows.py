@@ -44,12 +44,12 @@ class ProposalRows(Rows):
     """Proposals as one connection sees them; writing needs an open transaction."""
 
     def get(self, proposal_id: str) -> Proposal | None:
-        """A proposal, whatever became of it."""
+        """Return a proposal in any status."""
         found = self._find(_PROPOSALS, "WHERE id=?", proposal_id)
         return found[0] if found else None
 
     def pending(self) -> list[Proposal]:
-        """All that wait, the oldest first."""
+        """Return all pending proposals, oldest first."""
         return self._find(_PROPOSALS, "WHERE status='pending' ORDER BY created_at, id")
 
     def pending_of_note(self, note_id: str) -> list[Proposal]:
@@ -57,20 +57,20 @@ class ProposalRows(Rows):
         return self._find(_PROPOSALS, "WHERE note_id=? AND status='pending'", note_id)
 
     def count_pending(self) -> int:
-        """How many wait."""
+        """Return the number of pending proposals."""
         return int(self._first("SELECT COUNT(*) FROM proposals WHERE status='pending'")[0])
 
     def count_pending_of(self, agent: str) -> int:
-        """How many of an agent wait."""
+        """Return the number of pending proposals of an agent."""
         sql = "SELECT COUNT(*) FROM proposals WHERE status='pending' AND agent=?"
         return int(self._first(sql, agent)[0])
 
     def listed(
         self, status: Status, agent: str | None, limit: int, offset: int
     ) -> tuple[list[Proposal], int]:
-        """A page of those with a status, perhaps of one agent, and how many there are.
+        """Return a page of proposals with a status, optionally of one agent, and their total number.
 
-        Pending proposals come with the oldest first, decided ones with the newest.
+        Pending proposals are sorted oldest first, decided proposals newest first.
         """
         where, given = "WHERE status=?", [str(status)]
         if agent is not None:
@@ -81,7 +81,7 @@ class ProposalRows(Rows):
         return rows, total
 
     def last_reasons(self, most: int) -> list[str]:
-        """The reasons of the last rejections, each once, the newest first."""
+        """Return the reasons of the last rejections without duplicates, newest first."""
         return self._texts(
             "SELECT reason FROM proposals WHERE status='rejected' AND reason<>?"
             " GROUP BY reason ORDER BY MAX(decided_at) DESC LIMIT ?",
@@ -90,28 +90,31 @@ class ProposalRows(Rows):
         )
 
     def texts(self, proposal_id: str) -> ProposalTexts | None:
-        """The files of a proposal; None where there is no such proposal."""
+        """Return the files of a proposal, or None if the proposal does not exist."""
         row = self._first("SELECT base, data FROM proposals WHERE id=?", proposal_id)
         return None if row is None else ProposalTexts(*row)
 
     def put(self, proposal: Proposal, texts: ProposalTexts | None = None) -> None:
-        """Insert or change a proposal; its texts stay where none are given."""
+        """Insert or change a proposal. Without `texts`, its stored texts stay unchanged."""
         self._run(_PROPOSALS.upsert, *_PROPOSALS.row(proposal))
         if texts is not None:
             self._run("UPDATE proposals SET base=?, data=? WHERE id=?", texts.base, texts.data, proposal.id)
 
     def settled(self) -> datetime:
-        """The time that retention last went by; 1970 before it ever did."""
+        """Return the time that the last retention run used, or 1970 if there was none."""
         row = self._first("SELECT value FROM meta WHERE name='settled'")
         return datetime.fromtimestamp(0 if row is None else row[0], UTC)
 
     def overdue(self, now: datetime) -> list[Proposal]:
-        """Return pending proposals that have expired, without those being approved."""
+        """Return expired pending proposals, except those that a person is approving."""
         where = "WHERE status='pending' AND begun_at IS NULL AND expires_at<=? ORDER BY expires_at"
         return self._find(_PROPOSALS, where, format_time(now))
 
     def drop_decided(self, now: datetime) -> int:
-        """Delete what was decided long ago, or is not among the newest; how many there were."""
+        """Delete old decided proposals and those beyond the maximum number.
+
+        Return the number of deleted rows.
+        """
         return self._run(
             "DELETE FROM proposals WHERE status<>'pending' AND (decided_at<? OR id NOT IN"
             " (SELECT id FROM proposals WHERE status<>'pending' ORDER BY decided_at DESC LIMIT ?))",

@@ -1,8 +1,8 @@
-"""Proposals as persons and agents see them: listed, shown as they would become, approved and rejected.
+"""Proposals for people and agents: list them, show their effect, approve, reject and withdraw them.
 
-Approving is a merge with what changed since the proposal was made (docs/spec/scopes.md §2). It is noted as
-begun before the note is written, so that an approval that a crash interrupted is finished or taken back, and
-never done twice.
+Approving merges the proposal with later changes (docs/spec/scopes.md §2). The approval is recorded as begun
+before the note is written. If a crash interrupts it, the next start finishes or reverts it, and never carries
+it out twice.
 """
 
 from __future__ import annotations
@@ -69,44 +69,44 @@ log = get_logger("lithos.proposals")
 
 R = TypeVar("R")
 
-#: Notes with links that a move rewrites which are named.
+#: Maximum number of notes listed whose links a move rewrites.
 MOST_RELINKED: Final = 200
-#: Rows of one page.
+#: Maximum number of rows on one page.
 MOST_LISTED: Final = 200
-#: The largest number that a store can hold.
+#: The largest number that the store can hold.
 _LARGEST: Final = 2**63 - 1
-#: How often an approval is made again because the note was changed meanwhile.
+#: Maximum number of times that an approval is retried because the note was changed meanwhile.
 RETRIES: Final = 5
-#: Seconds for the coordinator, and for all of an approval once it has begun.
+#: Maximum seconds to wait for the coordinator, and for a whole approval once it has begun.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
-#: The decision is made by a person, so paths do not limit it.
+#: A person makes the decision, so path rules do not limit it.
 _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 
 
 @frozen(kw_only=True)
 class ShownProposal:
-    """A proposal and the current note.
+    """A proposal compared with the current note.
 
-    `current` is the file now, `proposed` the file after approving now, merged with later changes; None if
-    missing. For a move both are paths. With `conflicts` nothing can be approved as it is, and `proposed` is
-    the agent's own text. `seal` changes with all of that.
+    `current` is the file now, `proposed` the file after approving now, merged with later changes. Either is
+    None if missing. For a move both are paths. With `conflicts` nothing can be approved unchanged, and
+    `proposed` is the agent's own text. `seal` changes with all of these fields.
     """
 
     proposal: Proposal
     current: bytes | None
     proposed: bytes | None
     conflicts: Sequence[Mapping[str, Any]] = ()
-    #: The version of the note that was looked at; None: there is no note.
+    #: The note version that was compared, or None if there is no note.
     version: int | None = None
-    #: Approving leaves the file as it is: it says all of that already.
+    #: Whether approving leaves the file unchanged, because it already has the proposed content.
     is_done: bool = False
-    #: The ids and paths of the other notes whose links a move would rewrite now.
+    #: The ids and paths of other notes whose links a move would rewrite now.
     relinks: Mapping[str, str] = field(factory=dict)
 
     @property
     def seal(self) -> str:
-        """Return the seal of everything that is shown."""
+        """A hash over everything that is shown."""
         digest = hashlib.sha256()
         links = (sorted(self.relinks), self.proposal.update_links)
         told = repr(self.conflicts) if links == ([], True) else repr((self.conflicts, links))
@@ -150,21 +150,21 @@ class Proposals:
     # -- looking ---------------------------------------------------------------------------------
 
     def counts(self) -> dict[str, int]:
-        """How many wait."""
+        """Return the number of pending proposals."""
         return {"pending": len(self._pending)}
 
     def told(self) -> dict[str, int]:
-        """How many wait, as a briefing says it: only where some do."""
+        """Return the number of pending proposals for a briefing, and nothing if there are none."""
         return {"pending_proposals": len(self._pending)} if len(self._pending) else {}
 
     def last_reasons(self) -> list[str]:
-        """The last reasons of rejections, each once, the newest first."""
+        """Return the reasons of the last rejections without duplicates, newest first."""
         return list(self._pending.reasons)
 
     async def listed(
         self, status: str, agent: str | None, limit: int, offset: int
     ) -> tuple[Sequence[Proposal], int]:
-        """A page of proposals with a status, and how many there are. Raises `InvalidInput`."""
+        """Return a page of proposals with a status, and their total number. Raises `InvalidInput`."""
         known = next((each for each in STATUSES if each == status), None)
         if known is None:
             raise InvalidInput(f"status must be one of {', '.join(STATUSES)}; not {status[:60]!r}.")
@@ -175,7 +175,7 @@ class Proposals:
         return await self._reading.run(lambda: self._rows.listed(wanted, agent, most, skipped))
 
     async def get(self, proposal_id: str) -> tuple[Proposal, ProposalTexts]:
-        """A proposal with its files. Raises `ProposalNotFound`."""
+        """Return a proposal with its files. Raises `ProposalNotFound`."""
 
         def read() -> tuple[Proposal | None, ProposalTexts | None]:
             return self._rows.get(proposal_id), self._rows.texts(proposal_id)
@@ -281,7 +281,10 @@ class Proposals:
         return await self._ask(DecideProposal(id=proposal_id, status="withdrawn", by=agent))
 
     async def reject(self, proposal_id: str, by: str, reason: str, seal: str | None = None) -> Proposal:
-        """Refuse a proposal for a reason, which its agent hears. Raises as `withdraw`, and `InvalidInput`."""
+        """Reject a proposal with a reason for its agent.
+
+        Raises `InvalidInput` and the errors of `withdraw`.
+        """
         reason = " ".join(reason.split())
         if not reason:
             raise InvalidInput("Give a reason: it shows the agent how to improve.")
@@ -294,10 +297,11 @@ class Proposals:
     async def approve(
         self, proposal_id: str, by: str, seal: str | None = None, text: str | None = None
     ) -> tuple[Proposal, WriteOutcome]:
-        """Carry a proposal out, signed by its agent; `text` is the whole file as the person changed it.
+        """Carry out a proposal in its agent's name. `text` is the whole file as the person changed it.
 
-        With `seal` only what was seen is approved. Raises `VersionConflict`, with the `conflicts` where
-        others changed the same, and what a write is refused with: the proposal then waits on.
+        With `seal`, only the change that the person saw is approved. Raises `VersionConflict` (with
+        `conflicts` if others changed the same places) and the refusals of a write. The proposal stays pending
+        then.
         """
         await self._refuse_own(proposal_id)
         if text is not None and seal is None:
@@ -311,7 +315,7 @@ class Proposals:
             if shown.proposal.is_pending:
                 _check_approvable(shown, seal, text)
             begun = await self._ask(BeginApproval(id=proposal_id, by=by))
-            if begun.created_at != shown.proposal.created_at:  # its agent replaced it a moment ago
+            if begun.created_at != shown.proposal.created_at:  # The agent replaced the proposal a moment ago.
                 await self._ask(AbandonApproval(id=proposal_id, begun_at=begun.begun_at))
                 continue
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT) as scope:
@@ -331,7 +335,7 @@ class Proposals:
             if scope.cancelled_caught:
                 break
         raise VersionConflict(
-            "The note is changed all the time, so nothing was approved. Retry in a moment.",
+            "The note keeps changing, so nothing was approved. Retry in a moment.",
             current_version=None,
         )
 
@@ -345,7 +349,7 @@ class Proposals:
             )
 
     async def _carry_out(self, shown: ShownProposal, by: str, text: str | None) -> WriteOutcome:
-        """Change the note as the proposal says, on its agent's behalf."""
+        """Change the note as proposed, on behalf of the proposal's agent."""
         proposal = shown.proposal
         approval, agent, note_id = Approval(proposal.id, by), proposal.agent, proposal.note_id
         if shown.is_done and text is None:
@@ -370,14 +374,16 @@ class Proposals:
             return await self._knowledge.write(await self._restoring(shown, approval, text))
 
     async def _restoring(self, shown: ShownProposal, approval: Approval, text: str | None) -> RestoreNote:
-        """The message to the writer. Raises `InvalidInput` for bytes that are not a note."""
+        """Return the message to the writer. Raises `InvalidInput` if the bytes are not a valid note."""
         proposal, style = shown.proposal, self._catalogue.style
         data = shown.proposed if text is None else text.encode()
         assert data is not None
         try:
             document = await self._working.run(lambda: self._parse(data, proposal, style))
         except UnreadableNote as problem:
-            raise InvalidInput(f"This text cannot be a note: {problem.reason}. Correct it.") from problem
+            raise InvalidInput(
+                f"This text is not a valid note: {problem.reason}. Correct the text."
+            ) from problem
         newest = await self._newest(proposal.note_id)
         is_gone = newest is not None and newest.op == DELETED
         version = shown.version or 0
@@ -405,7 +411,7 @@ class Proposals:
     # -- after a crash ---------------------------------------------------------------------------
 
     async def resume(self) -> None:
-        """Finish the approvals that an earlier process began, or have their proposals wait again."""
+        """Finish approvals that an earlier process began, or make their proposals pending again."""
         for proposal in self._pending.all():
             if proposal.begun_at is None:
                 continue
@@ -434,7 +440,7 @@ class Proposals:
 
 
 def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) -> None:
-    """Raises `VersionConflict` where something else was seen, and where others changed the same."""
+    """Raise `VersionConflict` if the person saw another state, or if others changed the same places."""
     if seal is not None and seal != shown.seal:
         raise _looked_changed()
     if text is not None and shown.proposal.kind in ("delete", "move"):
@@ -458,13 +464,13 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
 
 
 def _difference_of_move(shown: ShownProposal) -> tuple[str, bool]:
-    """Return the changes of a move, as lines: the paths, and the notes whose links it rewrites."""
+    """Return the effects of a move as lines: the paths, and the notes whose links the move rewrites."""
     proposal, paths = shown.proposal, sorted(shown.relinks.values())
     lines = [f"rename from {proposal.path}", f"rename to {proposal.to}"]
     if not proposal.update_links:
         lines.append("links stay as they are")
     else:
-        lines.append("canvases on which the note is follow it")
+        lines.append("canvases that show the note are updated")
     lines += [f"links rewritten in {path}" for path in paths[:MOST_RELINKED]]
     if len(paths) > MOST_RELINKED:
         lines.append(f"links rewritten in {len(paths) - MOST_RELINKED} more notes")
@@ -473,7 +479,7 @@ def _difference_of_move(shown: ShownProposal) -> tuple[str, bool]:
 
 def _looked_changed() -> VersionConflict:
     return VersionConflict(
-        "It changed since you looked at it: the note, or the proposal. Nothing was decided; look again.",
+        "The note or the proposal has changed since you opened it. Nothing was decided. Check it again.",
         current_version=None,
     )
 

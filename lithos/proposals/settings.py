@@ -1,4 +1,4 @@
-"""The settings of changes that wait for a person."""
+"""The settings for proposals that wait for a person."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class ProposalsConfig:
-    """Changes that wait for a person."""
+    """The settings for proposals that wait for a person."""
 
     days: int = setting(30, "Number of days after which a pending proposal expires.", whole(1, 3_650))
 

@@ -1,4 +1,4 @@
-"""The part of proposals in the state of a server."""
+"""Health and metrics of the proposals."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lithos.proposals.model import PendingProposals
 
 
 def look_at_proposals(pending: PendingProposals) -> Component | None:
-    """How many wait for a person."""
+    """Return the state with the number of pending proposals."""
     return Component("ok", details={"pending_proposals": len(pending)}) if len(pending) else None
 
 
 def count_proposals(pending: PendingProposals) -> Iterator[Number]:
-    """Those that wait for a person."""
+    """Count the pending proposals."""
     yield Number(120, "pending_proposals", len(pending))
 
 
 def measure_proposals(pending: PendingProposals) -> Iterator[GaugeSample]:
-    """Those that wait for a person."""
+    """Measure the number of pending proposals."""
     yield GaugeSample("pending_proposals", len(pending))

@@ -40,7 +40,7 @@ class ProposalsTool:
     status: str = argument("State of the proposals to list.", "pending", one_of=STATUSES, bound=LOOKUP)
     id: str | None = argument("Show this proposal with its diff.", None, bound=LOOKUP)
     limit: int = argument("Most proposals.", 50, is_listed=False)
-    offset: int = argument("Proposals to skip.", 0, is_listed=False)
+    offset: int = argument("Number of proposals to skip.", 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
         if self.id is not None:
@@ -72,7 +72,7 @@ class ProposalDecideTool:
     id: str = argument("Id of the proposal.", bound=LOOKUP)
     decision: str = argument("The person's decision.", one_of=_DECISIONS, bound=LOOKUP)
     by: str = argument("Name of the person.", bound=NAME)
-    reason: str | None = argument("Why it is rejected.", None, bound=DESCRIPTION)
+    reason: str | None = argument("Reason for the rejection.", None, bound=DESCRIPTION)
     seal: str | None = argument("Seal of the proposal version that the person saw.", None, bound=LOOKUP)
     text: str | None = argument("The whole file as the person changed it.", None, bound=CONTENT)
 

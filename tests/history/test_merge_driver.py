@@ -45,7 +45,7 @@ def test_conflict_is_marked_and_reported_and_returns_one(
     assert (tmp_path / "ours").read_text() == ("<<<<<<<<< ours\no\n=========\nt\n>>>>>>>>> theirs\n")
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == "lithos: My note.md has a conflict: choose between the markers, then git add it.\n"
+    assert told.err == "lithos: My note.md has a conflict. Choose between the markers, then git add it.\n"
 
 
 def test_the_names_of_the_sides_may_be_given(tmp_path: Path) -> None:

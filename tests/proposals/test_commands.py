@@ -221,7 +221,7 @@ async def test_a_seal_stands_for_what_was_shown(desk: Desk) -> None:
     await desk.lithos.write("Plan", "ONE\n\ntwo\n\nthree", id=note, agent="ann")
     assert "one at a time" in await desk.refused("approve", proposal, proposal, "--seal", shown["seal"])
     await desk.type("approve", proposal, "--seal", shown["seal"], code=1)
-    assert "It changed since you looked at it" in desk.told
+    assert "The note or the proposal has changed since you opened it" in desk.told
     assert await desk.status(proposal) == "pending"
     (shown,) = await desk.ask("show", proposal)
     assert await desk.type("approve", proposal, "--seal", shown["seal"]) == "approved: plan.md, version 3\n"

@@ -335,7 +335,7 @@ async def test_each_kind_is_carried_out_as_it_was_proposed(tmp_path: Path) -> No
         moved = await propose(lithos, "lithos_note_move", id=note_id, path="sub/Plan B.md")
         assert (await shown(lithos, moved))["diff"] == (
             "rename from plan.md\nrename to sub/Plan B.md\n"
-            "canvases on which the note is follow it\nlinks rewritten in links.md\n"
+            "canvases that show the note are updated\nlinks rewritten in links.md\n"
         )
         assert (await decide(lithos, moved))["path"] == "sub/Plan B.md"
         assert b"sub/Plan%20B.md" in (lithos.knowledge / "links.md").read_bytes()

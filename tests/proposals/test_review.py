@@ -169,7 +169,7 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         page = check((await person.client.post("/console/review", data=data, follow_redirects=True)).text)
         assert outcomes_of(page) == [
             "n0.md is approved: version 2",
-            "n1.md changed since you looked: look again",
+            "n1.md has changed since you opened the page. Check it again",
             "n2.md is approved: version 2",
         ]
         assert "Decided 2 of 3" in page.told
@@ -200,7 +200,7 @@ async def test_an_approval_covers_only_the_shown_text(tmp_path: Path) -> None:
             fields = form_for(await person.page("/console/review"), proposal, act)
             await propose_text(lithos, note, f"one\n\ntwo\n\nthree! {act}")
             page = check((await person.post("/console/review", **(fields | {"reason": "no"}))).text)
-            assert outcomes_of(page) == ["plan.md changed since you looked: look again"]
+            assert outcomes_of(page) == ["plan.md has changed since you opened the page. Check it again"]
             assert names_of(page) == ["*Plan"]
         assert (await row_of(lithos, proposal))["status"] == "pending"
         assert await text_of(person, note) == "one\n\ntwo\n\nthree"
@@ -285,7 +285,7 @@ async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> N
         text = typed_in(await person.look(address)).replace("two and three", "my own words")
         await lithos.write("Plan", "one\n\ntwo, says ann", id=note, agent="ann")
         page = check((await person.post(action, **(fields | {"act": "approve", "text": text}))).text)
-        assert "Nothing was written: it changed since you looked: look again" in page.told
+        assert "Nothing was written: it has changed since you opened the page. Check it again" in page.told
         assert "my own words" in typed_in(page)
         assert "This is the agent's own text" in page.told
         # With what is there now in sight it can be approved, over the conflict
@@ -457,14 +457,14 @@ async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_pat
             assert answer.status_code == 400, fields
             assert told in check(answer.text).told, fields
         for fields, outcome in (
-            ({"pick": f"{MISSING_ID} {seal}"}, f"{MISSING_ID} is not there any more"),
+            ({"pick": f"{MISSING_ID} {seal}"}, f"{MISSING_ID} no longer exists"),
             ({"pick": f"{'x' * 5_000} {seal}"}, None),
-            ({"pick": f"<b>\u202e {seal}"}, "<b> U+202E RIGHT-TO-LEFT OVERRIDE is not there any more"),
+            ({"pick": f"<b>\u202e {seal}"}, "<b> U+202E RIGHT-TO-LEFT OVERRIDE no longer exists"),
             ({"pick": proposal}, "plan.md was not approved: you have not seen it yet"),
-            ({"pick": f"{proposal} wrong"}, "plan.md changed since you looked: look again"),
+            ({"pick": f"{proposal} wrong"}, "plan.md has changed since you opened the page. Check it again"),
             (
                 {"pick": f"{proposal} wrong", "by": "x", "offset": "y", "next": '"><b>'},
-                "plan.md changed since you looked: look again",
+                "plan.md has changed since you opened the page. Check it again",
             ),
         ):
             answer = await person.post(

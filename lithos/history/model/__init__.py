@@ -1,7 +1,6 @@
-"""Merging of files and heads, conflict markers and plans of an undo, as values.
+"""Values and pure functions that merge files and frontmatter, write conflict markers and plan an undo.
 
-Its own package and `upkeep` use it.
-Never here: files, clocks, threads and logs.
+Only this package and `upkeep` import these modules. Do not use files, clocks, threads or logs here.
 """
 
 ROLE = "model"

@@ -1,4 +1,4 @@
-"""Merged texts whose conflicts are written between markers, as `git merge-file` writes them.
+"""Merged texts with conflicts between markers, in the format of `git merge-file`.
 
 For files that git merges (docs/spec/copies.md §3); tools never write markers (`merging`). Lines that both
 sides of a conflict share are written outside the markers. Conflicts with at most `NEAR` common lines between
@@ -16,15 +16,15 @@ from attrs import define, field, frozen
 from lithos.notes.format.merging import MOST_LINES, Bounds, LineMerge, NumberedLines
 from lithos.text.outline.differences import match_lines
 
-#: Common lines between two conflicts that make them one.
+#: Maximum number of common lines between two conflicts that are joined into one.
 NEAR: Final = 3
-#: Length of a marker in characters, unless the caller gives another number.
+#: Default length of a conflict marker in characters.
 MARKER_SIZE: Final = 7
 
 
 @frozen
 class Markers:
-    """The lines around the two sides of a conflict."""
+    """The marker lines around the two sides of a conflict."""
 
     ours: str = "ours"
     theirs: str = "theirs"
@@ -32,23 +32,23 @@ class Markers:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """The lines that begin a conflict, separate its sides, and end it."""
+        """Return the lines that begin a conflict, separate its sides, and end the conflict."""
         opening, middle, closing = (sign * self.size for sign in "<=>")
         return f"{opening} {self.ours}".rstrip(), middle, f"{closing} {self.theirs}".rstrip()
 
 
 @frozen
 class Marked:
-    """A merged text, and how many conflicts are marked in it."""
+    """A merged text and the number of marked conflicts in the text."""
 
     text: str
     conflicts: int = 0
 
 
 def mark_texts(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """Merge two changes of a text by lines, as `merging.merge_texts` does, and mark what overlaps.
+    """Merge two changes of a text by lines, as `merging.merge_texts` does, and mark overlapping changes.
 
-    Every line of either side that the other did not take away is in the result.
+    The result contains every line of either side that the other side did not delete.
     """
     if ours in (theirs, base):
         return Marked(theirs)
@@ -69,8 +69,9 @@ class _Side:
 
 @define
 class _Clash:
-    """A conflict that replaces the decided lines from `at` to `end`: no lines, or those between two
-    conflicts.
+    """A conflict that replaces the decided lines from `at` to `end`.
+
+    The range may be empty, or lie between two conflicts.
     """
 
     at: int
@@ -80,7 +81,7 @@ class _Clash:
 
 
 class _Marking(LineMerge):
-    """A merge that continues after an overlap."""
+    """A merge by lines that continues after overlapping changes."""
 
     def __init__(
         self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines, markers: Markers
@@ -88,11 +89,11 @@ class _Marking(LineMerge):
         super().__init__(base, mine, theirs)
         self._markers = markers
         self._clashes: list[_Clash] = []
-        #: Positions in the decided lines at which one of the sides had changed something.
+        #: Positions in the decided lines at which one of the sides changed something.
         self._changes: list[int] = []
 
     def mark(self) -> Marked:
-        """The merged text."""
+        """Return the merged text with its conflicts marked."""
         self._walk()
         clashes = self._near_ones_joined()
         opening, middle, closing = self._markers.lines
@@ -131,9 +132,7 @@ class _Marking(LineMerge):
             self._add(_Side([*self._mine.texts[slice(*common)]], [*self._mine.breaks[slice(*common)]]))
 
     def _split(self, mine: Bounds, theirs: Bounds) -> Iterator[tuple[Bounds, Bounds, Bounds]]:
-        """Return the differing lines of both sides of an overlap, and the common lines in mine that follow
-        them.
-        """
+        """Yield the differing lines of both sides of an overlap, and the common lines after them."""
         at, other = mine[0], theirs[0]
         blocks, _ = match_lines(self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)])
         for i, j, size in (*blocks, (mine[1] - mine[0], theirs[1] - theirs[0], 0)):
@@ -155,6 +154,6 @@ class _Marking(LineMerge):
         return joined
 
     def _is_changed(self, start: int, end: int) -> bool:
-        """Return whether one side changed something in these decided lines, or at their ends."""
+        """Return whether one side changed these decided lines or the text at either end of them."""
         found = bisect_left(self._changes, start)
         return found < len(self._changes) and self._changes[found] <= end

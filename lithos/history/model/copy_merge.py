@@ -1,8 +1,8 @@
 """Three-way merges of a note with a conflict copy of it, and their ancestor (docs/spec/copies.md §2).
 
-No program says from which version the other machine started. With an ancestor that is too new, lines that the
-other machine never saw would count as deleted; one that is too old only keeps more lines. So in doubt the
-search moves to older versions, and without an ancestor no line counts as deleted.
+No program records from which version the other machine started. If the chosen ancestor is too new, lines that
+the other machine never saw count as deleted. If it is too old, the merge only keeps more lines. So the search
+prefers older versions when in doubt, and without an ancestor no line counts as deleted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lithos.history.model.file_merge import merge_files
 from lithos.notes.model.versions import COPY, OUTSIDE, head_of
 from lithos.text.outline.differences import match_lines
 
-#: The choices of a person for a place that both sides changed.
+#: The choices that a person has for a place that both sides changed.
 Side = Literal["note", "copy", "both"]
 SIDES: Final[tuple[Side, ...]] = ("note", "copy", "both")
-#: Version and time of update in the form that Lithos writes; `version: 1.4.2` and `28.11.2026` come from a
-#: person.
+#: Version and update time in the form that Lithos writes. A person wrote values such as `version: 1.4.2` and
+#: `28.11.2026`.
 _STAMP: Final = re.compile(
     rb"^(version|updated_at):[ \t]*(['\"]?\d{1,19}['\"]?|['\"]?\d{4}-\d\d-\d\d(?:T[^\s#]{1,40})?['\"]?)"
     rb"[ \t]*(?:#[^\n]*)?\r?$",
@@ -39,7 +39,7 @@ _RUNS: Final = re.compile(rb"<{7,}|={7,}|>{7,}")
 
 @frozen
 class PastVersion:
-    """A kept version of a note, as choosing an ancestor needs it: its operation and its bytes."""
+    """A kept version of a note for the ancestor search: its operation and its bytes."""
 
     op: str
     data: bytes
@@ -47,9 +47,9 @@ class PastVersion:
 
 @frozen
 class MergeBase:
-    """The bytes from which both sides started; None where they are not kept.
+    """The bytes from which both sides started, or None if these bytes are not kept.
 
-    `is_merged`: the note was made knowing the copy, which has nothing to add.
+    `is_merged`: the note already includes the copy, so the copy adds nothing.
     """
 
     data: bytes | None
@@ -57,10 +57,11 @@ class MergeBase:
 
 
 def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: bool) -> MergeBase:
-    """Return the ancestor of a note and its copy among the kept versions, which come newest first; the first
-    is the note now.
+    """Return the common ancestor of a note and its copy.
 
-    `is_whole`: the last of them is the first that there was.
+    `versions` are the kept versions, newest first, beginning with the current one.
+
+    `is_whole`: the last version in the list is the first that the note ever had.
     """
     known = next((number for number, each in enumerate(versions) if each.data == copy), None)
     if known is not None:
@@ -73,9 +74,10 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
     counts = [_count(each.data) for each in candidates]
     if not counts:
         return MergeBase(None)
-    # Of several that are equally near, take the oldest.
+    # If several versions are equally near, choose the oldest.
     chosen = min(range(len(counts)), key=lambda number: (_distance(counts[number], lines), -number))
-    # The copy deleted a line only if all older versions had it, because the copy may come from any of them.
+    # The copy may come from any older version. So a line counts as deleted by the copy only if all older
+    # versions had it.
     while chosen + 1 < len(counts) and any(
         (counts[chosen] - lines) - older for older in counts[chosen + 1 :]
     ):
@@ -86,9 +88,11 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
 
 
 def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase:
-    """Return the ancestor of a copy with the bytes of a version: sync programs replace it with other bytes.
+    """Return the ancestor of a copy that has the same bytes as a kept version.
 
-    Versions that Lithos made from that version contain all of it.
+    Sync programs replace the copy's file with other bytes.
+
+    Versions that Lithos made from that version contain its whole text.
     """
     copy, newer = versions[known], versions[known - 1] if known else None
     if newer is None or copy.op == COPY or newer.op not in (OUTSIDE, COPY):
@@ -99,7 +103,10 @@ def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase
 
 
 def _stamp(data: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
-    """Return the version and time that a file states, if it states both: editors leave them unchanged."""
+    """Return the version and update time in the frontmatter if both are present.
+
+    Editors leave these keys unchanged.
+    """
     found = tuple(sorted((key, value.strip()) for key, value in _STAMP.findall(head_of(data))))
     return found if len(found) == 2 else None
 
@@ -113,9 +120,9 @@ def _distance(one: Counter[bytes], other: Counter[bytes]) -> int:
 
 
 def common_lines(one: bytes, other: bytes) -> bytes:
-    """Return the lines that two files share, in order, as a substitute for an ancestor that is not kept.
+    """Return the lines that two files share, in order. They replace an ancestor that is not kept.
 
-    Lines that differ only in their line break count as the same.
+    Lines that differ only in their line break count as equal.
     """
     mine, theirs = one.splitlines(keepends=True), other.splitlines(keepends=True)
     numbers: dict[bytes, int] = {}
@@ -128,7 +135,7 @@ def common_lines(one: bytes, other: bytes) -> bytes:
 
 @frozen
 class MergeConflict:
-    """A place that the sides changed differently: its line in the merged text, and the text of each side."""
+    """A place that both sides changed differently: its line in the merged text, and the text of each side."""
 
     line: int
     note: str
@@ -137,10 +144,10 @@ class MergeConflict:
 
 @frozen
 class CopyMerge:
-    """A note merged with its copy: pieces that are decided, and places that a person has to decide.
+    """A note merged with its copy: decided pieces, and places that a person has to decide.
 
-    Both are `None` for binary files. With `has_ancestor`, a line missing from one side may have been deleted
-    there.
+    Both fields are `None` for binary files. With `has_ancestor`, a line missing from one side may have been
+    deleted there.
     """
 
     pieces: tuple[bytes | tuple[bytes, bytes], ...] | None
@@ -161,8 +168,9 @@ class CopyMerge:
         return tuple(found)
 
     def resolved(self, choices: Sequence[Side]) -> bytes | None:
-        """Return the merged bytes with one choice for each place; None for a binary file, or if choices are
-        missing.
+        """Return the merged bytes, given one choice for each place.
+
+        Return None for a binary file or if choices are missing.
         """
         if self.pieces is None or len(choices) != len(self.places):
             return None
@@ -172,7 +180,7 @@ class CopyMerge:
         )
 
     def marked(self, note: str, copy: str) -> str:
-        """The merged text with the places between git's markers, under the names of both sides."""
+        """Return the merged text with git's conflict markers, labelled with the names of both sides."""
         markers = Markers(note, copy, _size((b"".join(map(_all, self.pieces or ())),)))
         opening, middle, closing = (f"{line}\n" for line in markers.lines)
         parts: list[str] = []
@@ -195,7 +203,7 @@ def _chosen(sides: tuple[bytes, bytes], choice: Side) -> bytes:
 
 
 def merge_copy(note: bytes, copy: bytes, ancestor: MergeBase) -> CopyMerge:
-    """Merge what a note's file says with its conflict copy, the frontmatter by key."""
+    """Merge a note's file with its conflict copy. The frontmatter is merged by key."""
     if ancestor.is_merged:
         return CopyMerge((note,), has_ancestor=True)
     base = common_lines(note, copy) if ancestor.data is None else ancestor.data
@@ -207,13 +215,13 @@ def merge_copy(note: bytes, copy: bytes, ancestor: MergeBase) -> CopyMerge:
 
 
 def _size(files: Sequence[bytes]) -> int:
-    """Return a marker length that no line of the files has."""
+    """Return a marker length that no marker-like line in the files has."""
     longest = (len(run) for each in files for run in _RUNS.findall(each))
     return max(longest, default=MARKER_SIZE - 1) + 1
 
 
 def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, bytes]]:
-    """Split text at its markers into decided pieces and conflicts."""
+    """Split text at its markers and yield decided pieces and conflicts."""
     opening, middle, closing = (line.encode() for line in markers.lines)
     decided: list[bytes] = []
     sides: list[list[bytes]] = []
@@ -234,14 +242,14 @@ def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, byte
 
 
 def say_the_same(one: bytes, other: bytes) -> bool:
-    """Whether two files differ at most in the `version` and `updated_at` that Lithos gave them."""
+    """Return whether two files differ only in the `version` and `updated_at` that Lithos wrote."""
     return one == other or _unstamped(one) == _unstamped(other)
 
 
 def has_all_lines(note: bytes, copy: bytes) -> bool:
     """Return whether a note has every non-blank line of its copy, equally often, including the frontmatter.
 
-    `version` and `updated_at` in the form that Lithos writes do not count.
+    `version` and `updated_at` are ignored if they have the form that Lithos writes.
     """
     wanted, there = (_count(b"".join(_unstamped(each))) for each in (copy, note))
     del wanted[b""]

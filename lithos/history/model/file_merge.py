@@ -17,14 +17,14 @@ from lithos.notes.format.merging import merge_break
 from lithos.text.yaml.layout import Layout, read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Decodes bytes so that each byte becomes one character.
+#: Encoding that maps each byte to one character.
 _BYTES: Final = "latin-1"
 _USUAL: Final = Markers()
 
 
 @frozen
 class FileMerge:
-    """The merged bytes, None for binary files, and how many conflicts are marked in them."""
+    """The merged bytes (None for binary files) and the number of marked conflicts."""
 
     data: bytes | None
     conflicts: int = 0
@@ -59,7 +59,7 @@ def _merge_layouts(base: Layout, ours: Layout, theirs: Layout, markers: Markers)
     text = head.text.replace("\n", newline)
     if not text and not (ours.has_frontmatter and theirs.has_frontmatter):
         mark = "\ufeff" if frame.text.startswith("\ufeff") else ""
-        return Marked(mark + body.text, body.conflicts)  # one side removed the frontmatter
+        return Marked(mark + body.text, body.conflicts)  # One side removed the frontmatter.
     opening, closing = frame.text[: frame.yaml_start], frame.text[frame.yaml_end : frame.body_start]
     if body.text and not closing.endswith("\n"):
         closing += newline

@@ -1,8 +1,8 @@
-"""Three-way merges of frontmatter by key, in text: comments, quoting and order stay as they were written.
+"""Three-way merges of frontmatter by key. They keep comments, quoting and order as written.
 
-A key that one side changed gets that side's value. Lists are merged as sets, and the greater version and
-update time win. Values that both sides changed differently are merged by lines where that is unambiguous, as
-in multi-line texts. Otherwise they are a conflict, with markers in the frontmatter.
+If one side changed a key, its value is used. Lists are merged as sets, and the greater version and update
+time win. If both sides changed a value differently, it is merged by lines where that is unambiguous, as in
+multi-line texts. Otherwise the value is a conflict, with markers in the frontmatter.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from lithos.text.yaml.edit import KeyChanges, apply_changes
 from lithos.text.yaml.nodes import UnreadableNote, ValueReader, YamlMapping, is_merge, read_mapping
 
 _UPDATED: Final = "updated_at"
-#: The greater value of these wins, because the write itself sets them.
+#: The greater value of each of these keys wins, because every write sets the key again.
 _OWN_UPDATED: Final = f"lithos_{_UPDATED}"
 _GREATER: Final = frozenset(("version", _UPDATED, "lithos_version", _OWN_UPDATED))
-#: Keys for which a single text means a list of one.
+#: Keys for which a single text means a list with one item.
 _LISTS: Final = frozenset(
     prefix + key
     for key in ("tags", "aliases", "contributors", "derived_from_ids", "entities")
@@ -34,12 +34,12 @@ _LISTS: Final = frozenset(
 
 
 class _NotByKey(Exception):
-    """The text cannot be split into its keys."""
+    """The error raised when a frontmatter cannot be split into keys."""
 
 
 @frozen
 class _Entry:
-    """A key with its value: the blank lines and comments before it, its own lines, and what it says."""
+    """A key with the blank lines and comments before it, its own lines, and its parsed value."""
 
     lead: str
     text: str
@@ -52,14 +52,14 @@ class _Entry:
 
 @frozen
 class _Head:
-    """A frontmatter by key; `tail` is the text after the last one."""
+    """A frontmatter split by key. `tail` is the text after the last key."""
 
     entries: Mapping[str, _Entry]
     tail: str
 
 
 def merge_heads(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """Merge two changes of a frontmatter, given without its `---` lines and with LF as line breaks."""
+    """Merge two changes of a frontmatter. The texts have no `---` lines and use LF as line break."""
     try:
         return _ByKey(_take_apart(base), _take_apart(ours), _take_apart(theirs), markers).merge()
     except (_NotByKey, UnreadableNote):
@@ -67,7 +67,7 @@ def merge_heads(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
 
 
 def _by_lines(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """A merge by lines without a conflict must be as readable as both sides were."""
+    """Merge by lines. A result without a conflict must be as readable as both sides were."""
     marked = mark_texts(base, ours, theirs, markers)
     if marked.conflicts or _is_plain(marked.text) or not (_is_plain(ours) and _is_plain(theirs)):
         return marked
@@ -75,7 +75,7 @@ def _by_lines(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether it is a frontmatter that says each key once."""
+    """Return whether the text is a valid frontmatter without duplicate keys."""
     try:
         root = read_mapping(text).root
     except UnreadableNote:
@@ -85,7 +85,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _conflict(ours: str, theirs: str, markers: Markers) -> Marked:
-    """Both texts between markers, whole."""
+    """Return a conflict with both whole texts between markers."""
     opening, middle, closing = markers.lines
     return Marked(f"{opening}\n{_ended(ours)}{middle}\n{_ended(theirs)}{closing}\n", 1)
 
@@ -95,8 +95,10 @@ def _ended(text: str) -> str:
 
 
 def _take_apart(text: str) -> _Head:
-    """Split a text into its keys. Raises `_NotByKey` unless it is a block of `key: value` from the first
-    column; `UnreadableNote`.
+    """Split a text into its keys.
+
+    Raises `UnreadableNote`, and `_NotByKey` unless the text is a block of `key: value` lines that starts in
+    the first column.
     """
     mapping = read_mapping(text)
     if mapping.root is None:
@@ -121,7 +123,7 @@ def _take_apart(text: str) -> _Head:
 
 
 def _own_lines(block: str) -> str:
-    """Return the block without the blank lines and comments of the first column at its end."""
+    """Return the block without unindented blank lines and comments at its end."""
     lines = block.split("\n")
     kept = len(lines)
     while kept > 1 and (lines[kept - 1].startswith("#") or not lines[kept - 1].strip()):
@@ -130,7 +132,7 @@ def _own_lines(block: str) -> str:
 
 
 def _values_of(mapping: YamlMapping) -> dict[str, Any]:
-    """Return the value of each key; a list becomes its texts, whichever way it is written."""
+    """Return the value of each key. Lists become lists of texts, whether written as block or flow."""
     values = mapping.values
     return {key: _value_of(key, node, values) for key, node in mapping.nodes.items()}
 
@@ -148,17 +150,17 @@ def _value_of(key: str, node: yaml.Node, values: ValueReader) -> Any:
 
 
 class _ByKey:
-    """One merge of three frontmatters."""
+    """A merge of three versions of a frontmatter."""
 
     def __init__(self, base: _Head, ours: _Head, theirs: _Head, markers: Markers) -> None:
         self._base, self._ours, self._theirs = base, ours, theirs
         self._markers = markers
         self._conflicts = 0
-        #: The merged values of the keys that are not in conflict.
+        #: The merged values of all keys without a conflict.
         self._said: dict[str, Any] = {}
 
     def merge(self) -> Marked:
-        """The merged text. Raises `_NotByKey` where it does not say what was decided."""
+        """Return the merged text. Raises `_NotByKey` if the text does not parse to the decided values."""
         parts = [self._decide(key) for key in self._order()]
         tail = _merge_comments(self._base.tail, self._ours.tail, self._theirs.tail)
         text = "".join(map(_ended, parts)) + tail
@@ -171,7 +173,7 @@ class _ByKey:
         return Marked(text, self._conflicts)
 
     def _order(self) -> Iterator[str]:
-        """Return the keys of ours; each key that only theirs has follows the key before it there."""
+        """Yield our keys in order. A key that only they have follows the same key as in their text."""
         following: dict[str | None, list[str]] = {}
         before: str | None = None
         for key in self._theirs.entries:
@@ -185,7 +187,7 @@ class _ByKey:
             yield from following.get(key, ())
 
     def _decide(self, key: str) -> str:
-        """Return the lines of a key; empty for one that was removed."""
+        """Return the lines of a key. The result is empty for a removed key."""
         sides = self._base, self._ours, self._theirs
         base, ours, theirs = (side.entries.get(key) for side in sides)
         if _whole(ours) == _whole(theirs) or _whole(theirs) == _whole(base):
@@ -199,7 +201,7 @@ class _ByKey:
         return self._clash(ours, theirs) if chosen is None else self._say(key, _with(chosen, lead))
 
     def _choose(self, key: str, base: _Entry | None, ours: _Entry, theirs: _Entry) -> _Entry | None:
-        """Merge a key that both sides changed, or whose comments differ; None for a conflict."""
+        """Merge a key that both sides changed or whose comments differ. Return None for a conflict."""
         was = base.text if base else ""
         if theirs.text in (ours.text, was):
             return ours
@@ -217,7 +219,7 @@ class _ByKey:
     def _by_lines(
         self, key: str, was: str, ours: _Entry, theirs: _Entry, items: list[Any] | None
     ) -> _Entry | None:
-        """Merge the lines of a value, if nothing overlaps and a list gets the expected items."""
+        """Merge the lines of a value if nothing overlaps and a list gets the expected items."""
         marked = mark_texts(was, ours.text, theirs.text, self._markers)
         if marked.conflicts:
             return None
@@ -249,12 +251,12 @@ def _with(entry: _Entry, lead: str) -> _Entry:
 
 
 def _has_comment(text: str) -> bool:
-    """Return whether there may be a comment, which begins a line or follows a blank."""
+    """Return whether the text may contain a comment. A comment begins a line or follows a blank."""
     return any(mark in text for mark in (" #", "\t#", "\n#"))
 
 
 def _merge_comments(base: str, ours: str, theirs: str) -> str:
-    """Blank lines and comments: those of both sides where both changed them."""
+    """Merge blank lines and comments. Keep both sides' lines if both sides changed them."""
     if theirs in (ours, base):
         return ours
     if ours == base:
@@ -265,20 +267,21 @@ def _merge_comments(base: str, ours: str, theirs: str) -> str:
 
 
 def _merged_list(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """Merge a list that both sides changed, ours first; None where one of them is not a list."""
+    """Merge a list that both sides changed, our items first. Return None if one value is not a list."""
     if not (isinstance(ours, list) and isinstance(theirs, list)):
         return None
     return merge_items(base if isinstance(base, list) else [], theirs, ours)
 
 
 def _has_items(value: Any, items: list[Any]) -> bool:
-    """Whether a list has these items, in any order."""
+    """Return whether a list has exactly these items, in any order."""
     return isinstance(value, list) and sorted(map(token_of, value)) == sorted(map(token_of, items))
 
 
 def _rewritten(key: str, ours: _Entry, theirs: _Entry, items: list[Any]) -> _Entry | None:
-    """Return our text with other items, keeping the spelling of those that stay; None where a comment would
-    get lost.
+    """Return our text with the new items, keeping the spelling of unchanged items.
+
+    Return None if a comment would get lost.
     """
     if _has_comment(theirs.text):
         return None

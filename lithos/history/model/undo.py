@@ -1,9 +1,9 @@
-"""Plan which changes of one agent to undo, and how: pure, made from version rows.
+"""Plans that choose the changes of an agent to undo, and how. They are computed from version rows only.
 
-Consecutive changes of the agent to one note form one step, from the state after the last of them to the state
-before the first. They are split where that would need a path or another unique value that another note of the
-agent had in between, so the steps of several notes interleave as their changes did. Where a step is not
-possible, each of its changes is a step. The action of a step is decided when it is carried out, from the
+Consecutive changes of the agent to one note form one step, from the state after the last change to the state
+before the first. A step is split if it would need a path or another unique value that another note of the
+agent had in between, so the steps of several notes interleave as their changes did. If a step is not
+possible, each of its changes becomes a step. The action of a step is chosen when the step runs, from the
 versions that are newer by then.
 """
 
@@ -18,10 +18,10 @@ from lithos.kernel.values.principals import ENRICH_AGENT, UNDO_AGENT
 from lithos.notes.model.paths import slug_of
 from lithos.notes.model.versions import ADDRESS, CREATED, DELETED, RENAMED, RESTORED, VersionRow
 
-#: Fields that enrichment updates automatically; such an update is not a change by an agent.
+#: Fields that enrichment updates automatically. Such an update does not count as a change by an agent.
 _MACHINE_MADE: Final = frozenset(("entities", "entities_extractor", "contributors", "updated_at", "version"))
 
-#: `delete` what was created, `return` what was deleted, `revert` what was changed.
+#: `delete` a created note, `return` a deleted note, or `revert` a changed note.
 UndoKind = Literal["delete", "return", "revert"]
 
 
@@ -36,12 +36,12 @@ class UndoStep:
 
     @property
     def former(self) -> VersionRow | None:
-        """The version before the step, if the note existed then."""
+        """The version before the step, or None if the note did not exist."""
         return None if self.before is None or self.before.op == DELETED else self.before
 
     @property
     def last(self) -> VersionRow:
-        """The newest of the changes."""
+        """The newest of the changes in the step."""
         return self.changes[0]
 
     @property
@@ -58,22 +58,22 @@ class UndoStep:
 
     @property
     def is_pruned(self) -> bool:
-        """Whether the state before the step is not kept any more."""
+        """Whether the state before the step is no longer kept."""
         return self.before is None and self.changes[-1].op != CREATED
 
     @property
     def moves(self) -> bool:
-        """Whether the note was moved, so that the undo moves it back as well."""
+        """Whether the step moved the note, so that the undo must move it back."""
         return self.before is not None and self.before.path != self.last.path
 
     @property
     def writes(self) -> bool:
-        """Whether the bytes differ."""
+        """Whether the step changed the bytes of the note."""
         return self.before is not None and self.before.digest != self.last.digest
 
 
 def split_step(step: UndoStep) -> list[UndoStep]:
-    """Split a step into one step for each change, newest first."""
+    """Split a step into one step per change, newest first."""
     befores = (*step.changes[1:], step.before)
     return [
         UndoStep(changes=(change,), before=before)
@@ -82,10 +82,10 @@ def split_step(step: UndoStep) -> list[UndoStep]:
 
 
 def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], bool]) -> list[UndoStep]:
-    """Return the steps for one note, newest first; `rows` are its versions, newest first."""
+    """Return the steps for one note, newest first. `rows` are the versions of the note, newest first."""
     steps: list[UndoStep] = []
     changes: list[VersionRow] = []
-    passed: list[VersionRow] = []  # machine-made versions, perhaps between two changes
+    passed: list[VersionRow] = []  # Machine-made versions, possibly between two changes.
     for row in rows:
         if is_wanted(row):
             changes += [row]
@@ -96,7 +96,7 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
             steps.append(UndoStep(changes=tuple(changes), before=passed[0] if passed else row))
             changes, passed = [], []
     if changes and not passed and changes[-1].op != CREATED and len(changes) > 1:
-        # The state before the oldest is not kept; the others are reverted to it.
+        # The state before the oldest change is not kept. The later changes are reverted to the oldest.
         steps.append(UndoStep(changes=tuple(changes[:-1]), before=changes.pop()))
         changes = [rows[-1]]
     if changes:
@@ -107,20 +107,20 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
 def interleave(steps: Iterable[UndoStep], newest_first: Mapping[VersionRow, int]) -> list[UndoStep]:
     """Return the steps of all notes in execution order, split where necessary.
 
-    `newest_first` gives the position of each change among those of all notes. The steps of a note come newest
-    first, and that order holds regardless of the positions.
+    `newest_first` gives the position of each change among the changes of all notes. The steps of one note are
+    passed newest first and keep that order, whatever the positions are.
     """
     parts: list[tuple[int, UndoStep, UndoStep]] = []
     reached: dict[str, int] = {}
     for step in steps:
-        # A step that ends without the note needs no free values, so it is done at once.
+        # A step after which the note does not exist needs no free values, so the whole step runs at once.
         for part in split_step(step) if step.former is not None else [step]:
             note_id = part.last.note_id
             reached[note_id] = max(newest_first.get(part.last, 0), reached.get(note_id, 0))
             parts.append((reached[note_id], part, step))
     parts.sort(key=lambda part: part[0])
     joined: dict[int, list[UndoStep]] = {}
-    groups: dict[int, int] = {}  # for each step, the number of its part that may still grow
+    groups: dict[int, int] = {}  # For each step, the index of its part that may still grow.
     uses = _Uses()
     for number, (_, part, step) in enumerate(parts):
         group = groups.get(id(step))
@@ -135,21 +135,21 @@ def interleave(steps: Iterable[UndoStep], newest_first: Mapping[VersionRow, int]
 
 
 class _Uses:
-    """The notes that acquired or left a path, title or address, by the numbers of the changes."""
+    """The notes that took or freed a path, title or address, with the numbers of their changes."""
 
     def __init__(self) -> None:
-        #: The last two notes of each value, the later one first.
+        #: The last two notes of each value, the later note first.
         self._last: dict[str, tuple[tuple[int, str], ...]] = {}
 
     def add(self, number: int, part: UndoStep) -> None:
-        """Record the values that a change frees and takes."""
+        """Record the values that a change frees or takes."""
         note_id = part.last.note_id
         for value in _values_of(part.last) ^ _values_of(part.former) | _address_of(part):
             others = [use for use in self._last.get(value, ()) if use[1] != note_id]
             self._last[value] = ((number, note_id), *others[:1])
 
     def any_since(self, number: int, part: UndoStep) -> bool:
-        """Return whether another note has since had a value that this one needs for the undo."""
+        """Return whether another note has since had a value that undoing this part needs."""
         needed = _values_of(part.former) - _values_of(part.last)
         if part.former is not None:
             needed |= _address_of(part)
@@ -158,36 +158,38 @@ class _Uses:
 
 
 def _values_of(row: VersionRow | None) -> frozenset[str]:
-    """Return the unique values of a note: its path, and its title in the form used for file names."""
+    """Return the unique values of a note: its path, and its title as a file name."""
     if row is None or row.op == DELETED:
         return frozenset()
     return frozenset((f"path {row.path}", f"title {slug_of(row.title, row.note_id)}"))
 
 
 def _address_of(part: UndoStep) -> frozenset[str]:
-    """Return a placeholder for any `source_url`, where the note's may come or go: rows do not store the
-    address.
+    """Return a placeholder for the `source_url` if the step may add or remove one.
+
+    Rows do not store the address.
     """
     is_it = part.kind != "revert" or any(ADDRESS in change.changed for change in part.changes)
     return frozenset(("address",)) if is_it else frozenset()
 
 
 def is_machine_made(row: VersionRow) -> bool:
-    """Return whether enrichment made the version, by storing entities found in the text."""
+    """Return whether enrichment made the version by storing entities found in the text."""
     return row.agent == ENRICH_AGENT and bool(row.changed) and set(row.changed) <= _MACHINE_MADE
 
 
 def since_by_others(newer: Sequence[VersionRow], by: str = UNDO_AGENT) -> VersionRow | None:
-    """Return the newest change by another agent among the versions after a step; `by` is the agent that
-    undoes.
+    """Return the newest change by another agent among the versions after a step.
 
-    Restores by that agent undo a change; all its other changes are its own.
+    `by` is the agent that runs the undo.
+
+    Restores by `by` undo a change. All other changes by `by` are ordinary changes.
     """
     return next((row for row in newer if not (takes_back(row, by) or is_machine_made(row))), None)
 
 
 def is_undone(newer: Sequence[VersionRow], step: UndoStep, by: str = UNDO_AGENT) -> bool:
-    """Return whether an earlier undo reversed a creation, deletion or move of this step."""
+    """Return whether an earlier undo already reversed a creation, deletion or move in this step."""
     if step.kind != "revert":
         gone = step.kind == "delete"
         return any(takes_back(row, by) and (row.op == DELETED or not gone) for row in newer)
@@ -198,8 +200,8 @@ def is_undone(newer: Sequence[VersionRow], step: UndoStep, by: str = UNDO_AGENT)
 def takes_back(row: VersionRow, by: str = UNDO_AGENT) -> bool:
     """Return whether a version undoes a change.
 
-    Versions by older programs do not record that. For the agent `undo`, a name that any agent could have
-    then, only versions that restore earlier states count.
+    Versions from older Lithos releases do not record that. For the agent `undo`, a name that any agent could
+    use then, only restoring versions count.
     """
     if row.is_undo or (row.op == RESTORED and row.agent == by):
         return True

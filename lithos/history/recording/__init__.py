@@ -1,7 +1,6 @@
-"""The recorder, which adds missing versions to the history.
+"""The recorder and the background task that adds missing versions to the history.
 
-Only its own package and `app` use it.
-Never here: changes of notes.
+Only this package and `app` import these modules. Do not change notes here.
 """
 
 ROLE = "actor"

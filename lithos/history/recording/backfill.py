@@ -1,4 +1,4 @@
-"""Catch-up: record the versions in `history.db` that were made while no recorder was running.
+"""Catch-up: record versions in `history.db` that were made while no recorder was running.
 
 At the start, before anything is written, pending rows are confirmed or dropped according to the files and the
 journal. Then, in the background and in small batches, every note whose newest version differs from the
@@ -36,17 +36,17 @@ from lithos.notes.writing.recording import first_version, outside_version
 
 log = get_logger("lithos.history")
 
-#: Maximum notes, and bytes of notes, in one commit: some 20 ms.
+#: Maximum number of notes, and of bytes of notes, in one commit (about 20 ms).
 STEP, STEP_BYTES = 50, 1024 * 1024
 #: Length of the pause after a commit, as a multiple of the commit's time and as a minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 3.0, 0.02
-#: Notes whose newest versions are read at once.
+#: Number of notes whose newest versions are read at once.
 PAGE: Final = 1_000
-#: Seconds after a failure until the next attempt.
+#: Seconds between a failure and the next attempt.
 RETRY: Final = 30.0
-#: Seconds to wait for further changes.
+#: Seconds to wait for further changes before a catch-up.
 SOON: Final = 1.0
-#: Seconds for the writer to take displaced bytes.
+#: Maximum seconds to wait until the writer takes displaced bytes.
 PATIENCE: Final = 120.0
 
 
@@ -77,10 +77,10 @@ class _Announced:
 async def settle_pending(
     recorder: Recorder, catalogue: Catalogue, files: NoteFiles, events: Iterable[Event]
 ) -> None:
-    """Confirm the pending rows of the last run whose bytes reached their files, and drop the others.
+    """Confirm pending rows of the last run whose bytes reached their files. Delete the other pending rows.
 
-    `events` were journalled after the manifest was stored. If a store cannot be read, its rows stay pending.
-    If it cannot be written, the recorder remembers the decisions.
+    `events` were written to the journal after the manifest was stored. If a store cannot be read, its rows
+    stay pending. If it cannot be written, the recorder remembers the decisions.
     """
     store = recorder.store
     if store is None:
@@ -94,7 +94,7 @@ async def settle_pending(
         deletions = {each.row.path for each in pending if each.row.op == DELETED}
         there = await recorder.blocking.run(lambda: {path for path in deletions if files.is_file(path)})
         dropped = list[int]()
-        happened: dict[str, bool] = {}  # the change that came next to a note
+        happened: dict[str, bool] = {}  # For each note, whether its next change happened.
         for each in reversed(pending):
             note_id = each.row.note_id
             happened[note_id] = (
@@ -117,7 +117,7 @@ def _has_happened(
 ) -> bool:
     row = pending.row
     if not pending.is_newest:
-        return True  # a later change was made from it
+        return True  # A later change was based on this version.
     if row.op == DELETED:
         return not is_there or row.note_id in announced.deleted
     if row.op == RENAMED:
@@ -127,22 +127,22 @@ def _has_happened(
         return True
     if announced.versions.get(row.note_id, 0) >= row.version or row.note_id in announced.deleted:
         return True
-    # If the file has other bytes than before, another program edited it since, and this version may have been
-    # in it.
+    # If the file no longer has its former bytes, another program edited it since. This version may have been
+    # in the file before that edit.
     return (entry.digest if entry is not None else None) != pending.former
 
 
 @define(eq=False)
 class CatchingUp:
-    """The background task that catches up; `run` continues until the server stops."""
+    """The background task that records missing versions. `run` continues until the server stops."""
 
     _recorder: Recorder
     _catalogue: Catalogue
     _keeper: Keeper
-    #: Receives the displaced bytes of which the keeper has preserved versions.
+    #: The writer, which gets displaced bytes that the keeper has preserved.
     _writer: WriterMailbox
     _reading: Threads = field(factory=Threads, init=False)
-    #: Set while every note has its version.
+    #: Set once every note has its newest version in the history.
     done: trio.Event = field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
@@ -191,7 +191,7 @@ class CatchingUp:
         return recorded
 
     async def _take_displaced(self, store: HistoryStore) -> int:
-        """Record bytes that were displaced from files, too, unless a version has them."""
+        """Record bytes that were displaced from files, unless a version already has these bytes."""
         taken = 0
         for each in await self._reading.run(self._keeper.displaced.list):
             entry = self._catalogue.at_path(each.note)
@@ -205,7 +205,7 @@ class CatchingUp:
     async def _record(
         self, store: HistoryStore, entries: Sequence[Entry], known: dict[str, NewestVersion]
     ) -> int:
-        """Record the states of notes as the catalogue has them, unless their files have changed since."""
+        """Record the states of notes as the catalogue has them, unless the files have changed since."""
         recorded = 0
         waiting = list(entries)
         while waiting:
@@ -229,7 +229,7 @@ class CatchingUp:
             try:
                 source = self._keeper.files.read(entry.path)
             except (OSError, OutsideKnowledge):
-                continue  # the watcher reports the file's change
+                continue  # The watcher reports the change of the file.
             if source.digest == entry.digest:
                 found.append((entry, source.data))
                 size += len(source.data)
@@ -269,7 +269,7 @@ class CatchingUp:
 
 
 def _unknown(store: HistoryStore, displaced: DisplacedFile, entry: Entry) -> OutsideBytes | None:
-    """Return the bytes, unless they are known or gone. Blocks."""
+    """Return the displaced bytes, unless they are already recorded or no longer exist. Blocks."""
     if store.knows(entry.note.id, displaced.digest):
         return None
     try:

@@ -1,9 +1,9 @@
-"""Recorder of versions: write the rows of changes to `history.db` and confirm them afterwards.
+"""Recorder of versions: writes rows of changes to `history.db` and confirms them afterwards.
 
-A batch's versions are committed in one commit while its files are written, and acknowledged after both. A row
-is pending until it is known that its file was changed. Rows of refused changes are dropped by the next
-successful commit. After a failed commit, the next commit comes before the files, so that a change whose
-version cannot be kept is refused with nothing changed.
+The versions of a batch are committed while its files are written, and the batch is acknowledged after both. A
+row stays pending until Lithos knows that the file was changed. The next successful commit deletes the rows of
+refused changes. After a failed commit, the next commit happens before the files are written, so a change is
+refused without effect if its version cannot be kept.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ log = get_logger("lithos.history")
 
 T = TypeVar("T")
 
-#: Seconds after which rows of written files are confirmed, unless another commit does it before; also the
+#: Seconds after which rows of written files are confirmed, unless another commit does so earlier. Also the
 #: time between two attempts after a store failure.
 TIDY_AFTER: Final = 1.0
-#: Seconds for the last of them at shutdown.
+#: Maximum seconds to confirm the last rows at shutdown.
 TIDY_LIMIT: Final = 5.0
 
 
 class Recorder:
-    """Stores versions in `history.db`; does nothing without a store."""
+    """Stores versions in `history.db`. Does nothing without a store."""
 
     def __init__(self, store: HistoryStore | None, blocking: Blocking) -> None:
-        """`blocking` is the one thread that writes the store."""
+        """`blocking` is the only thread that writes to the store."""
         self.store = store
         self.blocking = blocking
-        #: Set when a version could not be recorded, or may be missing: wakes the catch-up task.
+        #: Set when a version may be missing. Wakes the catch-up task.
         self.lacks = trio.Event()
-        #: Whether every note's state is kept, except external edits that have not been noticed yet.
+        #: Whether every note's state is kept, except external edits that Lithos has not noticed yet.
         self.is_caught_up = False
         #: Places of rows whose files are written, and of rows whose changes were refused.
         self._confirmed: list[int] = []
@@ -47,15 +47,15 @@ class Recorder:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the last commit failed, so that versions must be kept before files are changed."""
+        """Whether the last commit failed, so that versions must be stored before files are changed."""
         return self.store is not None and self.store.failure is not None
 
     def look_again(self) -> None:
-        """Wake the catch-up task, since a version may be missing."""
+        """Wake the catch-up task, because a version may be missing."""
         self.lacks.set()
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
-        """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
+        """Commit versions and return their places for `settle`. Raises `HistoryFailed`."""
         store = self.store
         if store is None or not versions:
             return []
@@ -70,9 +70,9 @@ class Recorder:
             raise
 
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
-        """Keep the states that are about to be replaced, unless they are known to be kept.
+        """Store the states that are about to be replaced, unless they are known to be stored.
 
-        Raises `HistoryFailed`; the caller must then replace nothing.
+        Raises `HistoryFailed`. The caller must not replace any file then.
         """
         store = self.store
         states = [
@@ -93,13 +93,16 @@ class Recorder:
             self._confirmed += confirmed
 
     async def settle_now(self, confirmed: Iterable[int], refused: Iterable[int]) -> None:
-        """Confirm rows and drop others; while the store fails, both wait."""
+        """Confirm some rows and delete others. If the store fails, both wait for a later commit."""
         self._confirmed += confirmed
         self._refused += refused
         await self._tidy()
 
     async def keep_tidy(self) -> None:
-        """Background task: settle rows soon, even without another change, and retry a failed store."""
+        """Settle rows soon, even without another change, and retry a failed store.
+
+        Runs as a background task.
+        """
         while True:
             await trio.sleep(TIDY_AFTER)
             await (self._probe() if self.is_failing else self._tidy())
@@ -119,7 +122,10 @@ class Recorder:
             await self._tidy()
 
     async def _commit(self, write: Callable[[list[int], list[int]], T]) -> T:
-        """Run a commit and, with it, settle earlier rows; if it fails, they wait for the next one."""
+        """Run a commit that also settles earlier rows.
+
+        If it fails, the earlier rows wait for the next commit.
+        """
         confirmed, refused, was_failing = self._confirmed, self._refused, self.is_failing
         self._confirmed, self._refused = [], []
         try:
@@ -143,7 +149,7 @@ class Recorder:
 
 
 def _twice(write: Callable[[], T]) -> T:
-    """Retry a failed commit once, since the files may be written already. Blocks."""
+    """Run a commit, and retry it once if it fails, because the files may be written already. Blocks."""
     try:
         return write()
     except HistoryFailed as failure:

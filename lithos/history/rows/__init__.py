@@ -1,7 +1,6 @@
-"""`history.db`: versions as rows and deltas.
+"""`history.db`: versions stored as rows and deltas.
 
-Its own package and later ones use it.
-Never here: decisions based on versions.
+Later packages may import this package. Do not make decisions based on versions here.
 """
 
 ROLE = "rows"

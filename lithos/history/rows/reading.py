@@ -1,6 +1,6 @@
 """Queries on `history.db` for services and for upkeep.
 
-Any number of threads may read. Reads run one at a time, each in its own transaction.
+Any number of threads may call the reader. Reads run one at a time, each in its own transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lithos.kernel.values.times import from_microseconds, to_microseconds
 from lithos.notes.model.plan import RecordedPath
 from lithos.notes.model.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 
-#: The numbers of the contents of a note's versions, newest first.
+#: Query for the content numbers of a note's versions, newest first.
 CONTENTS: Final = (
     "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"
     " WHERE n.id=? AND v.content IS NOT NULL GROUP BY v.content ORDER BY MAX(v.place) DESC LIMIT ?"
@@ -44,7 +44,7 @@ CONTENTS: Final = (
 
 
 class HistoryReading(LearningDatabase):
-    """Reads version rows and their bytes. Every method blocks, and raises `HistoryFailed`."""
+    """Reads version rows and their bytes. Every method blocks and may raise `HistoryFailed`."""
 
     layout = DatabaseLayout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
     log = get_logger("lithos.history")
@@ -56,19 +56,19 @@ class HistoryReading(LearningDatabase):
     # -- reading, for services -------------------------------------------------------------------
 
     def row(self, note_id: str, version: int) -> VersionRow | None:
-        """Return one version, or None when it is unknown or was pruned."""
+        """Return one version, or None if it is unknown or was pruned."""
         return self._first("n.id=? AND v.version=? ORDER BY v.place DESC", note_id, version)
 
     def row_numbered(self, note_id: str, row: int) -> VersionRow | None:
-        """Return the row of a note with this number, or None when it is unknown or was pruned."""
+        """Return the row of a note with this number, or None if the row is unknown or was pruned."""
         return self._first("n.id=? AND v.place=?", note_id, row)
 
     def row_before(self, note_id: str, row: int) -> VersionRow | None:
-        """Return the row of a note that was recorded before the one with this number."""
+        """Return the row of a note that was recorded directly before the row with this number."""
         return self._first("n.id=? AND v.place<? ORDER BY v.place DESC", note_id, row)
 
     def content_of(self, row: VersionRow) -> bytes | None:
-        """Return the exact bytes of the file in a row, or None when they were pruned."""
+        """Return the exact bytes of the file in a row, or None if the row was pruned."""
         with self._snapshot() as connection:
             found: Any = connection.execute(
                 "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=? AND v.place=?",
@@ -77,7 +77,7 @@ class HistoryReading(LearningDatabase):
             return None if found is None else Contents(connection).get(int(found[0]))
 
     def content(self, note_id: str, version: int) -> bytes | None:
-        """Return the exact bytes of the file in that version, or None."""
+        """Return the exact bytes of the file in that version, or None if they are not kept."""
         with self._snapshot() as connection:
             row: Any = connection.execute(
                 "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"
@@ -87,18 +87,18 @@ class HistoryReading(LearningDatabase):
             return None if row is None else Contents(connection).get(int(row[0]))
 
     def contents(self, note_id: str, most: int) -> Iterator[bytes]:
-        """Yield the distinct bytes of a note's versions, at most `most`, newest first; read one by one."""
+        """Yield the distinct bytes of a note's versions one by one, newest first, at most `most`."""
         for content in self._ask(CONTENTS, note_id, most):
             with self._snapshot() as connection:
                 data = Contents(connection).get(int(content[0]))
-            yield data  # outside the snapshot, because the consumer may read another note meanwhile
+            yield data  # Yield outside the snapshot, because the consumer may read another note meanwhile.
 
     def carried(self, note_id: str, most: int) -> tuple[list[NewVersion], int]:
         """Return the kept versions of a note in recording order, with their bytes, to be copied to another
         vault.
 
-        Returns only the newest, with at most `most` bytes in total, and the number of versions left out,
-        including damaged ones.
+        Returns only the newest versions, with at most `most` bytes in total. The number counts the versions
+        left out, including damaged ones.
         """
         sql = f"SELECT v.content,{COLUMNS} FROM {JOINED} WHERE n.id=? ORDER BY v.place DESC"  # noqa: S608
         carried: list[NewVersion] = []
@@ -116,16 +116,16 @@ class HistoryReading(LearningDatabase):
         return carried, len(rows) - len(carried)
 
     def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
-        """Return the version that was current at a time: the newest one made no later."""
+        """Return the version that was current at a time: the newest version made no later."""
         return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", note_id, to_microseconds(at))
 
     def knows(self, note_id: str, mark: str) -> bool:
-        """Return whether a version of the note has bytes whose manifest hash begins with `mark` (hex)."""
+        """Return whether a version of the note has a manifest hash that begins with `mark` (hex)."""
         where = "n.id=? AND substr(lower(hex(c.mark)),1,?)=?"
         return self._first(where, note_id, len(mark), mark) is not None
 
     def oldest(self, note_id: str) -> int | None:
-        """Return the oldest version that is kept, or None."""
+        """Return the number of the oldest kept version, or None."""
         sql = "SELECT MIN(v.version) FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=?"
         found: int | None = self._ask(sql, note_id)[0][0]
         return found
@@ -152,11 +152,13 @@ class HistoryReading(LearningDatabase):
         limit: int,
         before: int | None = None,
     ) -> tuple[Sequence[VersionRow], int]:
-        """Return versions of all notes, newest first (only the deletion of a deleted note, where
-        `is_deleted`).
+        """Return versions of all notes, newest first.
 
-        Filters: made by `agent`, from `since` up to before `until`, with a `version` below `before`. Also
-        returns the total number. `as_recorded` sorts by the order of recording, regardless of clock changes.
+        With `is_deleted`, return only the deletions of deleted notes.
+
+        Filters: made by `agent`, from `since` up to before `until`, with a `version` below `before`. The
+        number counts all matching versions. `as_recorded` sorts by recording order, regardless of clock
+        changes.
         """
         where, values = matching(
             {
@@ -216,7 +218,7 @@ class HistoryReading(LearningDatabase):
         ]
 
     def places(self, ids: Collection[str]) -> dict[str, RecordedPath]:
-        """Return the last paths of these notes, without unknown and deleted ones."""
+        """Return the last known path of each note, leaving out unknown and deleted notes."""
         with self._snapshot() as connection:
             return read_places(connection, ids)
 
@@ -232,7 +234,7 @@ class HistoryReading(LearningDatabase):
         return [row[0] for row in self._ask(sql, more_than, least)]
 
     def versions_of(self, note: int) -> list[KeptVersion]:
-        """Return all versions of a note, by its number, in recording order."""
+        """Return all versions of the note with this number, in recording order."""
         found = self._ask("SELECT place,at,op FROM versions WHERE note=? ORDER BY place", note)
         return [KeptVersion(place, from_microseconds(at), op == DELETION) for place, at, op in found]
 
@@ -260,7 +262,7 @@ class HistoryReading(LearningDatabase):
     def _page(
         self, sql: str, values: Sequence[Any], count: str, counted: Sequence[Any]
     ) -> tuple[Sequence[VersionRow], int]:
-        """Return versions and their total number."""
+        """Return one page of versions and the total number of versions."""
         with self._snapshot() as connection:
             found = [read_row(row) for row in connection.execute(sql, values)]
             total: Any = connection.execute(count, counted).fetchall()[0][0]
@@ -297,7 +299,7 @@ class HistoryReading(LearningDatabase):
 
 
 def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, RecordedPath]:
-    """Run `HistoryReading.places` on the caller's own connection."""
+    """Run the query of `HistoryReading.places` on the caller's own connection."""
     found: dict[str, RecordedPath] = {}
     for note_id in ids:
         row: Any = connection.execute(
@@ -311,6 +313,6 @@ def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, 
 
 
 def read_contents(connection: apsw.Connection, note_id: str, most: int) -> list[bytes]:
-    """Run `HistoryReading.contents` on the caller's own connection. Raises `DamagedContent`."""
+    """Run the query of `HistoryReading.contents` on the caller's own connection. Raises `DamagedContent`."""
     numbers: list[Any] = connection.execute(CONTENTS, (note_id, most)).fetchall()
     return [Contents(connection).get(int(number[0])) for number in numbers]
