@@ -1,4 +1,4 @@
-"""Files of the vault that are not notes: reading, searching and showing them.
+"""Reading, searching and showing files of the vault that are not notes.
 
 Only `app` uses it.
 Never here: changes of these files.

@@ -1,4 +1,4 @@
-"""How far the reading of attachments is."""
+"""Progress of reading attachments."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from lithos.attachments.extraction.actor import Attaching
 
 @frozen
 class AttachmentBacklog:
-    """The attachments that wait to be read."""
+    """The attachments that are still to be read."""
 
     _attaching: Attaching
 
     @property
     def waiting(self) -> int:
-        """How many have not been read yet."""
+        """Number of attachments that have not been read yet."""
         return self._attaching.backlog().waiting
 
     async def known(self) -> bool:
-        """Wait until it is known how many there are; False where attachments are off."""
+        """Wait until the number of unread attachments is known.
+
+        Return False if attachments are switched off.
+        """
         if not self._attaching.is_enabled:
             return False
         await self._attaching.surveyed.wait()

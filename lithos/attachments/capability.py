@@ -1,4 +1,4 @@
-"""Attachments as a capability."""
+"""The capability `attachments`: its parts, pages, check and health."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_attaching(
     opening: Opening,
     words: FulltextIndexer,
 ) -> Attaching:
-    """Make the actor that reads files."""
+    """Return the actor that reads attachments, connected to the watcher."""
 
     async def notes_first() -> None:
         await opening.complete.wait()
@@ -63,22 +63,22 @@ def make_attaching(
 
 
 async def has_file(server: Parts, thing: str) -> bool:
-    """Whether there is a file with this id."""
+    """Return whether an attachment has this id."""
     return thing in server.get(Attaching).ids
 
 
 def make_other_files(files: AttachmentFiles) -> OtherFiles:
-    """Make what reads and lists attachments like notes."""
+    """Return the service that reads and lists attachments together with notes."""
     return files
 
 
 def make_other_hits(hits: AttachmentHits) -> OtherHits:
-    """Make the search of attachments, which are listed next to notes."""
+    """Return the attachment search, whose hits are listed next to notes."""
     return hits
 
 
 def make_backlog(attaching: Attaching) -> Backlog:
-    """Make what shows how far the reading is."""
+    """Return the object that reports how many attachments are still to be read."""
     return AttachmentBacklog(attaching)
 
 

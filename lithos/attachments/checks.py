@@ -1,4 +1,4 @@
-"""The check of attachments."""
+"""The attachment check."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lithos.kernel.values.findings import DOCTOR, CheckFinding, Installation, ch
     ),
 )
 def check_attachments(patient: Installation) -> Iterator[CheckFinding]:
-    """Whether the PDF files of the folder can be read, and how they could be."""
+    """Check whether the PDF files of the folder can be read; a warning shows what to install."""
     found = survey_attachments(patient.survey.files)
     papers = [path for path in found if kind_of(path) == "pdf"]
     if papers and find_spec("pypdfium2") is None:
         yield warn(
-            f"{len(papers)} PDF files are listed, but not read: their library is not installed.",
-            "pip install 'lithos-server[pdf]', then restart the server.",
+            f"{len(papers)} PDF files are listed but not read, because the PDF library is not installed.",
+            "Run: pip install 'lithos-server[pdf]', then restart the server.",
         )
-    yield ok(f"{len(found)} files that are not notes can be found and read; they stay in place.")
+    yield ok(f"{len(found)} files other than notes can be found and read. They stay in place.")

@@ -1,4 +1,4 @@
-"""`/console/attachments`: the text of files of the vault by page or place, and pictures of pages."""
+"""`/console/attachments`: the text of attachments by page or place, and images of pages."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from lithos.notes.console.pages_files import LONGEST_PATH
 from lithos.notes.service.knowledge import ReadNote
 from lithos.server.console.console import Console, PageRefused, given, given_offset
 
-#: The entry of the navigation to which the pages of attachments belong.
+#: The navigation entry to which the attachment pages belong.
 SECTION: Final = "/console/notes"
-#: Files of one page; characters of text on one page, fewer where it would be too large.
+#: Files per page of the list, and characters of text per page; large pages show less text.
 SHOWN: Final = 50
 LONGEST: Final = (60_000, 20_000, 5_000)
-#: Pixels of the picture of a page.
+#: Width of a page image in pixels.
 WIDTH: Final = 900
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the list of attachments, the page of one, the picture of one page, and the panel of a note."""
+    """Add the attachment list, the page of one attachment, the image of a page, and the panel of a note."""
     pages = AttachmentPages(console)
     console.add_panel("note", pages.attached)
     app.get("/attachments", endpoint="attachments")(pages.listed)
@@ -38,12 +38,12 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class AttachmentPages:
-    """The pages about attachments."""
+    """The console pages about attachments."""
 
     _console: Console
 
     async def listed(self) -> Response:
-        """All files by path, with what could not be read and why."""
+        """Show all files by path, with the reason for each unreadable file."""
         wanted, kind = given("q"), given("kind")
         files = [
             file
@@ -65,7 +65,7 @@ class AttachmentPages:
         )
 
     async def alone(self, path: str) -> Response:
-        """Show one file: the text of a place, or as much of the whole as fits on a page."""
+        """Show one file: the text of a place, or as much of the whole text as fits on a page."""
         place, offset = given("place") or None, given_offset(10_000_000)
         attachments = self._console.parts.get(AttachmentReading)
         try:
@@ -86,7 +86,7 @@ class AttachmentPages:
         )
 
     async def picture(self, page: int, path: str) -> Response:
-        """A page of a PDF file as PNG."""
+        """Return a page of a PDF file as a PNG image."""
         try:
             data = await self._console.parts.get(AttachmentReading).draw(path[:LONGEST_PATH], page, WIDTH)
         except LithosError as refusal:
@@ -97,6 +97,6 @@ class AttachmentPages:
         return response
 
     async def attached(self, read: ReadNote) -> Mapping[str, Any]:
-        """The files with text that a note embeds."""
+        """Return the files with text that a note embeds."""
         found = self._console.parts.get(AttachmentReading).embedded(link.target for link in read.links)
         return {"attached": found}

@@ -1,4 +1,4 @@
-"""The settings of attachments."""
+"""Attachment settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.settings import StorageConfig
 
 @frozen(kw_only=True)
 class AttachmentsConfig:
-    """Files in the folder of the notes that are not notes."""
+    """Settings for files in the notes folder that are not notes."""
 
     enabled: bool | None = setting(
         None,
@@ -23,7 +23,7 @@ class AttachmentsConfig:
 
 
 def reads_attachments(attachments: AttachmentsConfig, storage: StorageConfig) -> bool:
-    """Whether attachments are found and read."""
+    """Return whether attachments are found and read."""
     return storage.vault is not None if attachments.enabled is None else attachments.enabled
 
 

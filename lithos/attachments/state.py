@@ -1,4 +1,4 @@
-"""The part of attachments in the state of a server."""
+"""The attachment component of the server state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lithos.kernel.state import Component
 
 
 def look_at_attachments(attaching: Attaching) -> Component | None:
-    """How far the reading of attachments is; nothing where they are off."""
+    """Return the progress of reading attachments, or None if they are switched off."""
     if not attaching.is_enabled:
         return None
     known = attaching.backlog()

@@ -53,7 +53,7 @@ def test_a_missing_vault_or_one_with_the_data_directory_is_refused(
     missing = run_lithos("--vault", tmp_path / "gone", "stats", env=env)
     assert (missing.returncode, str(tmp_path / "gone") in missing.stderr) == (2, True)
     inside = run_lithos("--vault", vault, "-d", vault / "state", "stats", env=env)
-    assert (inside.returncode, "inside of the vault" in inside.stderr) == (2, True)
+    assert (inside.returncode, "inside the vault" in inside.stderr) == (2, True)
     assert not (tmp_path / "gone").exists()
     assert not (vault / "state").exists()
 

@@ -154,7 +154,7 @@ def test_a_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None
     )  # fmt: skip
     assert failed.returncode == 1
     (line,) = map(json.loads, failed.stderr.splitlines())
-    assert (line["message"], line["reason"]) == ("the server failed", "ZeroDivisionError('a bug')")
+    assert (line["message"], line["reason"]) == ("server failed", "ZeroDivisionError('a bug')")
     assert "Traceback" in line["exception"]
     assert "in fail" in line["exception"]
 
@@ -162,7 +162,7 @@ def test_a_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_other_commands_than_serve_fail_with_plain_text(tmp_path: Path) -> None:
     failed = run_lithos("-d", tmp_path / "nowhere", "stats")
-    assert failed.stderr.startswith("lithos: There are no notes in ")
+    assert failed.stderr.startswith("lithos: No notes found in ")
 
 
 def modes_in(folder: Path) -> dict[str, int]:

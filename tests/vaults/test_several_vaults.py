@@ -86,7 +86,7 @@ def test_a_command_uses_the_named_vault_or_the_default(place: Path) -> None:
 
 def test_one_vault_is_one_vault(place: Path) -> None:
     for words in (("--vault", "work", "--vault", "home"), ("--vault", "*")):
-        with pytest.raises(CommandFailed, match=r"stats is about one vault.*give one") as caught:
+        with pytest.raises(CommandFailed, match=r"stats works on one vault.*Name one") as caught:
             session_of("-c", "c.yaml", *words, "stats")
         assert caught.value.exit_code == 2
 
@@ -95,7 +95,7 @@ def test_a_folder_that_is_missing_ends_no_start_but_a_question(place: Path) -> N
     (place / "w" / "w.md").unlink()
     (place / "w").rmdir()
     assert session_of("-c", "c.yaml", "serve").vaults[0].root == place / "w"
-    with pytest.raises(CommandFailed, match="There is no folder"):
+    with pytest.raises(CommandFailed, match="The folder .* does not exist"):
         session_of("-c", "c.yaml", "stats")
     assert session_of("-c", "c.yaml", "--vault", "home", "stats").default_vault == "home"
 

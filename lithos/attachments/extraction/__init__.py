@@ -1,4 +1,4 @@
-"""The actor that has files read, and the captions of images.
+"""The actor that reads attachments, and image captions.
 
 Only its own package uses it.
 Never here: changes of these files.

@@ -1,9 +1,9 @@
 """Attaching: the actor that keeps attachments searchable (docs/spec/attachments.md).
 
-It notices files by the watcher's notifications and by its own surveys. Once the notes are searchable, a
-separate process reads the files (`extractor`); their texts are kept on the shelf and in two indexes of their
-own. These are not the notes' indexes: the frequency of a word among notes does not depend on attachments. The
-lists of files are replaced on the event loop, where searches read them.
+The actor notices files by the watcher's notifications and by its own surveys. Once the notes are searchable,
+a separate process reads the files (`extractor`). The actor stores the texts on the shelf and in two indexes
+of their own, so that attachments do not change the frequency of a word among notes. It replaces the lists of
+files on the event loop, where searches read them.
 """
 
 from __future__ import annotations
@@ -45,27 +45,30 @@ from lithos.text.chunk import ChunkSizes, dates_in_words
 
 log = get_logger("lithos.attachments")
 
-#: Below `.lithos`: the indexes of attachments.
+#: Folder of the attachment indexes, below `.lithos`.
 FOLDER: Final = "attachments"
-#: Seconds without a change after which a file is read.
+#: Seconds without a change before a file is read.
 QUIET: Final = 0.5
-#: Seconds between two surveys while notifications come, and while none do.
+#: Seconds between two surveys, with and without notifications from the watcher.
 SURVEY, SURVEY_BLIND = 60.0, 1.0
-#: Seconds after which a file is tried again that could not be opened, or not be kept.
+#: Seconds before a failed attempt to open or store a file is repeated.
 RETRY: Final = 30.0
-#: Seconds after which changed vectors are saved.
+#: Seconds before changed vectors are saved.
 SAVE: Final = 30.0
-#: Parts of all files together: some hundred large books.
+#: Maximum number of parts of all files together: some hundred large books.
 MOST_IN_ALL: Final = 200_000
-#: Parts that are indexed at once, and while a write is running, which needs the interpreter.
+#: Number of parts that are indexed in one batch: normally, and while a write is running, because writes need
+#: the interpreter.
 BATCH: Final = 64
 BESIDE_WRITER: Final = 16
-#: While writes are running, reading pauses for this multiple of the indexing time, at most this number of
-#: seconds, and not after the last write; but the first parts after a pause are indexed at once.
+#: Pauses in indexing while writes are running: multiple of the indexing time, maximum seconds, and seconds
+#: between two checks. A pause ends early after the last write. The first parts after a pause are indexed in
+#: one batch.
 RESTS: Final = 12.0
 LONGEST_REST: Final = 5.0
 LOOK: Final = 0.25
-#: Files that are read before the indexes get them, at most: a commit costs as much as many small files.
+#: Maximum number of files that are read before they are indexed, because a commit takes as long as many small
+#: files.
 GATHERED: Final = 64
 
 _Failures = (OSError, DatabaseFailed, CorruptDatabase, IndexFailed)
@@ -73,7 +76,7 @@ _Failures = (OSError, DatabaseFailed, CorruptDatabase, IndexFailed)
 
 @frozen
 class ReadingBacklog:
-    """How far the reading is: files that wait, files and parts that are there, and files by trouble."""
+    """Reading progress: files to read, read files and parts, unread files by cause, and the error."""
 
     waiting: int
     files: int
@@ -84,7 +87,7 @@ class ReadingBacklog:
 
 @define(eq=False, slots=False)
 class Attaching:
-    """The actor; `run` it in the background. Everything else is read on the event loop."""
+    """The attachment actor. Call `run` in the background and all other methods on the event loop."""
 
     _files: NoteFiles
     _private: Path
@@ -92,48 +95,48 @@ class Attaching:
     _sizes: ChunkSizes
     _captions: Captions
     _clock: Callable[[], datetime]
-    #: Whether the folder reports changes; False: surveys find them.
+    #: Returns whether the folder reports changes. If not, surveys find them.
     _is_told: Callable[[], bool]
-    #: Awaited before anything is read: the notes come first.
+    #: Awaited before the first file is read, so that notes are indexed first.
     _notes_first: Callable[[], Awaitable[None]]
-    #: How many changes of notes there were.
+    #: Returns the number of note changes so far.
     _changes: Callable[[], int]
     is_enabled: bool
     extractor: Extractor = field(factory=Extractor)
-    #: Draws pages for people, who do not wait for what is being read.
+    #: Draws pages for people, so that they need not wait for a file that is being read.
     drawer: Extractor = field(factory=Extractor)
     _working: Blocking = field(factory=lambda: BackgroundThread("lithos-attachments"))
     _looking: Blocking = field(factory=Threads)
-    #: For readers of the shelf.
+    #: Runs the shelf queries of readers.
     reading: Blocking = field(factory=Threads)
-    #: All files that were looked at, by path; their numbers.
+    #: All known files by path, then their paths by number and by id.
     files: dict[str, AttachedFile] = field(factory=dict, init=False)
     numbers: dict[int, str] = field(factory=dict, init=False)
     ids: dict[str, str] = field(factory=dict, init=False)
     _names: dict[str, set[str]] = field(factory=dict, init=False)
     parts: int = field(default=0, init=False)
-    #: None before they are open; without a model there are no vectors.
+    #: None until opened. Without a model, the vectors stay None.
     shelf: Shelf | None = field(default=None, init=False)
     fulltext: FulltextIndex | None = field(default=None, init=False)
     vectors: EmbeddedNotes | None = field(default=None, init=False)
     trouble: str | None = field(default=None, init=False)
-    #: By path when a file is due, in trio's time.
+    #: Time at which each path is due, on trio's clock.
     _due: dict[str, float] = field(factory=dict, init=False)
     _again: set[str] = field(factory=set, init=False)
     _gathered: list[AttachedFile] = field(factory=list, init=False)
     _is_reading: bool = field(default=False, init=False)
-    #: Parts indexed since nothing waited.
+    #: Number of parts indexed since the queue was last empty.
     _in_a_row: int = field(default=0, init=False)
-    #: Set once the folder was looked through.
+    #: Set after the first survey of the folder.
     surveyed: trio.Event = field(factory=trio.Event, init=False)
     _survey_at: float = field(default=0.0, init=False)
     _changed: trio.Event = field(factory=trio.Event, init=False)
     _saved_at: float = field(default=0.0, init=False)
 
-    # -- what others ask ---------------------------------------------------------------------------
+    # -- public queries ----------------------------------------------------------------------------
 
     def backlog(self) -> ReadingBacklog:
-        """For health, the list and the terminal."""
+        """Return the reading progress for health, the attachment list and the terminal."""
         unread: dict[str, int] = {}
         for each in self.files.values():
             if each.state in ("failed", "missing", "left", "cut"):
@@ -142,18 +145,18 @@ class Attaching:
         return ReadingBacklog(waiting, len(self.files), self.parts, unread, self.trouble)
 
     def named(self, target: str) -> frozenset[str]:
-        """The paths of the files that a link target may mean, by their names."""
+        """Return the paths of the files that a link target may mean, found by file name."""
         return frozenset(self._names.get(named_file(target), ()))
 
     async def caught_up(self) -> None:
-        """Wait until every file that was found has been read, as far as it can be."""
+        """Wait until every known file has been read or has failed."""
         while self.is_enabled and not (
             self.surveyed.is_set() and not self._due and not self._gathered and not self._is_reading
         ):
             await self._changed.wait()
 
     def notice(self, paths: Iterable[str]) -> None:
-        """Take notice of paths that have changed, as the watcher hears of them."""
+        """Queue changed paths that the watcher reported."""
         if not self.is_enabled:
             return
         now = trio.current_time()
@@ -161,12 +164,12 @@ class Attaching:
             if any(part.startswith(".") for part in path.split("/")):
                 continue
             if kind_of(path) is not None:
-                # A deleted file is noticed at once; an existing file is read when it is quiet.
+                # Deleted files are handled at once. Existing files are read after a quiet period.
                 self._enqueue(path, now if path in self.files and not self._is_there(path) else now + QUIET)
             elif not path.endswith(".md"):
                 self._survey_at = min(
                     self._survey_at, now + QUIET
-                )  # a folder: the files in it are not reported
+                )  # a folder was deleted: its files are not reported one by one
         self._wake()
 
     def _is_there(self, path: str) -> bool:
@@ -184,7 +187,7 @@ class Attaching:
     # -- the task ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Background task: keep everything up to date until it is cancelled."""
+        """Background task: keep lists and indexes up to date until cancelled."""
         if not self.is_enabled:
             return
         await self._notes_first()
@@ -201,20 +204,20 @@ class Attaching:
                 await self._attempt("closing", self._close)
 
     async def _open_at_last(self) -> None:
-        """Open what is on disk, however often that takes, as on a full one."""
+        """Open the database and indexes, repeating failed attempts, for example on a full disk."""
         while True:
             if await self._attempt("opening", self._open):
                 return
             await trio.sleep(RETRY)
 
     async def _attempt(self, what: str, step: Callable[[], Awaitable[None]]) -> bool:
-        """Return whether a step succeeded; health reports its error until one does."""
+        """Run one step and return whether it succeeded. Health reports its error until a step succeeds."""
         try:
             await step()
         except _Failures as failure:
             trouble = f"{what}: {failure}"
             if self.trouble != trouble:
-                log.error("attachments in trouble", reason=trouble)
+                log.error("attachment step failed", reason=trouble)
             self.trouble = trouble
             return False
         self.trouble = None
@@ -245,7 +248,7 @@ class Attaching:
         await self._flush()
 
     def _compare(self, fulltext: FulltextIndex, stamps: Mapping[int, int]) -> set[int]:
-        """Return the serials that an index lacks, and remove superfluous ones. Blocks."""
+        """Return the serials that the index lacks, and remove superfluous ones. Blocks."""
         held: list[Mapping[int, int]] = [fulltext.stamps()]
         if self.vectors is not None:
             held.append(self.vectors.vectors.stamps())
@@ -289,13 +292,13 @@ class Attaching:
 
     def _is_news(self, path: str, state: FileState) -> bool:
         known = self.files.get(path)
-        # A library that was missing may be there after a start.
+        # A library that was missing may be installed since the last start.
         return (
             known is None or known.file != state or (known.state == "missing" and not self.surveyed.is_set())
         )
 
     async def _keep_captions(self) -> None:
-        """Read images again whose notes have changed: their text is the text around them there."""
+        """Queue images whose notes have changed, because the caption is text from these notes."""
         while True:
             await trio.sleep(2.0)
             images = [path for path in self.files if kind_of(path) == "image"]
@@ -347,7 +350,7 @@ class Attaching:
     # -- one file ----------------------------------------------------------------------------------
 
     async def _take(self, path: str) -> None:
-        """Bring the text of one file up to date: read the file, or forget it."""
+        """Update the text of one file: read it again, or remove it if it was deleted."""
         is_again = path in self._again
         self._again.discard(path)
         state = await self._looking.run(lambda: look_at(self._files, path))
@@ -396,7 +399,7 @@ class Attaching:
             with trio.CancelScope(shield=True):
                 await self._working.run(lambda: shelf.remove([number]))
             raise
-        if read is None or now != state:  # gone, or written to meanwhile
+        if read is None or now != state:  # the file was deleted or changed while it was read
             await self._working.run(lambda: shelf.remove([number]))
             self._due.setdefault(path, trio.current_time() + QUIET)
         elif read.state == "unchanged" and known is not None:
@@ -415,11 +418,13 @@ class Attaching:
     async def _extract(
         self, path: str, known: AttachedFile | None, take: Callable[[Sequence[FilePart]], Awaitable[None]]
     ) -> FileExtraction | None:
-        """Return the result of reading a file; None if it cannot be opened any more."""
+        """Return the result of reading a file, or None if the file cannot be opened any more."""
         kind = kind_of(path)
         assert kind is not None
         if self.parts >= MOST_IN_ALL and (known is None or not known.parts):
-            return FileExtraction("left", f"there are {self.parts:,} pages and parts already", None, 0)
+            return FileExtraction(
+                "left", f"the limit of {self.parts:,} pages and parts in all files is reached", None, 0
+            )
         digest = (
             known.digest or None if known is not None and known.state in ("whole", "cut", "failed") else None
         )
@@ -444,7 +449,7 @@ class Attaching:
     # -- the indexes -------------------------------------------------------------------------------
 
     async def _flush(self) -> None:
-        """Have the indexes take what was read since, then show it."""
+        """Index the files that were read since the last flush, then show them to searches."""
         files = list(self._gathered)
         for each in files:
             first, count = 0, BATCH
@@ -461,14 +466,14 @@ class Attaching:
         self._wake()
 
     async def _rest(self, changes: int, seconds: float) -> None:
-        """Sleep up to the time limit, or until no write is running, so that writers get the interpreter."""
+        """Sleep up to `seconds`, or until no write is running, so that writers get the interpreter."""
         with trio.move_on_after(min(seconds, LONGEST_REST)):
             while (now := self._changes()) != changes:
                 changes = now
                 await trio.sleep(LOOK)
 
     async def _settle(self, files: Sequence[AttachedFile]) -> None:
-        """Have files in place of what was read of them before."""
+        """Replace the earlier text of each file with the newly read text."""
         shelf = self._opened_shelf()
         for each in files:
             before = self.files.get(each.path)
@@ -536,7 +541,7 @@ class Attaching:
         self.parts += file.parts
 
     def _hide(self, path: str) -> None:
-        """Have searches leave a file out, at once."""
+        """Exclude a file from searches at once."""
         known = self.files.get(path)
         if known is not None and self.numbers.pop(known.number, None) is not None:
             self.parts -= known.parts

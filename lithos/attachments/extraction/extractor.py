@@ -1,8 +1,8 @@
-"""The extractor: has files read by a process of their own, within limits (docs/spec/attachments.md §5).
+"""The extractor: a separate process reads files within limits (docs/spec/attachments.md §5).
 
-The process (`lithos.attachments.files.worker`) gets open files, one at a time. It is killed when it is late
-or sends an invalid answer; the next file gets a new one. Time limits count its processor time where the
-system reports it: the load of a machine must not decide which files can be read.
+The process (`lithos.attachments.files.worker`) gets open files, one at a time. It is killed when it exceeds a
+time limit or sends an invalid answer, and the next file gets a new process. Time limits count its processor
+time where the system reports it, so that a busy machine does not decide which files can be read.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from lithos.attachments.model.kinds import (
 from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import Blocking, Threads
 
-#: Seconds after its last file when a process ends, which gives its memory back.
+#: Seconds without a file before the process is ended to free its memory.
 IDLE_SECONDS: Final = 30.0
-#: How many times longer than its processor time a process may take: the machine is busy, or the disk slow.
+#: Maximum ratio of elapsed time to the time limit, for a busy machine or a slow disk.
 PATIENCE: Final = 30.0
-#: Parts and characters that are taken at once.
+#: Parts and characters that are passed on in one batch.
 _BATCH, _BATCH_TEXT = 64, 1 << 17
 _PIECE: Final = 1 << 18
 #: Environment variables that the interpreter of the process may need.
@@ -58,7 +58,7 @@ _KEPT: Final = ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PAT
 _MODULE: Final = "lithos.attachments.files.worker"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
-#: `left` is for callers that leave a file unread.
+#: Outcomes of reading a file. Callers set `left` for files that they leave unread.
 State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing", "left"]
 Take: TypeAlias = Callable[[Sequence[FilePart]], Awaitable[None]]
 
@@ -67,9 +67,9 @@ Take: TypeAlias = Callable[[Sequence[FilePart]], Awaitable[None]]
 class FileExtraction:
     """The result of reading a file.
 
-    `whole`, or `cut` and `failed` for a `reason`, a part of a sentence; `unchanged` since the known digest;
-    `missing` is a library. `digest` is missing (None) if the bytes were not read, `parts` is the number of
-    parts taken.
+    The state is `whole`, `cut` or `failed` with a `reason` (part of a sentence), `unchanged` since the known
+    digest, or `missing` if the library is not installed. `digest` is None if the bytes were not read. `parts`
+    is the number of parts passed on.
     """
 
     state: State
@@ -79,16 +79,16 @@ class FileExtraction:
 
 
 class DrawingFailed(Exception):
-    """A page cannot be drawn; says why, as a part of a sentence."""
+    """A page cannot be drawn. The message gives the reason, as a part of a sentence."""
 
 
 class _Lost(Exception):
-    """The process has ended, or must be ended; the message gives the reason, as a part of a sentence."""
+    """The process has ended, or must be ended. The message gives the reason, as a part of a sentence."""
 
 
 @frozen
 class _Limits:
-    """Seconds of a file, of each page, and until the first one."""
+    """Time limits in seconds for a file, for each page, and until the first page."""
 
     file: float
     page: float
@@ -97,22 +97,22 @@ class _Limits:
 
 @define(eq=False)
 class _Child:
-    """A running process and our end of its socket."""
+    """A running process and the server's end of its socket."""
 
     pid: int
     socket: trio.socket.SocketType
-    #: Seconds that we have waited for it.
+    #: Seconds that the server has waited for the process.
     waited: float = 0.0
 
     def used(self) -> float:
-        """Return its seconds: of a processor, or the time that we have waited if that is not known."""
+        """Return the processor seconds of the process, or the seconds of waiting where these are unknown."""
         if sys.platform == "linux":
             with suppress(OSError):
-                return time.clock_gettime((~self.pid << 3) | 2)  # the clock of another process
+                return time.clock_gettime((~self.pid << 3) | 2)  # the processor clock of another process
         return self.waited
 
     def peak(self) -> int | None:
-        """The most memory that it has had, in bytes; None when that is not known."""
+        """Return the peak memory of the process in bytes, or None if unknown."""
         try:
             told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
         except OSError:
@@ -122,16 +122,16 @@ class _Child:
 
 @define(eq=False)
 class _Exchange:
-    """One request to a process, and the answers as they come."""
+    """One request to the process, and its answers as they arrive."""
 
     _child: _Child
     _limits: _Limits
-    #: The activity until the first page is reported; "" for a file without pages, which has one limit for the
-    #: whole.
+    #: The activity before the first page is reported. It is "" for a file without pages, which has one limit
+    #: for the whole file.
     _first: str
     _page: int = 0
     _answers: AnswerDecoder = field(factory=AnswerDecoder)
-    #: Its time and ours at the beginning, and at its last message.
+    #: Processor time and waiting time at the beginning, and at the last message.
     _began: tuple[float, float] = field(init=False)
     _heard: tuple[float, float] = field(init=False)
 
@@ -142,7 +142,7 @@ class _Exchange:
         return self._child.used(), self._child.waited
 
     async def next(self) -> list[WorkerAnswer]:
-        """Return the next answer. Raises `_Lost`."""
+        """Return the next answers. Raises `_Lost`."""
         while True:
             data = await self._receive(self._left())
             if data == b"":
@@ -150,7 +150,7 @@ class _Exchange:
             try:
                 answers = list(self._answers.feed(data or b""))
             except Garbage:
-                raise _Lost("its reader said what makes no sense") from None
+                raise _Lost("the file reader sent an invalid answer") from None
             if answers:
                 self._heard = self._now()
                 pages = [each.page for each in answers if isinstance(each, PageBegun)]
@@ -158,7 +158,7 @@ class _Exchange:
                 return answers
 
     def _left(self) -> float:
-        """Return the seconds until it is late, as far as known now. Raises `_Lost`."""
+        """Return the seconds until the next time limit. Raises `_Lost` if one is exceeded."""
         limits = [(self._began, self._limits.file, "reading it")]
         if self._page:
             limits.append((self._heard, self._limits.page, f"page {self._page}"))
@@ -174,7 +174,7 @@ class _Exchange:
         return min(left)
 
     async def _receive(self, seconds: float) -> bytes | None:
-        """Return bytes; b"" at the end, None after the timeout in seconds."""
+        """Return received bytes; b"" at the end, None after the timeout in seconds."""
         began = trio.current_time()
         data: bytes | None = None
         with trio.move_on_after(max(0.01, seconds)), suppress(ConnectionError):
@@ -184,7 +184,7 @@ class _Exchange:
 
 
 class Extractor:
-    """Reads files and draws pages, one at a time. `close` it."""
+    """Reads files and draws pages, one at a time. Callers must `close` it."""
 
     def __init__(
         self,
@@ -207,10 +207,10 @@ class Extractor:
     async def extract(
         self, file: int, kind: FileKind, name: str, known: str | None, take: Take
     ) -> FileExtraction:
-        """Read an open file, whose owner the caller stays, and have its parts taken in batches.
+        """Read an open file and pass its parts to `take` in batches. The caller must close the file.
 
-        No part of a file whose digest is `known` is passed on. Raises `OSError` if no process can be started;
-        errors of `take` are passed through.
+        If the digest of the file is `known`, no part is passed on. Raises `OSError` if no process can be
+        started. Errors of `take` are passed through.
         """
         async with self._one:
             taking = _Taking(take)
@@ -231,9 +231,9 @@ class Extractor:
             return FileExtraction(taking.end.state, taking.end.reason, taking.digest, taking.parts)
 
     async def draw(self, file: int, page: int, width: int) -> bytes:
-        """Return a page of an open PDF file, from 1, as PNG of a width in pixels.
+        """Return a page (from 1) of an open PDF file as a PNG image, `width` pixels wide.
 
-        Raises `DrawingFailed`, and `OSError` when no process can be started.
+        Raises `DrawingFailed`, or `OSError` if no process can be started.
         """
         async with self._one:
             picture, end = b"", None
@@ -251,36 +251,36 @@ class Extractor:
                 await self._end("")
                 raise
             if end.state != "whole" or not picture.startswith(_PNG):
-                raise DrawingFailed(end.reason or "its reader said what makes no sense")
+                raise DrawingFailed(end.reason or "the file reader sent an invalid answer")
             return picture
 
     async def close(self) -> None:
-        """End the process, after the file that is being read. It can be used again."""
+        """End the process after the current file. The extractor can be used again."""
         async with self._one:
             self._idle.cancel()
             await self._end("")
 
     def memory(self) -> int | None:
-        """The most memory that a process has had, in bytes; None when that is not known."""
+        """Return the peak memory of all processes so far in bytes, or None if unknown."""
         return self._peak
 
     async def _ask(self, request: ReadingRequest, file: int, *, first: str) -> _Exchange:
         self._idle.cancel()
         if self._child is not None and _has_ended(self._child):
-            self._child.socket.close()  # it ended between two files: not an error of this file
+            self._child.socket.close()  # the process ended between two files: not an error of this file
             self._child = None
         if self._child is None:
             self._child = self._start()
         exchange = _Exchange(self._child, self._limits, first)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [file]))]
-        with suppress(ConnectionError):  # reported when answers are read
+        with suppress(ConnectionError):  # the error is reported when answers are read
             await self._child.socket.sendmsg([request.to_line()], rights)
         return exchange
 
     def _start(self) -> _Child:
         """Start a process.
 
-        Always in this thread: the process gets a signal and dies when the thread that started it ends.
+        Call this always in the same thread: the process is killed when the thread that started it ends.
         """
         ours, theirs = socket.socketpair()
         try:
@@ -288,7 +288,7 @@ class Extractor:
                 theirs.set_inheritable(True)
                 arguments = (theirs.fileno(), self._memory, os.getpid())
                 quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-                # -P: nothing is imported from the current folder, which may be a vault.
+                # -P prevents imports from the current folder, which may be a vault.
                 pid = os.posix_spawn(
                     sys.executable,
                     [sys.executable, "-P", "-m", _MODULE, *map(str, arguments)],
@@ -301,7 +301,7 @@ class Extractor:
         return _Child(pid, trio.socket.from_stdlib_socket(ours))
 
     async def _end(self, reason: str) -> str:
-        """End the process, if there is one; why it was lost: the given reason, or else what it died of."""
+        """End the process, if it runs. Return the given reason, or else the cause of its death."""
         child, self._child = self._child, None
         if child is None:
             return reason
@@ -314,13 +314,13 @@ class Extractor:
 
     def _death(self, code: int) -> str:
         if code == OUT_OF_MEMORY:
-            return f"its reader ran out of memory ({self._memory >> 20} MB)"
-        if code == -signal.SIGABRT:  # as PDFium does when it gets no memory, and when it finds itself wrong
-            return f"its reader stopped, probably for lack of memory ({self._memory >> 20} MB; signal 6)"
-        return f"its reader crashed ({f'signal {-code}' if code < 0 else f'status {code}'})"
+            return f"the file reader ran out of memory ({self._memory >> 20} MB)"
+        if code == -signal.SIGABRT:  # PDFium aborts if it gets no memory, or if an internal check fails
+            return f"the file reader stopped, probably for lack of memory ({self._memory >> 20} MB; signal 6)"
+        return f"the file reader crashed ({f'signal {-code}' if code < 0 else f'status {code}'})"
 
     def _rest(self) -> None:
-        """After a request: end the process later, unless there is another one."""
+        """Schedule the end of the process after a request. The next request cancels it."""
         assert self._child is not None
         self._note_peak(self._child)
         self._idle = trio.CancelScope()
@@ -339,7 +339,7 @@ class Extractor:
 
 @define(eq=False)
 class _Taking:
-    """The collected answers about a file: its parts in batches for the receiver, and the end."""
+    """Collects the answers about one file: batches of parts for the receiver, and the end."""
 
     _take: Take
     digest: str | None = None
@@ -350,7 +350,7 @@ class _Taking:
     _room: int = MOST_TEXT
 
     def note(self, answers: Sequence[WorkerAnswer]) -> None:
-        """Take notice of answers. Raises `_Lost` for what may not come: the process is not believed."""
+        """Add received answers. Raises `_Lost` for impossible answers, because the process is not trusted."""
         for answer in answers:
             match answer:
                 case FilePart():
@@ -365,10 +365,10 @@ class _Taking:
                     pass
         if self._room < 0 or self.parts + len(self._held) > MOST_PARTS:
             self._held.clear()
-            raise _Lost("its reader said too much")
+            raise _Lost("the file reader sent too much text")
 
     async def pass_on(self, *, all_of_it: bool = False) -> None:
-        """Have what has come taken, if it is enough, or the last."""
+        """Pass the collected parts on if they fill a batch, or if `all_of_it` is set."""
         is_enough = len(self._held) >= _BATCH or self._held_text >= _BATCH_TEXT
         if self._held and (is_enough or all_of_it or self.end is not None):
             batch, self._held = self._held, []
@@ -378,14 +378,14 @@ class _Taking:
 
 
 def _has_ended(child: _Child) -> bool:
-    """Whether a process has ended; it is reaped then."""
+    """Return whether a process has ended; an ended process is reaped."""
     return os.waitpid(child.pid, os.WNOHANG)[0] != 0
 
 
 def _environment() -> dict[str, str]:
-    """The environment of a process: none of ours, which may have secrets, but where its interpreter is."""
+    """Return the environment of the process: only what its interpreter needs, no secrets of the server."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     root = Path(lithos.__file__).parents[1]
-    if not root.name.endswith("-packages"):  # a checkout, which may be known by the current folder alone
+    if not root.name.endswith("-packages"):  # a checkout, which Python may find only in the current folder
         kept["PYTHONPATH"] = os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), str(root))))
     return kept

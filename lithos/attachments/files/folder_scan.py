@@ -1,7 +1,7 @@
 """Scans the folder for attachments that can be read or shown, with their sizes and times.
 
-It blocks. By the rules of `open_attachment`: no dot-names, nothing that is ignored, no symlink out of the
-folder; and no folder that only a symlink leads to.
+Scanning blocks. It follows the rules of `open_attachment`: no dot-names, no ignored files, no symlinks out of
+the folder. Folders that only a symlink reaches are skipped too.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lithos.notes.files.values import FileState, state_of
 
 
 def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
-    """Every file of a known kind by its path relative to the notes folder, with `/`.
+    """Return every file of a known kind by its path relative to the notes folder, with `/`.
 
-    Raises `OSError` if the folder itself cannot be listed: deletions are then unknown.
+    Raises `OSError` if the folder cannot be listed, because deletions are then unknown.
     """
     root = os.path.realpath(files.root)
     found: dict[str, FileState] = {}
@@ -44,7 +44,7 @@ def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
 
 
 def look_at(files: NoteFiles, path: str, root: str | None = None) -> FileState | None:
-    """Return size and time of one file; None if it is missing, not a regular file, or not to be shown."""
+    """Return size and time of a file; None if it is missing, not a regular file, or excluded."""
     if files.ignored.covers(path):
         return None
     target = os.path.join(os.path.realpath(files.root) if root is None else root, path)

@@ -1,7 +1,7 @@
-"""PDF files by PDFium: the text of pages, and pages as pictures. Only in the process that reads files.
+"""PDF files with PDFium: text and images of pages. Used only in the process that reads files.
 
-The raw bindings of pypdfium2 do without what its helpers import, and let us say where fonts are looked for.
-Nothing of a document is executed: forms are not set up, and PDFium is built without JavaScript.
+The raw bindings of pypdfium2 avoid the imports of its helpers, and let us choose the font folders. PDFium
+never executes a document's code: forms are not set up, and it is built without JavaScript.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import pypdfium2_raw as pdfium
 from lithos.attachments.model.kinds import MOST_TEXT
 from lithos.attachments.model.parts import NotExtractable
 
-#: Pixels of a picture.
+#: Maximum width of a page image, in pixels.
 MOST_WIDTH: Final = 1_600
 MOST_HEIGHT: Final = 4_000
-#: Sides of a page in points, beyond which a picture would be one line.
+#: Minimum and maximum side of a page in points. Beyond these limits, an image would be a single line.
 _SHORTEST, _LONGEST = 1.0, 1_000_000.0
-#: Draw annotations, and red before blue.
+#: Draw annotations, and put red before blue.
 _FLAGS: Final = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
 _REASONS: Final = {
-    pdfium.FPDF_ERR_PASSWORD: "it is encrypted and asks for a password",
-    pdfium.FPDF_ERR_SECURITY: "it is encrypted in a way that cannot be read",
+    pdfium.FPDF_ERR_PASSWORD: "it is encrypted and needs a password",
+    pdfium.FPDF_ERR_SECURITY: "it is encrypted with an unsupported method",
     pdfium.FPDF_ERR_FORMAT: "it is not a PDF file, or it is damaged",
 }
 
 
 def start_library(*, fonts: bool) -> None:
-    """Set PDFium up, once.
+    """Initialise PDFium once.
 
-    Texts need no fonts; pictures of pages without embedded fonts need the system's.
+    Text needs no fonts. Images of pages without embedded fonts need the system's fonts.
     """
     nowhere = (ctypes.c_char_p * 1)(None)
     field = dict(pdfium.FPDF_LIBRARY_CONFIG._fields_)["m_pUserFontPaths"]
@@ -46,19 +46,19 @@ def start_library(*, fonts: bool) -> None:
 
 
 class Pdf:
-    """An open document. Raises `NotExtractable`."""
+    """An open PDF document. Raises `NotExtractable`."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         if not size:
             raise NotExtractable("it is empty")
-        # A private map with write access: only such a map exposes its address. Nothing writes to it.
+        # Only a private map with write access exposes its address. Nothing writes to it.
         try:
             self._data = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
-        except (OSError, ValueError):  # it has become shorter, or its file system has no maps
-            raise NotExtractable("it cannot be mapped") from None
+        except (OSError, ValueError):  # the file has become shorter, or its file system does not support maps
+            raise NotExtractable("it cannot be mapped into memory") from None
         first = ctypes.c_char.from_buffer(self._data)
         self._document = pdfium.FPDF_LoadMemDocument64(ctypes.byref(first), size, None)
-        # The address stays; a buffer that is held on to would keep the map from being closed.
+        # The address stays valid. A buffer that is still referenced would keep the map from being closed.
         del first
         if not self._document:
             self._data.close()
@@ -66,12 +66,12 @@ class Pdf:
         self.pages: int = pdfium.FPDF_GetPageCount(self._document)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory of the document."""
         pdfium.FPDF_CloseDocument(self._document)
         self._data.close()
 
     def text(self, page: int) -> str | None:
-        """The text of a page, from 0; None when the page is damaged."""
+        """Return the text of a page, from 0, or None if the page is damaged."""
         opened = pdfium.FPDF_LoadPage(self._document, page)
         if not opened:
             return None
@@ -95,11 +95,11 @@ class Pdf:
             pdfium.FPDFText_ClosePage(told)
 
     def draw(self, page: int, width: int) -> bytes:
-        """A page, from 0, as PNG; narrower than asked for where it is too high. Raises `NotExtractable`."""
+        """Return a page (from 0) as PNG, narrower than `width` if it is too high. Raises `NotExtractable`."""
         is_there = 0 <= page < self.pages
         opened = pdfium.FPDF_LoadPage(self._document, page) if is_there else None
         if not opened:
-            raise NotExtractable("the page is damaged" if is_there else "there is no such page")
+            raise NotExtractable("the page is damaged" if is_there else "the page does not exist")
         try:
             return self._draw(opened, *_size(opened, width))
         finally:
@@ -120,7 +120,7 @@ class Pdf:
 
 
 def _size(page: object, width: int) -> tuple[int, int]:
-    """Pixels of the picture of a page."""
+    """Return width and height of a page image in pixels."""
     sides = (pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page))
     if not all(math.isfinite(side) for side in sides):
         raise NotExtractable("the page has no size")
@@ -130,7 +130,7 @@ def _size(page: object, width: int) -> tuple[int, int]:
 
 
 def png(width: int, height: int, pixels: bytes) -> bytes:
-    """A PNG file of rows of red, green and blue bytes."""
+    """Return a PNG file with these rows of red, green and blue bytes."""
     stride = 3 * width
     packer = zlib.compressobj(6)
     rows = [packer.compress(b"\0" + pixels[row * stride : (row + 1) * stride]) for row in range(height)]

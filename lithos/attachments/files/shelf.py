@@ -1,7 +1,7 @@
 """The extracted texts of attachments (`.lithos/attachments.db`): a cache that is rebuilt if it is lost.
 
-Commits are not synced: after a power failure files are read again. The text of a changed file is stored under
-a number of its own until it is complete, so that a search finds the old text or the new one.
+Commits are not synced: after a power failure, files are read again. The text of a changed file is stored
+under a new number until it is complete, so that a search finds either the old text or the new text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
 from lithos.notes.files.values import FileState
 
-#: Raise it when what is extracted from the same bytes changes: all files are then read again.
+#: Increase this when the same bytes produce a different text: all files are then read again.
 FORMAT: Final = 1
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS files(
@@ -35,20 +35,20 @@ CREATE INDEX IF NOT EXISTS parts_by_place ON parts(file, place);
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 _FILE_COLUMNS: Final = "number,path,size,mtime_ns,digest,state,reason,parts"
-#: Serials of one file in the indexes: more than it may have parts.
+#: Bits of a serial that number the parts of a file. They allow more parts than a file may have.
 PARTS_BITS: Final = 11
 
-#: `whole` and `cut` have text; `failed` could not be read, `missing` lacks a library, `left` exceeded the
-#: space limit.
+#: `whole` and `cut` have text, `failed` could not be read, `missing` lacks a library, and `left` exceeds the
+#: limit of all files.
 ReadState = Literal["whole", "cut", "failed", "missing", "left"]
 
 
 @frozen
 class AttachedFile:
-    """An attachment: the text read from it, the state of the file, and the reason if it is incomplete.
+    """An attachment with the state of its text, and the reason if the text is incomplete.
 
-    `digest` is the SHA-256 of the bytes that were read, empty where they were not; `parts` are its pages,
-    cards, elements or passages with text.
+    `digest` is the SHA-256 of the bytes that were read, or "" if they were not. `parts` is the number of
+    pages, cards, elements or passages with text.
     """
 
     number: int
@@ -61,23 +61,23 @@ class AttachedFile:
 
     @property
     def id(self) -> str:
-        """`att_` and 12 hexadecimal digits of its path."""
+        """Return `att_` and 12 hexadecimal digits of the path's digest."""
         return attachment_id(self.path)
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """Return the name of the file."""
         return self.path.rpartition("/")[2]
 
     def serials(self) -> range:
-        """The numbers of its parts in the indexes."""
+        """Return the index serials of its parts."""
         first = self.number << PARTS_BITS
         return range(first, first + self.parts)
 
     def stamps(self) -> dict[int, int]:
-        """Return the expected content of the indexes:
+        """Return the expected content of the indexes.
 
-        by serial the stamp, which changes with path and bytes.
+        The stamp of each serial changes with path and bytes.
         """
         known = hashlib.blake2b(f"{self.path}\0{self.digest}\0{self.number}".encode(), digest_size=8)
         base = int.from_bytes(known.digest()) >> 2
@@ -93,7 +93,7 @@ class StoredPart:
 
 
 def number_of(serial: int) -> int:
-    """The file that a serial belongs to."""
+    """Return the number of the file to which a serial belongs."""
     return serial >> PARTS_BITS
 
 
@@ -106,15 +106,18 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 
 
 class Shelf(Database):
-    """`.lithos/attachments.db`. Methods block; one caller at a time writes, another may read."""
+    """The database `.lithos/attachments.db`.
+
+    Methods block. One caller at a time writes while another may read.
+    """
 
     layout = DatabaseLayout(
-        _SCHEMA, _upgrade, Durability.OFF, set_aside="damaged texts of attachments set aside"
+        _SCHEMA, _upgrade, Durability.OFF, set_aside="damaged attachment database set aside"
     )
     log = get_logger("lithos.attachments")
 
     def load(self) -> list[AttachedFile]:
-        """Return every complete file; remove the unfinished texts of an ended process."""
+        """Return every complete file. Remove the unfinished texts of an earlier process."""
         with self.transaction():
             self._writer.execute("DELETE FROM files WHERE path IS NULL")
             self._writer.execute("DELETE FROM parts WHERE file NOT IN (SELECT number FROM files)")
@@ -125,7 +128,7 @@ class Shelf(Database):
         ]
 
     def begin(self) -> int:
-        """The number of a file whose parts come now."""
+        """Reserve the number of a file whose parts will be added."""
         with self.transaction():
             self._writer.execute(
                 "INSERT INTO files(path,size,mtime_ns,digest,state,reason,parts) VALUES(NULL,0,0,'','','',0)"
@@ -133,7 +136,7 @@ class Shelf(Database):
             return self._writer.last_insert_rowid()
 
     def add(self, number: int, first: int, parts: Sequence[FilePart]) -> None:
-        """Further parts of a file, numbered from `first` on."""
+        """Add further parts of a file, numbered from `first` on."""
         with self.transaction():
             self._writer.executemany(
                 "INSERT INTO parts VALUES(?,?,?,?,?)",
@@ -144,7 +147,7 @@ class Shelf(Database):
             )
 
     def finish(self, file: AttachedFile) -> None:
-        """Have a file whole, in place of what was read of its path before."""
+        """Mark a file as complete and remove the earlier text of its path."""
         with self.transaction():
             self._remove("path=? AND number<>?", (file.path, file.number))
             self._writer.execute(
@@ -162,7 +165,7 @@ class Shelf(Database):
             )
 
     def remove(self, numbers: Iterable[int]) -> None:
-        """Forget files with their parts."""
+        """Delete files with their parts."""
         with self.transaction():
             for number in numbers:
                 self._remove("number=?", (number,))
@@ -175,7 +178,7 @@ class Shelf(Database):
         self._writer.execute(f"DELETE FROM files WHERE {where}", given)  # noqa: S608 - our names
 
     def stored(self, number: int, first: int = 0, most: int = -1) -> list[StoredPart]:
-        """Return parts of a file in order; for the writing thread."""
+        """Return at most `most` parts of a file in order. For the writing thread only."""
         rows = self._writer.execute(
             "SELECT number,place,page,text FROM parts WHERE file=? AND number>=? ORDER BY number LIMIT ?",
             (number, first, most),
@@ -186,7 +189,7 @@ class Shelf(Database):
         ]
 
     def parts(self, serials: Iterable[int]) -> Mapping[int, FilePart]:
-        """Return some parts by serial, for any reader; deleted ones are left out."""
+        """Return parts by serial without deleted ones. Any reader may call this."""
         found: dict[int, FilePart] = {}
         for serial in serials:
             row = self._reader.execute(
@@ -198,12 +201,12 @@ class Shelf(Database):
         return found
 
     def last_page(self, number: int) -> int:
-        """The last page of a file that has text, 0 without one; for any reader."""
+        """Return the last page of a file that has text, or 0 without one. Any reader may call this."""
         row = self._reader.execute("SELECT MAX(page) FROM parts WHERE file=?", (number,)).fetchone()
         return (row and row[0]) or 0
 
     def text_of(self, number: int, place: str | None) -> list[FilePart]:
-        """The part at a place of a file, or all its parts in order; for any reader."""
+        """Return the part at a place of a file, or all parts in order. Any reader may call this."""
         where, given = ("file=?", (number,)) if place is None else ("file=? AND place=?", (number, place))
         rows = self._reader.execute(
             f"SELECT place,page,text FROM parts WHERE {where} ORDER BY number",  # noqa: S608 - our names

@@ -1,9 +1,9 @@
 """The process that reads files: `python -m lithos.attachments.files.worker SOCKET MEMORY SERVER`.
 
-It gets requests with open files over the inherited socket, one at a time, and answers by `lines`. The files
-may be malicious, so the process has few rights: no file that it could write, no name of one, bounded memory
-and processor time, a low priority. It dies with its server, and by it: deadlines are kept there, since native
-code cannot be interrupted. It imports little, so that it starts at once.
+The process gets requests with open files over the inherited socket, one at a time, and answers in lines.
+Files may be malicious, so the process has few rights: it cannot write files and does not know their names,
+its memory and processor time are bounded, and its priority is low. It dies with its server. The server
+enforces deadlines, because native code cannot be interrupted. The process imports little to start quickly.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Final
 from lithos.attachments.files.worker_answers import FileAnswering, limit, limit_memory
 from lithos.attachments.files.worker_protocol import LONGEST_LINE, OUT_OF_MEMORY, ReadingRequest, pack_answer
 
-#: Priority at first, which a file that has just been saved may need on a busy machine, and the lowest
-#: priority after a number of processor seconds: by then a whole new vault is being read.
+#: First priority, so that a newly saved file is read soon on a busy machine. The lowest priority applies
+#: after a number of processor seconds, which only a whole new vault takes.
 _NICENESS, _LOWEST, _QUICK = 10, 19, 1.0
 #: Processor seconds of a request after which the process ends even if the server does not end it.
 _MOST_SECONDS: Final = 90
 _PR_SET_PDEATHSIG: Final = 1
-#: The numbers of a system call without a function in C libraries, and its arguments for "this process" and
+#: System call numbers for which C libraries have no function, and its arguments for "this process" and
 #: "idle".
 _IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
 _THIS_PROCESS, _IDLE = 1, 3 << 13
 
 
 def main(descriptor: int, memory: int, parent: int) -> None:
-    """Serve requests until the server hangs up."""
+    """Serve requests until the server closes the socket."""
     _confine(descriptor, memory)
     _yield_to_others(_NICENESS)
     _die_with(parent)
@@ -52,12 +52,12 @@ def main(descriptor: int, memory: int, parent: int) -> None:
                 os.close(file)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
-    except OSError:  # the server has hung up
+    except OSError:  # the server has closed the socket
         os._exit(0)
 
 
 def _confine(descriptor: int, memory: int) -> None:
-    """Have no more than is needed: bounded memory, the socket, and the files that come by it."""
+    """Limit the process to bounded memory, its socket, and the files that arrive through the socket."""
     sys.path[:] = [os.path.abspath(each) for each in sys.path]
     sys.dont_write_bytecode = True
     os.chdir("/")
@@ -79,8 +79,9 @@ def _yield_to_others(niceness: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Be killed when the server ends, however it does; not by what a terminal sends to all in it."""
-    # No session of its own: Linux gives each one the same share of processors, whatever priorities it has.
+    """Make sure that the process is killed when the server ends, but not by signals from a terminal."""
+    # The process gets no session of its own, because Linux gives each session the same share of processors,
+    # whatever its priority.
     with suppress(OSError):
         os.setpgid(0, 0)
     if sys.platform == "linux":
@@ -96,14 +97,14 @@ def _die_with(parent: int) -> None:
 
 
 def _receive(server: socket.socket) -> tuple[ReadingRequest, int] | None:
-    """The next request and its file; None when there are no more."""
+    """Return the next request and its file, or None at the end."""
     line, files, _, _ = socket.recv_fds(server, LONGEST_LINE, 1)
     if not line or not files:
         return None
     while not line.endswith(b"\n"):
         more = server.recv(LONGEST_LINE)
         if not more:
-            raise OSError("the server has hung up")
+            raise OSError("the server has closed the socket")
         line += more
     return ReadingRequest.from_line(line), files[0]
 

@@ -1,4 +1,4 @@
-"""The answers of the process that reads files: texts of a file, and pictures of its pages."""
+"""Answers of the process that reads files: texts of a file, and images of its pages."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _PIECE: Final = 1 << 20
 
 
 class Missing(Exception):
-    """The library is not installed, or does not work here."""
+    """The library is not installed or does not work on this system."""
 
 
 class FileAnswering:
-    """Answers requests, each about one open file, in `memory` bytes."""
+    """Answers requests about one open file each, within `memory` bytes."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
         self._library: ModuleType | None = None
 
     def answer(self, request: ReadingRequest, file: int) -> Iterator[WorkerAnswer]:
-        """All of an answer, its end as the last."""
+        """Return all parts of an answer; the end comes last."""
         try:
             if request.page is None:
                 yield from self._extract(request, file)
@@ -55,7 +55,7 @@ class FileAnswering:
     def _extract(self, request: ReadingRequest, file: int) -> Iterator[WorkerAnswer]:
         size, most = os.fstat(file).st_size, largest(request.kind)
         if size > most:
-            raise NotExtractable(f"it has {size:,} bytes; files of up to {most >> 20} MB are read")
+            raise NotExtractable(f"it has {size:,} bytes, and the limit is {most >> 20} MB")
         data = _bytes(file, size) if request.kind != "pdf" else b""
         digest = sha256(data).hexdigest() if request.kind != "pdf" else _digest(file, size)
         yield Digest(digest)
@@ -70,7 +70,7 @@ class FileAnswering:
     def _draw(self, page: int, width: int, file: int) -> Iterator[WorkerAnswer]:
         size = os.fstat(file).st_size
         if size > LARGEST_PDF:
-            raise NotExtractable(f"the file has {size:,} bytes")
+            raise NotExtractable(f"the file has {size:,} bytes, which is too large")
         with self._opened(file, size, fonts=True) as pdf:
             yield Picture(pdf.draw(page - 1, width))
         yield End("whole")
@@ -87,7 +87,7 @@ class FileAnswering:
             limit_memory(self._memory)
 
     def _load(self, *, fonts: bool) -> ModuleType:
-        """The module that needs the library; which fonts there are is what the first request needs."""
+        """Return the module that needs the library. The first request decides which fonts are loaded."""
         if self._library is None:
             try:
                 from lithos.attachments.files import pdf  # noqa: PLC0415 - many starts do not need it
@@ -102,14 +102,12 @@ class FileAnswering:
 
 
 def limit_memory(memory: int, mapped: int = 0) -> None:
-    """Limit the memory in bytes, and the bytes of a mapped file, which count as address space but are not
-    memory.
-    """
+    """Limit the memory in bytes. `mapped` bytes of a file count as address space but not as memory."""
     limit(resource.RLIMIT_AS, memory + mapped, memory + LARGEST_PDF)
 
 
 def limit(what: int, soft: int, hard: int) -> None:
-    """Set a limit if the system has it: macOS cannot limit memory; others may have lower limits already."""
+    """Set a limit if the system supports it (not memory on macOS) and has no lower limit already."""
     try:
         resource.setrlimit(what, (soft, hard))
     except (OSError, ValueError):
@@ -132,12 +130,14 @@ def _pages(pdf: Pdf) -> Iterator[FilePart | PageBegun]:
     if damaged:
         first = f"page {damaged[0]}"
         raise NotExtractable(
-            f"{first} is damaged" if len(damaged) == 1 else f"{len(damaged)} pages are damaged, {first} first"
+            f"{first} is damaged"
+            if len(damaged) == 1
+            else f"{len(damaged)} pages are damaged, the first is {first}"
         )
 
 
 def _bounded(parts: Iterator[FilePart] | Iterator[FilePart | PageBegun]) -> Iterator[WorkerAnswer]:
-    """Return the parts in order within the limit, and the reason if some were left out."""
+    """Return the parts in order up to the limit, then the reason if parts were left out."""
     count, room = 0, MOST_TEXT
     try:
         for part in parts:
@@ -164,7 +164,7 @@ def _bytes(file: int, size: int) -> bytes:
 
 
 def _digest(file: int, size: int) -> str:
-    # Read, not mapped: pages of a map would count as memory of this process.
+    # The file is read, not mapped: pages of a map would count as memory of this process.
     digest = sha256()
     for piece in _pieces(file, size):
         digest.update(piece)
@@ -172,7 +172,7 @@ def _digest(file: int, size: int) -> str:
 
 
 def _pieces(file: int, size: int) -> Iterator[bytes]:
-    """The bytes of a file, at most `size`."""
+    """Return at most `size` bytes of a file, in pieces."""
     offset = 0
     try:
         while offset < size and (piece := os.pread(file, min(_PIECE, size - offset), offset)):

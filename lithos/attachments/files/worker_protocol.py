@@ -1,8 +1,8 @@
-"""The messages between the process that reads files and its server, over their socket: lines of JSON.
+"""Messages between the server and the process that reads files: lines of JSON over a socket.
 
-A request is one line, which comes with the descriptor of its file. An answer is a short line, and behind it
-as many bytes of text or picture as its `bytes` says. A process that a hostile file has taken over may say
-anything, so nothing long is ever read as JSON.
+A request is one line, sent with the descriptor of its file. An answer is a short line, followed by `bytes`
+bytes of text or image. A process that a hostile file controls may send anything, so only short lines are
+parsed as JSON.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from attrs import asdict, frozen
 from lithos.attachments.model.kinds import MOST_PARTS, MOST_TEXT, FileKind
 from lithos.attachments.model.parts import LONGEST_PLACE, FilePart
 
-#: Bytes of a line.
+#: Maximum length of a line in bytes.
 LONGEST_LINE: Final = 8_192
-#: Bytes behind a line: one part with all the text there may be, or the picture of a page.
+#: Maximum number of bytes after a line: one part with the maximum text, or the image of a page.
 MOST_BODY: Final = 32 * 1024 * 1024
-#: Characters of a reason.
+#: Maximum length of a reason in characters.
 MOST_REASON: Final = 500
-#: Exit status of a process that has no memory left.
+#: Exit status of a process that ran out of memory.
 OUT_OF_MEMORY: Final = 86
 
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
@@ -37,49 +37,49 @@ class Garbage(Exception):
 
 @frozen
 class ReadingRequest:
-    """The text of a file, unless its bytes have the `known` digest; with a `page`, from 1, its picture."""
+    """Request for the text of a file, unless its digest is `known`, or for the image of `page`, from 1."""
 
     kind: FileKind = "pdf"
     name: str = ""
     known: str = ""
     page: int | None = None
-    #: Pixels of the picture.
+    #: Width of the image in pixels.
     width: int = 0
 
     def to_line(self) -> bytes:
-        """The request line, which is sent with the descriptor of the file."""
+        """Return the request line, which is sent with the descriptor of the file."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> ReadingRequest:
-        """The request of a line."""
+        """Parse a request line."""
         return cls(**json.loads(line))
 
 
 @frozen
 class Digest:
-    """The SHA-256 of the file's bytes, in hexadecimal digits."""
+    """The SHA-256 digest of the file's bytes, in hexadecimal digits."""
 
     value: str
 
 
 @frozen
 class PageBegun:
-    """A page is about to be read: from now on its time counts."""
+    """The process begins to read a page, and the time of the page starts."""
 
     page: int
 
 
 @frozen
 class Picture:
-    """A page as PNG."""
+    """A page as a PNG image."""
 
     data: bytes
 
 
 @frozen
 class End:
-    """The answer is complete; why there is not more of it."""
+    """The end of an answer, with the reason if the answer is incomplete."""
 
     state: State
     reason: str = ""
@@ -89,7 +89,7 @@ WorkerAnswer: TypeAlias = Digest | PageBegun | FilePart | Picture | End
 
 
 def pack_answer(answer: WorkerAnswer) -> bytes:
-    """An answer as its line and what is behind it."""
+    """Return an answer as its line and the bytes that follow."""
     body = b""
     fields: dict[str, Any] = {}
     match answer:
@@ -108,13 +108,13 @@ def pack_answer(answer: WorkerAnswer) -> bytes:
 
 
 class AnswerDecoder:
-    """Answers out of the bytes that come; at most one unfinished answer is held."""
+    """Decodes answers from received bytes. It stores at most one unfinished answer."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[WorkerAnswer]:
-        """The answers that are complete with these bytes. Raises `Garbage`."""
+        """Return the answers that these bytes complete. Raises `Garbage`."""
         self._held += data
         start = 0
         try:
@@ -139,7 +139,7 @@ def _fields(line: bytearray) -> dict[str, Any]:
         raise Garbage(str(failure)) from None
     size = fields.get("bytes") if isinstance(fields, dict) else None
     if type(size) is not int or not 0 <= size <= MOST_BODY:
-        raise Garbage("a line without a length that may be")
+        raise Garbage("a line without a valid length")
     return dict(fields)
 
 

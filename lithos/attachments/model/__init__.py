@@ -1,4 +1,4 @@
-"""Kinds of files, and how text is extracted from their bytes.
+"""Kinds of files, and the extraction of text from their bytes.
 
 Only its own package uses it.
 Never here: files, clocks, threads and logs.

@@ -1,8 +1,8 @@
-"""Excalidraw drawings: texts and names of frames, as the program and Obsidian's plugin store them.
+"""Excalidraw drawings, stored by Excalidraw itself or by Obsidian's plugin: texts and frame names.
 
-`.excalidraw` is JSON. `.excalidraw.md` is Markdown with the texts in a section `Text Elements`, each closed
-by `^id`, and the JSON below `Drawing`, mostly compressed. The section has links as they were written, so
-where both have an element it is taken from there.
+`.excalidraw` is JSON. `.excalidraw.md` is Markdown with the texts in a section `Text Elements`, each followed
+by `^id`, and the JSON, mostly compressed, below `Drawing`. Links are unchanged in the section, so an element
+in both is read from the section.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from lithos.attachments.model.foreign_json import objects_of, read_object, text_
 from lithos.attachments.model.lz_string import BadCompression, TooLarge, decompress
 from lithos.attachments.model.parts import FilePart, NotExtractable, Places, clean
 
-#: Characters of a drawing that was compressed.
+#: Maximum length of a decompressed drawing, in characters.
 MOST_UNPACKED: Final = 8 * 1024 * 1024
 _HEADING: Final = re.compile(r"#{1,6} +([^#\n]+?) *\Z")
-#: The id behind a text: the plugin's have 8 characters, the program's 21.
+#: The id after a text: 8 characters from the plugin, 21 from Excalidraw.
 _ID: Final = re.compile(r"\^([A-Za-z0-9_-]{1,64})\Z")
 _FENCES: Final = ("```json", "```compressed-json")
 
 
 def read_drawing(name: str, data: bytes) -> Iterator[FilePart]:
-    """A part for each text and named frame, the element's id as place. Raises `NotExtractable`."""
+    """Return a part for each text and named frame, with its element id as place. Raises `NotExtractable`."""
     if not name.lower().endswith(".md"):
         return _of_scene(read_object(data, "the drawing"), Places(), set())
     try:
@@ -40,7 +40,7 @@ def _of_scene(scene: dict[str, Any], places: Places, known: set[str]) -> Iterato
             continue
         match element.get("type"):
             case "text":
-                # `text` has line breaks where the shape around it made them.
+                # `text` has extra line breaks where the text did not fit into its shape.
                 text = text_of(element, "rawText", "originalText", "text")
             case "frame" | "magicframe":
                 text = text_of(element, "name")
@@ -62,7 +62,7 @@ def _of_markdown(text: str) -> Iterator[FilePart]:
 
 
 def _section(text: str) -> Iterator[tuple[str, str]]:
-    """The id and the text of each element in the section `Text Elements`."""
+    """Return the id and the text of each element in the section `Text Elements`."""
     is_inside, lines = False, list[str]()
     for line in _lines(text):
         if (heading := _HEADING.match(line)) and heading[1].casefold() in _SECTIONS:
@@ -78,7 +78,7 @@ def _section(text: str) -> Iterator[tuple[str, str]]:
                 lines = []
 
 
-#: Headings of the plugin's; any other one is a text that begins with `#`.
+#: Headings that the plugin writes. Any other heading is a text that begins with `#`.
 _SECTIONS: Final = frozenset(
     ("text elements", "element links", "embedded files", "drawing", "excalidraw data")
 )

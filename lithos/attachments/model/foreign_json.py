@@ -1,4 +1,7 @@
-"""JSON of other programs' files, which may be damaged or made to hurt: refused in words, never a crash."""
+"""JSON from other programs, which may be damaged or malicious.
+
+Bad JSON gives a readable error, not a crash.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from lithos.attachments.model.parts import NotExtractable
 
 
 def read_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """The object that a file is; an empty file is an empty one. Raises `NotExtractable`."""
+    """Return the JSON object of a file; {} for an empty file. Raises `NotExtractable`."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        # Numbers are of no interest; Python refuses to read very long ones.
+        # Numbers are not used, and Python refuses to read very long numbers.
         value = json.loads(text, parse_int=bool, parse_float=bool) if text.strip() else {}
     except RecursionError:
         raise NotExtractable(f"{what} is nested too deeply") from None
@@ -24,7 +27,7 @@ def read_object(text: str | bytes, what: str) -> dict[str, Any]:
         line = f" (line {failure.lineno})" if isinstance(failure, json.JSONDecodeError) else ""
         raise NotExtractable(f"{what} is not valid JSON{line}") from None
     if not isinstance(value, dict):
-        raise NotExtractable(f"{what} is JSON, but no object")
+        raise NotExtractable(f"{what} is JSON, but not an object")
     return value
 
 
@@ -37,5 +40,5 @@ def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def text_of(value: dict[str, Any], *names: str) -> str:
-    """The first of these values that is a text and not empty; "" without one."""
+    """Return the first of the named values that is a non-empty text, or "" without one."""
     return next((each for name in names if isinstance(each := value.get(name), str) and each), "")

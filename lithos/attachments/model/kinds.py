@@ -1,4 +1,4 @@
-"""Kinds of attachments, and the limits within which they are read (docs/spec/attachments.md)."""
+"""Attachment kinds, and their reading limits (docs/spec/attachments.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.text.words.analysis import fold, words
 
 FileKind = Literal["pdf", "canvas", "drawing", "text", "html", "image"]
 
-#: Media types of images, by suffix without its dot.
+#: Media types of images by suffix, without the dot.
 MEDIA: Final[Mapping[str, str]] = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -32,23 +32,23 @@ _KINDS: Final[Mapping[str, FileKind]] = {
     **dict.fromkeys(MEDIA, "image"),
 }
 
-#: Bytes of UTF-8 that the text of one file has.
+#: Maximum text of one file, in bytes of UTF-8.
 MOST_TEXT: Final = 4 * 1024 * 1024
-#: Parts of one file, and pages of a PDF that are read.
+#: Maximum number of parts of one file, and of PDF pages that are read.
 MOST_PARTS: Final = 2_000
-#: Bytes of a PDF, and of any other file, that is read.
+#: Maximum size of a PDF file, and of any other file, in bytes.
 LARGEST_PDF: Final = 256 * 1024 * 1024
 LARGEST: Final = 32 * 1024 * 1024
-#: Seconds of processor time for a file, for one page, and for opening a file up to its first page.
+#: Maximum processor seconds for a file, for one page, and for opening a file up to its first page.
 FILE_SECONDS: Final = 30.0
 PAGE_SECONDS: Final = 2.0
 OPENING_SECONDS: Final = 10.0
-#: Bytes of memory of the process that reads.
+#: Maximum memory of the process that reads files, in bytes.
 MOST_MEMORY: Final = 512 * 1024 * 1024
 
 
 def kind_of(path: str) -> FileKind | None:
-    """Return the kind of a file, by its suffix in any case; None for a file that is not an attachment."""
+    """Return the kind of a file by its suffix, in any case; None for a file that is not an attachment."""
     name = path.rpartition("/")[2].lower()
     if name.endswith(".excalidraw.md"):
         return "drawing"
@@ -56,7 +56,7 @@ def kind_of(path: str) -> FileKind | None:
     return _KINDS.get(suffix) if stem else None
 
 
-#: Words of queries that ask for an image, as `fold` spells them; also suffixes of names.
+#: Words of queries that ask for an image, as `fold` spells them. They may also be name suffixes.
 _SAID: Final = """
     image images picture pictures photo photos photograph screenshot screenshots illustration figure sketch
     sketches drawing diagram diagrams bild bilder foto fotos bildschirmfoto skizze zeichnung dessin imagen
@@ -67,15 +67,15 @@ _LONGEST_ASKED: Final = 1_000
 
 
 def asks_for_image(query: str) -> bool:
-    """Whether a question says that it is about an image."""
+    """Return whether a question asks for an image."""
     return any(word in _IMAGE_WORDS for _, word in words(fold(query[:_LONGEST_ASKED])))
 
 
 def attachment_id(path: str) -> str:
-    """`att_` and 12 hexadecimal digits of the path: the same for as long as the file keeps its path."""
+    """Return `att_` and 12 hexadecimal digits that change only with the path."""
     return f"att_{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def largest(kind: FileKind) -> int:
-    """Bytes of a file of this kind that is read."""
+    """Return the maximum size of a file of this kind, in bytes."""
     return LARGEST_PDF if kind == "pdf" else LARGEST

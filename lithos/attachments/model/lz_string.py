@@ -1,7 +1,7 @@
-"""LZ-String (`compressToBase64`), as Obsidian's Excalidraw plugin stores drawings.
+"""LZ-String decompression (`compressToBase64`), as used by Obsidian's Excalidraw plugin.
 
-An LZ78 code over UTF-16 units, its codes of growing width written bit by bit, lowest first. Each dictionary
-entry repeats text that was already output, so time and memory are those of the output.
+LZ-String is an LZ78 code over UTF-16 units. Its codes grow in width and are written bit by bit, lowest first.
+Each dictionary entry repeats earlier output, so time and memory are proportional to the output.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ from collections.abc import Iterator
 from typing import Final
 
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
-#: Six bits each, in the order in which they come, which is the reverse of their worth.
+#: Six bits per character, in reverse order: the lowest bit comes first in the stream.
 _BITS: Final = {sign: int(f"{value:06b}"[::-1], 2) for value, sign in enumerate(_ALPHABET[:64])} | {"=": 0}
-#: Codes that stand for a unit of 8 bits, for one of 16, and for the end.
+#: Codes for a unit of 8 bits, for a unit of 16 bits, and for the end.
 _NARROW, _WIDE, _END = 0, 1, 2
 
 
 class BadCompression(ValueError):
-    """No LZ-String, or less than all of it."""
+    """The text is not LZ-String, or it is incomplete."""
 
 
 class TooLarge(ValueError):
-    """It would be longer than it may be."""
+    """The decompressed text would exceed its limit."""
 
 
 def decompress(text: str, most: int) -> str:
-    """Return the decompressed text;
+    """Return the decompressed text.
 
-    white space is skipped. Raises `BadCompression`; `TooLarge` beyond `most`.
+    White space is skipped. Raises `BadCompression`, or `TooLarge` beyond `most` characters.
     """
     bits = _Bits(text)
     unit = bits.take(2)
     if unit == _END:
         return ""
     if unit not in (_NARROW, _WIDE):
-        raise BadCompression("no first unit")
+        raise BadCompression("the first unit is missing")
     before = chr(bits.take(8 << unit))
-    # Codes 0 to 2 never are entries.
+    # Codes 0 to 2 are never dictionary entries.
     entries = ["", "", "", before]
     out, length = [before], 1
     width, room = 3, 4
@@ -66,7 +66,7 @@ def decompress(text: str, most: int) -> str:
 
 
 class _Bits:
-    """The bits of a Base64 text, in order."""
+    """Reads the bits of a Base64 text in order."""
 
     def __init__(self, text: str) -> None:
         self._signs = _signs(text)
@@ -74,11 +74,11 @@ class _Bits:
         self._count = 0
 
     def take(self, count: int) -> int:
-        """Return the next number of `count` bits, the lowest first."""
+        """Return the next `count` bits as a number, lowest bit first."""
         while self._count < count:
             bits = next(self._signs, None)
             if bits is None:
-                raise BadCompression("it ends too early")
+                raise BadCompression("the text ends too early")
             self._held |= bits << self._count
             self._count += 6
         taken = self._held & ((1 << count) - 1)
@@ -93,4 +93,4 @@ def _signs(text: str) -> Iterator[int]:
         if bits is not None:
             yield bits
         elif not sign.isspace():
-            raise BadCompression(f"{sign!r} is not Base64")
+            raise BadCompression(f"{sign!r} is not a Base64 character")

@@ -1,4 +1,4 @@
-"""Plain text: bytes of some encoding, and its division into parts that begin at lines."""
+"""Plain text: bytes in any encoding, divided into parts that begin at lines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Final, TypeAlias
 
 from lithos.attachments.model.parts import FilePart, NotExtractable, clean
 
-#: Lines and characters of a part, at most; half of either is enough where a paragraph ends.
+#: Maximum number of lines and characters of a part. At half of either, a part ends with its paragraph.
 PART_LINES: Final = 40
 PART_CHARACTERS: Final = 2_000
-#: A piece of a text: number of its line, of its first character there, both from 1, and what it says.
+#: A piece of text: its line number, the position of its first character in the line (both from 1), and its
+#: content.
 Piece: TypeAlias = tuple[int, int, str]
 
 _MARKS: Final = (
@@ -25,7 +26,7 @@ _MARKS: Final = (
 
 
 def read_text(data: bytes) -> Iterator[FilePart]:
-    """Return parts of some 40 lines, or 2,000 characters.
+    """Return parts of about 40 lines or 2,000 characters.
 
     Raises `NotExtractable` for a file that is not text.
     """
@@ -33,9 +34,9 @@ def read_text(data: bytes) -> Iterator[FilePart]:
 
 
 def decode(data: bytes, otherwise: str = "cp1252") -> str:
-    """The text: by its byte order mark, else UTF-8, else what an older program would have written.
+    """Decode by byte order mark, else as UTF-8, else in the usual encoding of older programs.
 
-    Lines end by newlines. Raises `NotExtractable`.
+    Line ends become newlines. Raises `NotExtractable`.
     """
     text = _decoded(data, otherwise)
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -54,9 +55,9 @@ def _decoded(data: bytes, otherwise: str) -> str:
 
 
 def pack(pieces: Iterable[Piece]) -> Iterator[FilePart]:
-    """Parts of the pieces, which are lines or blocks; an empty one is a paragraph's end.
+    """Join pieces (lines or blocks) into parts. An empty piece marks the end of a paragraph.
 
-    The place is the line, and for a second part that begins in the same one `line:character`.
+    The place of a part is its line, or `line:character` if a part already begins in this line.
     """
     held = list[str]()
     length, start, last_line = 0, (1, 1), 0
@@ -87,14 +88,14 @@ def _place(start: tuple[int, int], last_line: int) -> str:
 
 
 _EMPTY: Final = re.compile("\n+")
-#: A part's worth of text, up to the last blank of its second half.
+#: Text of one part, up to the last blank of its second half.
 _SLICE: Final = re.compile(
     rf"(?s:.{{{PART_CHARACTERS // 2},{PART_CHARACTERS - 1}}}\s)|(?s:.{{1,{PART_CHARACTERS}}})"
 )
 
 
 def _cut(text: str) -> Iterator[tuple[int, str]]:
-    """Slices of a long line, each with its offset."""
+    """Return slices of a long line, each with its offset."""
     if len(text) <= PART_CHARACTERS:
         yield 0, text
         return
@@ -103,7 +104,8 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines(text: str) -> Iterator[Piece]:
-    # One by one: a list of 30 million lines would take half the memory there is. Empty ones are passed over.
+    # Lines are read one by one, because a list of 30 million lines would take half the memory. Empty lines
+    # are skipped.
     start, number = 0, 1
     while start < len(text):
         end = text.find("\n", start)

@@ -1,7 +1,7 @@
-"""The text of a file that needs no library: all kinds but PDF, and images, which contain no text.
+"""Text of all kinds that need no library: all kinds except PDF files and images.
 
-Of canvases (JSON Canvas 1.0) these are the texts of cards, groups and edges, and what file and link cards
-show.
+The text of a canvas (JSON Canvas 1.0) consists of the texts of cards, groups and edges, and of the targets of
+file and link cards.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lithos.attachments.model.web_page import read_page
 
 
 def read_parts(kind: FileKind, name: str, data: bytes) -> Iterator[FilePart]:
-    """The parts of a file in their order, read as far as they are asked for.
+    """Return the parts of a file in order, and read only as far as the caller iterates.
 
-    Raises `NotExtractable` at once or, for what is damaged further on, after some parts.
+    Raises `NotExtractable` at once, or after some parts if a later part is damaged.
     """
     match kind:
         case "canvas":
@@ -32,11 +32,11 @@ def read_parts(kind: FileKind, name: str, data: bytes) -> Iterator[FilePart]:
         case "html":
             return read_page(data)
         case "pdf" | "image":
-            raise ValueError(f"{kind} is not read here")
+            raise ValueError(f"files of the kind {kind} cannot be read by this function")
 
 
 def read_canvas(data: bytes) -> Iterator[FilePart]:
-    """A part for each card and each edge with text, its id as place. Raises `NotExtractable`."""
+    """Return a part for each card and edge with text, with its id as place. Raises `NotExtractable`."""
     canvas = read_object(data, "the canvas")
     places = Places()
     for kind in ("node", "edge"):
@@ -53,5 +53,5 @@ def _card_text(card: dict[str, Any]) -> str:
             return text_of(card, "url")
         case "group":
             return text_of(card, "label")
-        case _:  # also of types to come, when they have text
+        case _:  # future types too, if they have text
             return text_of(card, "text", "label")

@@ -1,7 +1,7 @@
-"""The visible text of HTML pages, without markup, scripts, styles and comments.
+"""Visible text of HTML pages, without markup, scripts, styles and comments.
 
-A scanner of our own: it passes over the page once and never backtracks, unlike `html.parser` of many Python
-versions with unclosed tags and comments. Of tags, only those that separate words matter. Nothing is fetched.
+The scanner reads the page once and never backtracks, unlike `html.parser` of many Python versions with
+unclosed tags and comments. Only tags that separate words matter. The scanner downloads nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from lithos.attachments.model.parts import FilePart
 from lithos.attachments.model.plain import Piece, decode, pack
 
-#: Encodings that a page may name; others of Python are not text encodings, or are slow.
+#: Encodings that a page may name. Python's other encodings are slow or are not text encodings.
 _ENCODINGS: Final = re.compile(
     r"(?:utf-?8|iso-8859-\d\d?|windows-125\d|koi8-[ru]|shift_jis|euc-jp|iso-2022-jp|gb2312|gbk|gb18030|big5|euc-kr)\Z",
     re.I,
@@ -23,14 +23,14 @@ _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s{0,9}=\s{0,9}[\"']?([\w
 _HEAD: Final = 2_048
 
 _NAME: Final = re.compile(r"[a-z][^\s/>]{0,40}", re.I)
-#: A tag's end, or a quote in it that may hide one.
+#: The end of a tag, or a quote that may hide it.
 _IN_TAG: Final = re.compile("[>\"']")
-#: Elements whose content is not text, by their end.
+#: Elements whose content is not text, with the pattern that ends each.
 _HIDDEN: Final = {
     name: re.compile(rf"</{name}[\s/>]", re.I)
     for name in ("script", "style", "iframe", "noembed", "noframes", "template")
 }
-#: Elements that begin and end a paragraph, and those that only begin and end a line.
+#: Elements that begin and end a paragraph, and elements that only begin and end a line.
 _PARAGRAPHS: Final = frozenset(
     (
         "p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "dl", "pre", "blockquote", "section",
@@ -46,19 +46,19 @@ _LINES: Final = frozenset(
 )  # fmt: skip
 _CELLS: Final = frozenset(("td", "th"))
 _SPACE: Final = re.compile(r"\s+")
-#: Python refuses to read very long numbers.
+#: Numbers so long that Python refuses to read them.
 _LONG_NUMBER: Final = re.compile("&#[0-9]{8,};?")
 
 
 def read_page(data: bytes) -> Iterator[FilePart]:
-    """Parts of the visible text, the line of the source as place. Raises `NotExtractable`."""
+    """Return parts of the visible text, with source lines as places. Raises `NotExtractable`."""
     named = _CHARSET.search(data[:_HEAD])
     encoding = named[1].decode() if named else ""
     return pack(_Page(decode(data, encoding if _ENCODINGS.match(encoding) else "cp1252")).blocks())
 
 
 class _Page:
-    """Return the visible text of a page, line by line, each with the place in the source where it begins."""
+    """Collects the visible lines of a page, with the place in the source where each begins."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -68,7 +68,7 @@ class _Page:
         self._preformatted = 0
 
     def blocks(self) -> Iterator[Piece]:
-        """The lines; an empty one ends a paragraph."""
+        """Return the lines. An empty line ends a paragraph."""
         for start, text, tag in _tokens(self._source):
             if text:
                 yield from self._take_text(start, text)
@@ -109,7 +109,7 @@ class _Page:
 
 
 class _Position:
-    """Line and character of offsets in a text, which are asked for in order."""
+    """Converts offsets of a text to line and character. Offsets must be ascending."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -125,7 +125,7 @@ class _Position:
 
 
 def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
-    """Texts, each with its offset, and names of tags in lower case, with `/` of those that end."""
+    """Return texts with their offsets, and tag names in lower case, with `/` for end tags."""
     start = 0
     while start < len(source):
         opening = source.find("<", start)
@@ -141,7 +141,9 @@ def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _skip_tag(source: str, opening: int) -> tuple[int, str]:
-    """Return the end of markup that begins with `<`, and the tag's name; other text ends after one character.
+    """Return the end of markup that begins with `<`, and the tag's name.
+
+    For other text, the end is one character on.
 
     Markup without an end extends to the end of the page, as in browsers.
     """
@@ -171,7 +173,7 @@ def _end_of_tag(source: str, start: int) -> int:
         start = found.end()
         if found[0] == ">":
             return start
-        # A quote counts only where a value begins.
+        # A quote counts only at the beginning of a value.
         before = found.start() - 1
         while source[before].isspace():
             before -= 1

@@ -1,4 +1,4 @@
-"""Reading and listing attachments: texts of pages and places, and images."""
+"""Reading and listing of attachments: texts of pages and places, and images."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import open_attachment
 from lithos.text.snippet import cut, truncate
 
-#: Bytes of an image that is shown: 4 MB of base64.
+#: Maximum size of a shown image in bytes, which is 4 MB in base64.
 LARGEST_IMAGE: Final = 3 * 1024 * 1024
-#: Notes that show a file, as rows name them.
+#: Maximum number of notes named in a row that show the file.
 MOST_SHOWING: Final = 5
-#: Characters of text that are joined for a read at most: those of the largest file.
+#: Maximum number of characters joined for one read: the text of the largest file.
 MOST_TEXT: Final = 8_000_000
 
 
 @frozen(kw_only=True)
 class AttachmentRead:
-    """A file, or a place of it, as read; `image` has its bytes, `content` the text from `offset` on."""
+    """A file or a place of it. `image` has the bytes of an image; `content` is the text from `offset` on."""
 
     file: AttachedFile
     kind: FileKind
@@ -58,11 +58,11 @@ class AttachmentReading:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether attachments are found and read (`attachments.enabled`)."""
+        """Return whether attachments are found and read (`attachments.enabled`)."""
         return self._attaching.is_enabled
 
     def find(self, note_id: str | None, path: str | None) -> AttachedFile | None:
-        """The file with an id, at a path, or with a name in any folder as wiki-links have it."""
+        """Return the file with an id, at a path, or with a name in any folder as in wiki-links."""
         files = self._attaching.files
         if note_id is not None:
             known = self._attaching.ids.get(note_id)
@@ -75,7 +75,7 @@ class AttachmentReading:
         return files[min(named, key=lambda each: (each.count("/"), each))] if named else None
 
     def is_meant(self, note_id: str | None, path: str | None) -> bool:
-        """Whether a read may be of an attachment, and not of a note with such a name (`report.pdf.md`)."""
+        """Return whether a read may mean an attachment, not a note with a similar name (`report.pdf.md`)."""
         if note_id is not None:
             return note_id.startswith("att_")
         if path is None or kind_of(path) is None:
@@ -85,13 +85,16 @@ class AttachmentReading:
     async def read(
         self, note_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
     ) -> AttachmentRead:
-        """The text of a place, or all of it; an image as its bytes. Raises `DocNotFound`, `InvalidInput`."""
+        """Return the text of a place or of the whole file, or an image.
+
+        Raises `DocNotFound`, `InvalidInput`.
+        """
         file = self.find(note_id, path)
         if file is None:
             raise DocNotFound(self._missing(note_id or path or ""))
         kind = kind_of(file.path)
         assert kind is not None
-        truncate("", max_length)  # refuse a bad length before anything is read
+        truncate("", max_length)  # refuse an invalid length before the file is read
         parts = await self._parts(file, place)
         if place is not None and not parts:
             raise DocNotFound(self._no_place(file, kind, place))
@@ -112,7 +115,7 @@ class AttachmentReading:
         )
 
     async def read_page(self, path: str, place: str | None, offset: int, max_length: int) -> AttachmentRead:
-        """The same for people who leaf: a page of a PDF file without text is read as empty."""
+        """Return a place for page-by-page reading. A PDF page without text is returned as empty."""
         try:
             return await self.read(None, path, place, offset, max_length)
         except DocNotFound:
@@ -123,7 +126,7 @@ class AttachmentReading:
             return evolve(whole, content="", length=0, next_offset=None)
 
     async def last_page(self, file: AttachedFile) -> int:
-        """The last page of a PDF file with text; 0 without one."""
+        """Return the last page of a PDF file that has text, or 0 without one."""
         shelf = self._attaching.shelf
         if shelf is None:
             return 0
@@ -147,7 +150,7 @@ class AttachmentReading:
                 return None, "the file no longer exists"
             with opened.file:
                 if opened.size > LARGEST_IMAGE:
-                    return None, f"the image has {opened.size:,} bytes; up to {LARGEST_IMAGE:,} are shown"
+                    return None, f"the image has {opened.size:,} bytes; the limit is {LARGEST_IMAGE:,}"
                 return opened.file.read(LARGEST_IMAGE + 1)[:LARGEST_IMAGE], ""
 
         return await self._looking.run(look)
@@ -155,27 +158,27 @@ class AttachmentReading:
     def _missing(self, name: str) -> str:
         if not self.is_enabled:
             return (
-                f"{name[:200]} is not a note, and other files are not read here: attachments.enabled is off. "
-                "Set it and restart the server."
+                f"{name[:200]} is not a note, and other files are not read because "
+                "attachments.enabled is off. Set it and restart the server."
             )
-        return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] lists all files."
+        return f"Unknown file {name[:200]}. To list all files, call lithos_list with kinds=['attachment']."
 
     def _no_place(self, file: AttachedFile, kind: FileKind, place: str) -> str:
         if file.state in ("failed", "missing", "left"):
             return f"{file.path} has no text: {file.reason}."
         if kind == "pdf":
             return f"{file.path} has no text on page {place[:40]}; it has text on {file.parts} pages."
-        return f"{file.path} has no place {place[:200]!r}. Leave place out to read all of it."
+        return f"{file.path} has no place {place[:200]!r}. Leave place out to read the whole file."
 
     async def draw(self, path: str, page: int, width: int) -> bytes:
-        """Return a page of a PDF file as PNG of a width in pixels. Raises `DocNotFound`, `InvalidInput`."""
+        """Return a page of a PDF file as PNG, `width` pixels wide. Raises `DocNotFound`, `InvalidInput`."""
         file = self.find(None, path)
         opened = None
         if file is not None and kind_of(file.path) == "pdf":
             known = file.path
             opened = await self._looking.run(lambda: open_attachment(self._files, known))
         if opened is None:
-            raise DocNotFound(f"There is no PDF file {path[:200]}.")
+            raise DocNotFound(f"Unknown PDF file {path[:200]}.")
         with opened.file:
             try:
                 return await self._attaching.drawer.draw(opened.file.fileno(), page, width)
@@ -183,11 +186,11 @@ class AttachmentReading:
                 raise InvalidInput(f"Page {page} of {path[:200]} cannot be drawn: {failure}.") from failure
 
     def showing(self, file: AttachedFile, most: int = MOST_SHOWING) -> list[Entry]:
-        """The notes that embed or link a file, by title."""
+        """Return the notes that embed or link a file, by title."""
         return self.showing_at(file.path, most)
 
     def showing_at(self, path: str, most: int = MOST_SHOWING) -> list[Entry]:
-        """The notes that embed or link the file at a path, by title."""
+        """Return the notes that embed or link the file at a path, by title."""
         entry = self._catalogue.at_path(path) if path.endswith(".md") else None
         if entry is None:
             return self._captions.showing(path, most)
@@ -196,7 +199,7 @@ class AttachmentReading:
         return sorted(found, key=lambda each: (each.note.title.casefold(), each.path))[:most]
 
     def embedded(self, targets: Iterable[str], most: int = 20) -> list[AttachedFile]:
-        """The files with text that link targets of a note lead to, by name, each once."""
+        """Return the files with text to which link targets of a note lead: by name, without duplicates."""
         if not self.is_enabled:
             return []
         files = self._attaching.files
@@ -206,7 +209,7 @@ class AttachmentReading:
     def listed(
         self, path_prefix: str | None, name_contains: str | None, since: datetime | None
     ) -> list[AttachedFile]:
-        """All files that pass, by path."""
+        """Return all files that match the filters, by path."""
         wanted = (name_contains or "").casefold()
         return [
             file
@@ -222,14 +225,14 @@ def _is_page(place: str | None) -> bool:
 
 
 def join_parts(kind: FileKind, parts: Sequence[FilePart]) -> str:
-    """All text of a file; pages are set off by their numbers."""
+    """Join all text of a file. Pages of a PDF file are separated by their numbers."""
     if kind == "pdf":
         return "\n\n".join(f"[page {part.page}]\n{part.text}" for part in parts)[:MOST_TEXT]
     return ("\n" if kind in ("text", "html") else "\n\n").join(part.text for part in parts)[:MOST_TEXT]
 
 
 def image_content(read: AttachmentRead) -> tuple[str, str] | None:
-    """The media type and base64 of an image that was read; None without one."""
+    """Return the media type and base64 of an image that was read, or None without an image."""
     if read.image is None:
         return None
     return MEDIA[read.file.path.rpartition(".")[2].lower()], base64.b64encode(read.image).decode()

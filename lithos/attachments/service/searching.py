@@ -1,7 +1,7 @@
-"""Searching attachments.
+"""Search of attachments.
 
-The ranking is that of notes (`Hybrid`) over indexes of their own: the static tier, whichever one the notes
-have, and no graph. A row is one place: a page, a card, an element or a passage.
+The ranking is that of notes (`Hybrid`) over separate indexes. It always uses the static model, whichever
+model the notes use, and no graph. Each row is one place: a page, a card, an element or a passage.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from lithos.text.snippet import WINDOW, Terms, find_passage
 log = get_logger("lithos.attachments")
 
 
-#: Places of one file among the rows of an answer: with three pages of long documents were missed, without a
-#: bound other documents (`bench/attachments.py` of ee169747).
+#: Maximum number of places of one file in an answer. With three, pages of long documents were missed; without
+#: a limit, other documents were (`bench/attachments.py` of ee169747).
 MOST_OF_ONE: Final = 6
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
 
@@ -52,7 +52,7 @@ class _Ranked:
 
 @define(eq=False)
 class _Vectors:
-    """The vectors of attachments, as `Hybrid` asks for them."""
+    """The vectors of attachments, with the interface that `Hybrid` needs."""
 
     _attaching: Attaching
     _queries: VectorQueries = field(factory=VectorQueries)
@@ -64,7 +64,9 @@ class _Vectors:
     def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> PendingQuery:
         vectors = self._attaching.vectors
         if vectors is None:
-            return PendingQuery(Error(SemanticUnavailable("There are no vectors of attachments.")))
+            return PendingQuery(
+                Error(SemanticUnavailable("Attachments have no vectors, because no semantic index is open."))
+            )
         among = None
         if filters.path_prefix:
             among = [
@@ -83,12 +85,12 @@ class AttachmentSearch:
         self._attaching = attaching
         self._settings = settings
         self._vectors = _Vectors(attaching)
-        #: Has no notes: neither names nor turns of conversations change a rank here.
+        #: An empty catalogue: neither names nor conversation turns change a rank here.
         self._nothing = Catalogue(NoteRecords(NoteRows()))
         self._hybrid: Hybrid | None = None
 
     def has_any(self, filters: Filters) -> bool:
-        """Whether there is anything that may pass: attachments have no tags, authors and entities."""
+        """Return whether any file can match the filters. Attachments have no tags, authors and entities."""
         return bool(
             self._attaching.parts
             and self._attaching.fulltext is not None
@@ -96,7 +98,7 @@ class AttachmentSearch:
         )
 
     async def search(self, query: OtherQuery) -> list[OtherHit]:
-        """The best places, best first. Raises `SearchBackendFailed` when no index answers."""
+        """Return the best places, best first. Raises `SearchBackendFailed` if no index answers."""
         if query.mode == "graph" or not query.query.strip() or not self.has_any(query.filters):
             return []
         ranked = await self._rank(query)
@@ -119,7 +121,7 @@ class AttachmentSearch:
                 score=score,
                 snippet=snippet_of(part.text, ranked.terms),
                 judged=None if ranked.matches is None else ranked.matches.get(serial, WEAK),
-                # The text of an image is its name, and what notes say around it.
+                # The text of an image consists of its name and captions from notes.
                 leads=wants_images or kind_of(file.path) != "image",
             )
             for serial, score, file in chosen
@@ -127,7 +129,7 @@ class AttachmentSearch:
         ]
 
     def _choose(self, scores: Sequence[tuple[int, float]]) -> Iterator[tuple[int, float, AttachedFile]]:
-        """The places of files that are there, some of each at most."""
+        """Return the places of existing files, with a limit per file."""
         taken: Counter[str] = Counter()
         for serial, score in scores:
             path = self._attaching.numbers.get(number_of(serial))
@@ -159,7 +161,7 @@ class AttachmentSearch:
                 terms, matches = hybrid.judge_meaning(query.query, likely, least, is_accurate=False)
                 return _Ranked(scores, terms, matches)
         except QuerySyntaxError:
-            return _Ranked(())  # the search of notes says what is wrong with it
+            return _Ranked(())  # the search of notes reports the error in the query
         except (IndexFailed, SemanticUnavailable) as failure:
             raise SearchBackendFailed(f"Attachments could not be searched: {failure}") from failure
         ranking = await hybrid.rank(query.query, filters, wanted, query.threshold, is_typed=query.prefix)
@@ -167,18 +169,18 @@ class AttachmentSearch:
         return _Ranked(list(ranking.scores), ranking.terms, None if ranking.failed else matches)
 
     async def beside(self, query: OtherQuery) -> list[OtherHit]:
-        """Return the first few places, to be ranked among notes;
+        """Return the first few places, which are then ranked among notes.
 
-        empty if attachments cannot be searched now.
+        Return an empty list if attachments cannot be searched now.
         """
         try:
             return await self.search(query)
         except SearchBackendFailed as failure:
-            log.warning("attachments left out", reason=failure.message)
+            log.warning("attachments left out of search", reason=failure.message)
             return []
 
 
 def snippet_of(text: str, terms: Terms) -> str:
-    """The passage of a place that has most of what was asked; its beginning where it has nothing of it."""
+    """Return the passage of a place with most of the query terms, or its beginning if no term occurs."""
     passage = find_passage(text, terms).text
     return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]

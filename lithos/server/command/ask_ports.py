@@ -1,4 +1,4 @@
-"""Whom a command asks: the running server, or one in its own process."""
+"""The server that answers a command: a running server, or a local one in the command's process."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from lithos.kernel.server_ports import RunServer
 
 
 class ToolClient(Protocol):
-    """A server as a command asks it."""
+    """A server, as a command calls it."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
-        """The structured answer of a tool, also a refusal."""
+        """Return the structured answer of a tool. Refusals are returned, not raised."""
 
     async def health(self) -> Mapping[str, Any]:
-        """The state of each component."""
+        """Return the state of each component."""
 
     async def accesses(self, query: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """The audit trail: each read, with its agent and time."""
+        """Return the audit trail: each read, with its agent and time."""
 
 
 class StartLocalServer(Protocol):
-    """Starts a server to be asked, and stops it at the end of the block."""
+    """Starts a server for a command, and stops it at the end of the block."""
 
     def __call__(self, config: Config, /) -> AbstractAsyncContextManager[ToolClient]:
-        """The server once its notes are searchable. Raises as `RunServer`."""
+        """Return the server once its notes are searchable. Raises the errors of `RunServer`."""
 
 
 @frozen
@@ -38,5 +38,5 @@ class LocalServers:
 
     run: RunServer
     ask: StartLocalServer
-    #: Loads what the capabilities declare, as the tables of databases that a command reads.
+    #: Loads the declarations of all capabilities, such as the tables of databases that a command reads.
     declare: Callable[[], None]

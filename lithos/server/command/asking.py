@@ -1,4 +1,4 @@
-"""Whom a command asks: the running server over HTTP, else one in this process; how tools are asked."""
+"""The server that answers a command: the running server over HTTP, or a local one in this process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lithos.server.command.starting import find_options
 from lithos.server.mcp.client import TIMEOUT, OwnerClient
 from lithos.server.settings import ServerConfig
 
-#: A server that starts says its address within a moment, another query is over by then.
+#: Seconds to wait for the server that owns the data directory: enough for a start or another query.
 OWNER_WAIT = 10.0
-#: Rows of a list that are asked for at once.
+#: Number of list rows per request.
 PAGE = 200
 NO_NOTES = "or start a server there first."
 
@@ -30,7 +30,7 @@ NO_NOTES = "or start a server there first."
 def asking(
     command: Callable[[CommandSession, ToolClient], Awaitable[int]],
 ) -> Callable[[CommandSession], int]:
-    """Make what asks a command of its own, which raises what `explained_failures` explains."""
+    """Wrap a command so that it runs asynchronously, and failures become messages of `explained_failures`."""
     return lambda session: trio.run(partial(_run, session, command))
 
 
@@ -46,15 +46,15 @@ async def _run(
 
 
 def local_servers(session: CommandSession) -> LocalServers:
-    """Servers in this process, for a command that found none running."""
+    """Return the starter of local servers, for a command that found no running server."""
     local: LocalServers | None = session.invocation.local
     if local is None:
-        raise CommandFailed(_none_owns(session, "this program starts none of its own"))
+        raise CommandFailed(_none_owns(session, "this program does not start a server of its own"))
     return local
 
 
 def person() -> str:
-    """Return the user's name, which versions record as the person who approved or merged them."""
+    """Return the user's name. Versions record it as the person who approved or merged them."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -62,7 +62,7 @@ def person() -> str:
 
 
 async def find_owner(session: CommandSession) -> OwnerClient | None:
-    """The server that owns the data directory, if any; one that is starting is waited for."""
+    """Return the server that owns the data directory, or None. Waits for a starting server."""
     with trio.move_on_after(OWNER_WAIT):
         while is_owned(session.private / "lock"):
             owner = owner_now(session)
@@ -71,14 +71,14 @@ async def find_owner(session: CommandSession) -> OwnerClient | None:
             await trio.sleep(0.1)
         return None
     raise CommandFailed(
-        "Another process owns the data directory and does not answer yet (it may be starting). "
+        "Another process owns the data directory but does not answer yet (it may be starting). "
         "Retry in a moment.",
         4,
     )
 
 
 async def require_owner(session: CommandSession, why: str) -> OwnerClient:
-    """The running server; `why` says what it is needed for."""
+    """Return the running server. `why` explains in the error message why the command needs it."""
     owner = await find_owner(session)
     if owner is None:
         raise CommandFailed(_none_owns(session, why))
@@ -91,7 +91,7 @@ def _none_owns(session: CommandSession, why: str) -> str:
 
 
 def how_to_serve(session: CommandSession) -> str:
-    """The command that starts a server here."""
+    """Return the command that starts a server here."""
     storage = session.config.of(StorageConfig)
     if session.vaults:
         return shlex.join(("lithos", *find_options(session), "serve", "-t", "http"))
@@ -100,7 +100,10 @@ def how_to_serve(session: CommandSession) -> str:
 
 
 def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient | None:
-    """The server that owns the data directory and says its address; each answer has `timeout` seconds."""
+    """Return the server that owns the data directory and publishes its address, or None.
+
+    `timeout` is per answer.
+    """
     lock = session.private / "lock"
     owner = read_owner(lock) if is_owned(lock) else None
     if owner is None or owner.url is None:
@@ -109,16 +112,17 @@ def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient 
 
 
 def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The answer; an envelope ends the command with its message."""
+    """Return the answer. An error envelope ends the command with its message."""
     if answer is not None and answer.get("status") == "error":
         raise CommandFailed(str(answer["message"]))
     return answer or {}
 
 
 async def ask_tool(asker: ToolClient, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A tool's answer; an envelope ends the command with its message.
+    """Return a tool's answer. An error envelope ends the command with its message.
 
-    If the answer may be incomplete because notes are still indexed, one line on stderr says so for all pages.
+    If the answer may be incomplete because notes are still being indexed, one line on stderr says so for all
+    pages.
     """
     answer = accept(await asker.call(tool, arguments))
     if "indexing" in answer and answer.get("message") and not arguments.get("offset"):
@@ -142,7 +146,7 @@ async def ask_pages(
 async def ask_rows(
     asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
 ) -> list[dict[str, Any]]:
-    """All rows of a list, asked again from `next_offset` on where an answer was cut."""
+    """Return all rows of a list. If an answer was cut, continue from `next_offset`."""
     answer = await ask_tool(asker, tool, arguments)
     rows = list(answer[key])
     while answer.get("next_offset"):

@@ -1,4 +1,4 @@
-"""The declaration of a command, and the arguments that were typed for it.
+"""The declaration of a command, and its parsed arguments.
 
 A capability declares its commands in its `commands.py`. Every call of `lithos` imports these modules, so they
 import only this one. The function that runs a command is named by a string and imported when it runs.
@@ -26,7 +26,7 @@ Taken = tuple[list[str], dict[str, Any]]
 def take(spelling: str, text: str, kind: Callable[[str], Any] | None = None, **more: Any) -> Taken:
     """Declare an argument with a value, spelled as in its help (`-n --limit N`, `query QUERY`).
 
-    `kind` converts the value.
+    `kind` converts the text of the value.
     """
     *names, last = spelling.split(" ")
     if last.startswith("-") or not names:
@@ -46,10 +46,10 @@ GROUPS: Final = ("serve and connect", "read and search", "history", "upkeep", "a
 
 
 class CliCommand(NamedTuple):
-    """A command, or a part of one.
+    """A command, or a subcommand.
 
     `runs` names a module and its function as `module:function`. The function gets a `Session`, or the
-    `Invocation` if `needs_session` is False. The argument that chooses one of `parts` is called `chosen`.
+    `Invocation` if `needs_session` is False. The argument that selects one of `parts` is called `chosen`.
     """
 
     name: str
@@ -60,7 +60,7 @@ class CliCommand(NamedTuple):
     needs_session: bool = True
     chosen: str = ""
     parts: Sequence[CliCommand] = ()
-    #: One of `GROUPS`; empty for a part of a command.
+    #: One of `GROUPS`; empty for a subcommand.
     group: str = ""
     #: The position of the command in its group.
     place: int = 0
@@ -87,7 +87,7 @@ class Invocation:
     typed: dict[str, Any]
     #: The values of `--vault`, unchanged; a single value that is not `NAME=PATH` is in `typed`, too.
     vaults: tuple[str, ...] = ()
-    #: Starts servers in this process; None if the command only uses a server that is running.
+    #: Starts servers in this process. None if the command only uses a running server.
     local: LocalServers | None = None
 
     @property
@@ -99,7 +99,10 @@ class Invocation:
 def number(
     name: str, read: Callable[[str], Any], accepts: Callable[[Any], bool], wanted: str = ""
 ) -> Callable[[str], Any]:
-    """Return a converter of numbers for the parser; its errors show `wanted`, or else `name`."""
+    """Return a converter of numbers for the parser.
+
+    Its errors show `wanted`, or `name` if `wanted` is empty.
+    """
 
     def convert(text: str) -> Any:
         value = read(text)
@@ -113,4 +116,4 @@ def number(
 
 count = number("_count", int, lambda count: count >= 1)
 moment = number("_time", parse_time, lambda moment: True)
-DRY_RUN: Final = flag("--dry-run", "show what would change, and change nothing")
+DRY_RUN: Final = flag("--dry-run", "show what would change, but change nothing")

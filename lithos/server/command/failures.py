@@ -29,7 +29,7 @@ _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
         "Restore it from a backup, or move the file away to begin without them.",
         1,
     ),
-    ActorGaveUp: ("A part of the server failed again and again: {}", 1),
+    ActorGaveUp: ("A part of the server failed several times: {}", 1),
     DatabaseFailed: (
         "A database in the data directory cannot be used: {}. Check that the directory is "
         "writable and the disk has free space and inodes.",
@@ -48,7 +48,10 @@ _KNOWN: Final[tuple[type[Exception], ...]] = (ExceptionGroup, CommandFailed, *_W
 
 @contextmanager
 def explained_failures() -> Iterator[None]:
-    """Turn what the block may fail with, alone or in groups, into `CommandFailed`; bugs pass through."""
+    """Turn expected failures of the block, also in exception groups, into `CommandFailed`.
+
+    Bugs pass through.
+    """
     try:
         yield
     except _KNOWN as failure:

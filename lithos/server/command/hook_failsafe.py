@@ -1,6 +1,6 @@
-"""A hook's promise: after any error it prints nothing, exits 0 and ends within a second.
+"""Limits for hook commands: after any error they print nothing, exit 0 and end within a second.
 
-A client must not suffer from a server that is not there (docs/spec/integration.md §2).
+A client must not suffer if no server is running (docs/spec/integration.md §2).
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import Final
 
 from lithos.server.command.streams import make_printable
 
-#: Seconds after which the process ends, whatever it waits for; Python itself takes another tenth.
+#: Seconds after which the process ends, even if it waits for an answer. Python needs another tenth of a
+#: second.
 DEADLINE: Final = 0.7
-#: Tokens that a hook prints at most.
+#: Maximum number of tokens that a hook prints.
 HOOK_BUDGET: Final = 800
-#: UTF-8 bytes that are a token at least.
+#: Minimum number of UTF-8 bytes that count as one token.
 TOKEN_BYTES: Final = 4
 
 
 class NoHookOutput(Exception):
-    """There is no server that answers as it should, or nothing to say."""
+    """No server answers correctly, or the hook has no text to print."""
 
 
-#: Errors of a server, a file or a configuration that is missing, unreadable or malformed.
+#: Errors for missing, unreadable or malformed servers, files and configurations.
 FAILURES: Final = (
     *(NoHookOutput, OSError, RecursionError),
     *(ValueError, TypeError, LookupError, AttributeError),
@@ -32,7 +33,7 @@ FAILURES: Final = (
 
 
 def promise_silence() -> None:
-    """From now on the process ends with 0 at the deadline, also in a call that blocks, and at a bug."""
+    """Make the process end with exit code 0 at the deadline, even in a blocking call or after a bug."""
     sys.excepthook = lambda *_: os._exit(0)
     watchdog = threading.Timer(DEADLINE, os._exit, (0,))
     watchdog.daemon = True
@@ -40,7 +41,7 @@ def promise_silence() -> None:
 
 
 def printable(text: str) -> str:
-    """The lines of a text, without what would steer a terminal."""
+    """Return the lines of a text without characters that could control a terminal."""
     return "\n".join(map(make_printable, text.rstrip("\n").split("\n")))
 
 

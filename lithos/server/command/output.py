@@ -1,4 +1,4 @@
-"""Output of commands: a JSON document on stdout, or escaped text; startup messages of `serve`."""
+"""Output of commands: a JSON document or escaped text on stdout, and startup messages of `serve`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.server.settings import ServerConfig
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on one line of stdout, whatever its encoding is."""
+    """Print a JSON document as one line on stdout, whatever the encoding of stdout is."""
     is_narrow = "utf" not in (sys.stdout.encoding or "").lower()
     json.dump(document, sys.stdout, ensure_ascii=is_narrow)
     sys.stdout.write("\n")
@@ -25,13 +25,13 @@ def print_json(document: Any) -> None:
 
 
 def print_line(text: str) -> None:
-    """Print one line; the text of a note can neither control the terminal nor fail to be encoded."""
+    """Print one line. Text from notes can neither control the terminal nor cause an encoding error."""
     encoding = sys.stdout.encoding or "utf-8"
     print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def tell(asked: CommandSession | Invocation, document: Any, lines: str | Iterable[str]) -> None:
-    """The answer of a command: the document with `--json`, else the lines."""
+    """Print the answer of a command: the document with `--json`, else the lines."""
     if asked.as_json:
         print_json(document)
         return
@@ -40,12 +40,12 @@ def tell(asked: CommandSession | Invocation, document: Any, lines: str | Iterabl
 
 
 def warn(text: str) -> None:
-    """A line for a person on stderr, whatever the answer is."""
+    """Print a line for a person on stderr, whatever the format of the answer."""
     print(f"lithos: {text}", file=sys.stderr)
 
 
 def agrees(question: str) -> bool:
-    """Ask the person at the terminal; False where no terminal is attached."""
+    """Ask the person at the terminal. Return False if no terminal is attached."""
     if not sys.stdin.isatty():
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -53,7 +53,7 @@ def agrees(question: str) -> bool:
 
 
 def list_pairs(title: str, pairs: Mapping[str, Any]) -> list[str]:
-    """A heading and aligned values."""
+    """Return a heading and aligned values."""
     width = max(map(len, pairs), default=0) + 1
     return [title, *(f"  {name + ':':<{width}} {value}" for name, value in pairs.items())]
 
@@ -62,7 +62,7 @@ log = get_logger("lithos.serve")
 
 
 def report_failure(failure: CommandFailed, *, serves: bool) -> None:
-    """Why the command ends, on stderr: a line of the log where `serve` logs JSON, else words for a person."""
+    """Print the cause of a failure on stderr: a log line if `serve` logs JSON, else plain text."""
     if serves and logs_json(os.environ):
         ensure_logging(sys.stderr)
         log.error("not serving", reason=str(failure), exit_code=failure.exit_code)
@@ -71,15 +71,13 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
 
 
 def log_bugs() -> None:
-    """Write unexpected exceptions that end the process as a line of the log, if the log is JSON."""
+    """Log unexpected exceptions that end the process as a line of JSON, if the log is JSON."""
     if logs_json(os.environ):
-        sys.excepthook = lambda _, bug, __: log.error(
-            "the server failed", reason=repr(bug), exit_code=1, exc=bug
-        )
+        sys.excepthook = lambda _, bug, __: log.error("server failed", reason=repr(bug), exit_code=1, exc=bug)
 
 
 def announce(session: CommandSession, text: str, **fields: str) -> None:
-    """A line for the person who started the server; stdout belongs to the protocol on stdio."""
+    """Print a line for the operator. With stdio, stdout belongs to the protocol."""
     try:
         if session.config.of(ServerConfig).transport == "stdio":
             print(text, file=sys.stderr, flush=True)
@@ -89,6 +87,6 @@ def announce(session: CommandSession, text: str, **fields: str) -> None:
         else:
             print(text, flush=True)
     except OSError as failure:
-        # A closed terminal must not stop the server; the buffered rest must not fail at the exit.
+        # A closed terminal must not stop the server, and its unwritten text must not fail at the exit.
         log.warning("output closed", reason=str(failure))
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

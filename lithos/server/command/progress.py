@@ -18,7 +18,7 @@ Progress = Callable[[str, int, int], None]
 
 @contextmanager
 def progress_bars(session: CommandSession, unit: str) -> Iterator[Progress | None]:
-    """A progress callback that draws one bar per name; None with `--json` or without a terminal."""
+    """Yield a progress callback that draws one bar per name; None with `--json` or without a terminal."""
     if session.as_json or not sys.stderr.isatty():
         yield None
         return
@@ -38,6 +38,6 @@ def progress_bars(session: CommandSession, unit: str) -> Iterator[Progress | Non
 
 @contextmanager
 def counted(session: CommandSession, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """The same for one bar: a callback that takes what is done, and of how much (0: not known)."""
+    """Yield a progress callback for one bar. It takes the finished items and the total (0 if unknown)."""
     with progress_bars(session, unit) as progress:
         yield (lambda done, total: None) if progress is None else partial(progress, name)

@@ -1,4 +1,4 @@
-"""The parts of optional capabilities that `lithos serve` shows, and the place where it writes its address."""
+"""Optional capabilities that `lithos serve` displays, and the file in which it publishes its address."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lithos.server.settings import ServerConfig
 
 
 class Backlog(Protocol):
-    """Files that a server still reads once it has all notes."""
+    """Files other than notes that a server still has to read."""
 
     @property
     def waiting(self) -> int:
-        """How many have not been read yet."""
+        """Number of files that have not been read yet."""
 
     async def known(self) -> bool:
-        """Wait until it is known how many there are; False where none are read."""
+        """Wait until the number of unread files is known. Return False if the server reads no such files."""
 
 
 class StartupNotice(Protocol):
@@ -35,7 +35,7 @@ class StartupNotice(Protocol):
 def publish_address(server: Parts, url: str, *, private: bool = False) -> None:
     """Write a server's address to its lock file, with the token for commands of the same user.
 
-    `private`: the address is for those commands alone.
+    `private`: only commands of this user may use the address.
     """
     own = server.find(OwnToken)
     token = None if own is None else own.own_token

@@ -1,4 +1,4 @@
-"""The setup of every command: the parsed invocation, the configuration, logging."""
+"""The setup of every command: its parsed arguments, configuration and logging."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lithos.server.command.declaring import Invocation
 from lithos.server.command.streams import LossyStream
 from lithos.server.settings import ServerConfig
 
-#: Options of commands and the settings they stand for.
+#: Command options and the settings that they override.
 _SETTINGS = {
     "transport": "server.transport",
     "host": "server.host",
@@ -35,11 +35,11 @@ _SETTINGS = {
     "vault": "storage.vault",
     "lock": "storage.lock",
 }
-_NO_VAULT = "There is no folder {}. Name the folder of your notes with --vault."
+_NO_VAULT = "The folder {} does not exist. Name the folder of your notes with --vault."
 
 
 class CommandFailed(Exception):
-    """The command ends with `exit_code`; the message says what to do."""
+    """The command ends with `exit_code`. The message says what to do."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class CommandFailed(Exception):
 
 @contextmanager
 def refusing(*kinds: type[Exception], exit_code: int = 1) -> Iterator[None]:
-    """End the command with the words of an exception of these kinds."""
+    """End the command with the message of any of these exceptions."""
     try:
         yield
     except kinds as refusal:
@@ -61,48 +61,48 @@ class CommandSession:
 
     invocation: Invocation
     config: Config
-    #: Where each setting comes from, by its key, and what is wrong with those that were ignored.
+    #: The source of each setting by key, and the errors of ignored settings.
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
-    #: All vaults that have names; `config` is that of the one which is meant (`default_vault`).
+    #: All named vaults. `config` belongs to the vault `default_vault`.
     named: ConfiguredVaults = ConfiguredVaults()
-    #: The name of the vault of `config`; None if it has no name.
+    #: The name of the vault of `config`, or None if the vault has no name.
     default_vault: str | None = None
 
     @property
     def vaults(self) -> tuple[NamedVault, ...]:
-        """The named vaults that the command is about: those that `--vault` names, else all.
+        """Return the named vaults of the command: the values of `--vault`, or all vaults without it.
 
-        None where one vault without a name is served.
+        The result is empty if a single vault without a name is served.
         """
         names = self.named.chosen or [vault.name for vault in self.named.configured]
         return tuple(map(self.named.named, names))
 
     def about(self, vault: NamedVault) -> CommandSession:
-        """The same command for one of the named vaults."""
+        """Return the same command for one named vault."""
         loaded = vault.loaded
         return evolve(self, config=loaded.config, sources=loaded.sources, default_vault=vault.name)
 
     @property
     def typed(self) -> dict[str, Any]:
-        """The options that were given explicitly."""
+        """Return the options that were given explicitly."""
         return self.invocation.typed
 
     @property
     def as_json(self) -> bool:
-        """Whether the answer is a JSON document."""
+        """Return whether the answer is a JSON document."""
         return self.invocation.as_json
 
     @property
     def private(self) -> Path:
-        """The folder for the data that Lithos keeps in addition to the notes."""
+        """Return the folder for data that Lithos stores in addition to the notes."""
         return self.config.of(StorageConfig).data_dir / ".lithos"
 
     @property
     def public_url(self) -> str | None:
-        """`server.public_url`, else that of the server that runs now. May block; raises `OSError`.
+        """Return `server.public_url`, or the URL of the running server. May block; raises `OSError`.
 
-        It is that of the whole server, also where it serves several vaults.
+        If the server serves several vaults, this is the URL of the whole server.
         """
         lock = self.private / "lock"
         if self.config.of(ServerConfig).public_url is not None or not is_owned(lock):
@@ -113,19 +113,20 @@ class CommandSession:
 
     @property
     def prefix(self) -> str:
-        """Below which path of a server of several vaults this one is; nothing where it has no name."""
+        """Return the URL path of this vault on a server of several vaults; "" for a vault without a name."""
         return "" if self.default_vault is None else f"/v/{self.default_vault}"
 
     def require_notes(self, way_out: str) -> None:
-        """Raises `CommandFailed` unless the folder of the notes is there; `way_out` ends the message."""
+        """Raise `CommandFailed` if the notes folder is missing. `way_out` is the end of the message."""
         storage = self.config.of(StorageConfig)
         if storage.notes_folder.is_dir():
             return
         if storage.vault is not None:
             raise CommandFailed(_NO_VAULT.format(storage.vault))
         raise CommandFailed(
-            f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
-            f"Name the folder of your notes with --vault or the data directory with --data-dir, {way_out}"
+            f"No notes found in {storage.data_dir}: the folder {storage.knowledge_subdir} is "
+            "missing. Name the folder of your notes with --vault or the data directory with "
+            f"--data-dir, {way_out}"
         )
 
 
@@ -136,32 +137,33 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
     """
     vault, data = storage.vault, storage.data_dir
     if vault is None:
-        # A directory that has served before lost its notes, which is another matter.
+        # A used data directory without notes has lost them. Another check reports that.
         if storage.notes_folder.exists():
             return None
         found = find_own_notes(data)
         if found is None:
             return None
         return (
-            f"{data} holds notes of your own ({found}), but no folder {storage.knowledge_subdir}, so it is "
-            f"not a data directory of Lithos. To serve these notes in place, use --vault {data}. To start "
-            "with an empty data directory, use another --data-dir."
+            f"{data} contains notes of your own ({found}), but no folder "
+            f"{storage.knowledge_subdir}, so it is not a data directory of Lithos. To serve these "
+            f"notes in place, use --vault {data}. To start with an empty data directory, use "
+            "another --data-dir."
         )
     if not vault.is_dir() and not makes_folder:
         return _NO_VAULT.format(vault)
     real = os.path.realpath(data)
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
         return (
-            f"The data directory {data} is inside of the vault {vault}, where Lithos writes only notes. "
-            "Choose another one with --data-dir."
+            f"The data directory {data} is inside the vault {vault}, where Lithos writes only "
+            "notes. Choose another one with --data-dir."
         )
     return None
 
 
 def load_session(invocation: Invocation) -> CommandSession:
-    """Read the configuration and start logging on stderr; raises `CommandFailed` with exit code 2."""
+    """Read the configuration and start logging on stderr. Raises `CommandFailed` with exit code 2."""
     try:
-        # A question at a terminal is not a server: only what is wrong is worth a line there.
+        # A command at a terminal is not a server, so it logs only warnings and errors.
         logs = read_log_settings("info" if invocation.command == "serve" else "error")
         named = find_vaults(invocation)
         session = _one_vault(invocation) if not named.configured else _several(invocation, named)
@@ -181,12 +183,15 @@ def load_session(invocation: Invocation) -> CommandSession:
 
 
 def overrides_of(invocation: Invocation) -> dict[str, Any]:
-    """Return the settings that were typed, by their keys."""
+    """Return the settings given as options, by key."""
     return {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
 
 
 def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> ConfiguredVaults:
-    """The vaults that have names, none where one without a name is meant. Raises as `load_vaults`."""
+    """Return the named vaults, or none if the command uses a vault without a name.
+
+    Raises as `load_vaults`.
+    """
     overrides = overrides_of(invocation)
     overrides.pop("storage.vault", None)
     return load_vaults(
@@ -216,12 +221,12 @@ def _one_vault(invocation: Invocation) -> CommandSession:
 
 
 def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
-    """Return the session of the chosen vault, together with all others. Raises as `load_session`."""
+    """Return the session of the chosen vault, with all other named vaults. Raises as `load_session`."""
     chosen = named.chosen
     if len(chosen) > 1 and not invocation.declared.takes_several:
         raise CommandFailed(
-            f"{invocation.command} is about one vault, and --vault names {len(chosen)} "
-            f"({', '.join(chosen)}); give one of them",
+            f"{invocation.command} works on one vault, but --vault names {len(chosen)} "
+            f"({', '.join(chosen)}). Name one of them.",
             exit_code=2,
         )
     check_vault_roots([(vault.name, vault.root, vault.data_dir) for vault in named.configured])
@@ -232,11 +237,11 @@ def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
 
 
 def read_log_settings(level: str) -> LogSettings:
-    """Those of the environment, with a level unless it names one. Raises `ConfigError`."""
+    """Return the log settings of the environment. `level` is the default level. Raises `ConfigError`."""
     return load_log_settings({"LITHOS_LOG_LEVEL": level, **os.environ})
 
 
 def start_logging(configs: Iterable[Config], logs: LogSettings) -> None:
-    """Log on stderr from now on, without the secrets of these configurations."""
+    """Start logging on stderr, with the secrets of these configurations masked."""
     secrets = [token for each in configs if (token := each.of(ServerConfig).auth_token)]
     configure_logging(logs.level, logs.format, sys.stderr, secrets=secrets)

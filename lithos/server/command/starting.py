@@ -1,4 +1,4 @@
-"""How another program starts this one, with the configuration of a session."""
+"""The command line with which another program starts Lithos for the same data directory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lithos.server.command.session import CommandSession
 
 
 def find_program() -> tuple[str, ...]:
-    """How another program starts this one, wherever it is started from."""
+    """Return the command with which another program starts Lithos from any folder."""
     beside = Path(sys.executable).with_name("lithos")
     found = str(beside) if beside.exists() else shutil.which("lithos")
     return (found,) if found else (sys.executable, "-m", "lithos")
 
 
 def find_options(session: CommandSession) -> tuple[str, ...]:
-    """The global options that lead to this data directory from wherever the program is started.
+    """Return the global options that select this data directory, from whatever folder the program is started.
 
-    Where vaults have names: those that lead to the ones that are meant.
+    With named vaults, return the options that select the vaults of this session.
     """
     if session.vaults:
         return tuple(_names_of(session))
@@ -39,7 +39,8 @@ def _names_of(session: CommandSession) -> Iterator[str]:
     if named.is_typed:
         for vault in named.configured:
             yield from ("--vault", f"{vault.name}={vault.root}")
-    # A file that was found automatically is passed on, since another folder may have another one.
+    # A configuration file that was found automatically is passed on, because another folder may have a
+    # different one.
     config = session.invocation.config or named.source
     if config is not None:
         yield from ("--config", str(config.absolute()))

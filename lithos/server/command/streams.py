@@ -1,7 +1,7 @@
-"""Standard streams that are closed, full (non-blocking writes) or without a reader; early signal handling.
+"""Handling of closed, full or unread standard streams, and of early signals.
 
-SIGINT and SIGTERM are caught from the first moment on: a stop while modules load is not a crash.
-Texts are made safe to print here, since this loads at once, for commands that must end at once.
+SIGINT and SIGTERM are caught from the first moment on, so that a stop during imports is not a crash.
+`make_printable` is in this module because it loads fast, which hook commands need.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 
 def make_printable(text: str) -> str:
-    """The text with what could steer a terminal written as an escape sequence."""
+    """Return the text with terminal control characters written as escape sequences."""
     return "".join(
         char if char.isprintable() or char == "\t" else char.encode("unicode_escape").decode()
         for char in text
@@ -25,21 +25,21 @@ def make_printable(text: str) -> str:
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-#: The parent process, noted at once: if it ends during the start, `getppid` returns another one.
+#: The parent process at the start. If the parent ends early, `getppid` returns another process.
 PARENT = os.getppid()
 
 
 def remember_signals() -> Sequence[int]:
-    """From now on the process does not die of `STOPPING` signals; those that came are in the list."""
+    """Collect `STOPPING` signals in the returned list from now on, so that they do not kill the process."""
     received: list[int] = []
     for number in STOPPING:
         signal.signal(number, lambda number, _: received.append(number))
     return received
 
 
-#: A pipe that takes anything takes this much without blocking (PIPE_BUF; POSIX promises 512).
+#: Bytes that a writable pipe always accepts without blocking (PIPE_BUF; POSIX promises 512).
 PIECE: Final = 512
-#: How long a reader may pause in the middle of a text, in milliseconds.
+#: Milliseconds that a reader may pause in the middle of a text.
 PATIENCE_MS: Final = 50
 
 
@@ -49,13 +49,13 @@ def hold_standard_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # uses the lowest free number, which is this one
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 class LossyStream(io.TextIOBase):
-    """Text to a descriptor whose reader may be slow: text that would block is dropped."""
+    """Writes text to a descriptor whose reader may be slow, and drops text that would block."""
 
     encoding = "utf-8"
 
@@ -72,14 +72,17 @@ class LossyStream(io.TextIOBase):
         return True
 
     def write(self, text: str, /) -> int:
-        """Take text; whole lines are written at once. Raises `OSError` when the reader has gone."""
+        """Add text and write its complete lines at once. Raises `OSError` if the output is closed."""
         self._pending += text
         if "\n" in text:
             self.flush()
         return len(text)
 
     def flush(self) -> None:
-        """Write what fits of what was taken; the rest is lost, and the next text that fits says so."""
+        """Write as much text as the reader accepts.
+
+        The rest is dropped, and a later line reports the loss.
+        """
         text, self._pending = self._pending, ""
         if not text:
             return

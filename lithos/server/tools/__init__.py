@@ -1,4 +1,4 @@
-"""How tools are declared, called and answered, and how answers are fitted into a size.
+"""Declaring, calling and answering tools, and fitting answers into a size limit.
 
 Its own package and later ones use it.
 Never here: the work of a tool.

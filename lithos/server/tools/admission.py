@@ -1,16 +1,16 @@
 """Admission control of tool calls: while a change is served, heavy reads run one at a time.
 
-A turn of the event loop runs a piece of every task that is ready. A search computes for some milliseconds in
-a few pieces; a change computes little but takes dozens of turns, as it is handed from actor to actor and to
-threads, each of which also waits for the interpreter (GIL). While many searches run, each turn of the change
-holds a piece of every search. So while a change is being served, the next heavy read begins only when the
-one before has ended; the others wait parked, first come, first served (FIFO). Without a change there is no
-limit: searches that run together share passes over the vectors and turns of the event loop.
+One turn of the event loop runs a piece of every ready task. A search computes for some milliseconds in a few
+pieces. A change computes little but needs dozens of turns, because it passes through several actors and
+threads, and each also waits for the interpreter lock (GIL). With many searches, each turn of the change
+includes a piece of every search. So while a change is being served, the next heavy read starts only after the
+previous one has ended, in FIFO order. Without a change there is no limit, because concurrent searches share
+passes over the vectors and turns of the event loop.
 
-Every claim ends automatically. A read counts for at most `LENT` seconds: one that holds its slot for longer
-waits for something else (a thread, a model that is loaded, a late index). So nothing that a call waits for,
-be it another call inside it, can block the rest (deadlock). A change counts for at most `SERVED` seconds.
-Reads are never stopped altogether: changes without a pause would leave them too little (starvation).
+Every slot is freed automatically. A read occupies its slot for at most `LENT` seconds: a longer read waits
+for a thread, a model to load or a late index. So a nested call or any other wait cannot cause a deadlock. A
+change has priority for at most `SERVED` seconds. Changes without a pause never stop reads altogether, which
+prevents starvation.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from attrs import define, field
 
 #: Maximum number of heavy reads while a change runs.
 BESIDE: Final = 1
-#: Seconds for which a heavy read counts: some searches' worth.
+#: Seconds for which a heavy read occupies its slot: the duration of several searches.
 LENT: Final = 0.015
-#: Seconds for which one change is given priority; a healthy one takes a tenth of that.
+#: Seconds for which one change has priority. A normal change takes a tenth of this time.
 SERVED: Final = 0.2
 
 
 @define(eq=False)
 class _Slot:
-    """A call that counts, or waits until it may begin."""
+    """A call that occupies a slot or waits for one."""
 
     admitted: trio.Event = field(factory=trio.Event)
-    #: Its deadline is when a slot may become free although no reader has ended.
+    #: Its deadline is the time when a slot may become free although no read has ended.
     patience: trio.CancelScope = field(factory=trio.CancelScope)
 
 
 class Admission:
-    """Admits heavy reads when there is a free slot, and changes immediately. Used on the event loop only."""
+    """Admits heavy reads when a slot is free, and changes immediately. Use it only on the event loop."""
 
     def __init__(self, beside: int = BESIDE, lent: float = LENT) -> None:
-        """`beside`: maximum number of heavy reads while a change runs; each counts for `lent` seconds."""
+        """Set the maximum number of heavy reads while a change runs, and the seconds that each counts."""
         self._beside = beside
         self._lent = lent
         self._waiting: deque[_Slot] = deque()
-        #: The time until which each read counts, in order of admission.
+        #: The time until which each read occupies its slot, in order of admission.
         self._reading: dict[_Slot, float] = {}
         self._changing: dict[_Slot, float] = {}
 
     @property
     def waiting(self) -> int:
-        """How many heavy reads wait (queue depth)."""
+        """Number of waiting heavy reads (queue depth)."""
         return len(self._waiting)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """Run the block as a heavy read: as soon as it may begin."""
+        """Run the block as a heavy read, after waiting for a slot."""
         slot = _Slot()
         self._waiting.append(slot)
         try:
@@ -90,7 +90,7 @@ class Admission:
             self._let_in()
 
     def _let_in(self) -> None:
-        """Admit as many waiting reads as fit, and set the time of the next check."""
+        """Admit waiting reads while slots are free, and set the time of the next check."""
         now = trio.current_time()
         _drop_ended(self._changing, now)
         _drop_ended(self._reading, now)

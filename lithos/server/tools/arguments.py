@@ -1,7 +1,7 @@
 """Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
 
-Unknown, missing and wrongly typed arguments are protocol errors (`ArgumentFault`). Null, and blank text for
-an optional argument, count as left out. Values of the right type that can never work are refused
+Unknown, missing and wrongly typed arguments are protocol errors (`ArgumentFault`). Null counts as left out,
+and so does blank text for an optional argument. Values of the right type that no call can accept are refused
 (`InvalidInput`). This module also checks values that need no note.
 """
 
@@ -32,7 +32,7 @@ from lithos.text.words.analysis import normalise
 class ToolSpec:
     """One tool as `tools/list` shows it.
 
-    `input_schema` is a JSON Schema object; the three hints are those of the Model Context Protocol.
+    `input_schema` is a JSON Schema object. The three hints are annotations of the Model Context Protocol.
     """
 
     name: str
@@ -56,28 +56,28 @@ class UnknownTool(Exception):
 
 A = TypeVar("A")
 
-#: The names under which every tool takes the calling agent, whatever its own parameter for that is called.
+#: Names that every tool accepts for the calling agent, in addition to its own parameter.
 CALLERS: Final = ("agent", "agent_id")
 _CALLER: Final = CALLERS[0]
 #: The argument that identifies retries of a call, and its description for clients.
 REQUEST_ID: Final = "request_id"
 _TOLD_OF_REQUEST: Final = "Id of this call, for safe retries."
-#: Rows, or characters, to skip in tools that answer in pages.
+#: Number of rows or characters to skip, in tools that return pages.
 _OFFSET: Final = "offset"
 _TOLD_OF_OFFSET: Final = "Rows to skip; use next_offset."
-#: Parameters that name the one note a tool is about, and what takes its path instead; where the tool means
-#: another path by that, the second. Of others, such as `to_id`, it is `to_path`.
+#: Parameters for the one note of a tool, and the argument that gives its path instead. `from_path` is used
+#: where the tool has another `path`. Parameters of other notes, such as `to_id`, have `to_path`.
 _SUBJECT: Final = ("id", "node_id")
 _PATH, _FROM_PATH = "path", "from_path"
-#: The parameter with which the paths of all that is meant begin.
+#: The parameter for the beginning of all matching paths.
 _PREFIX: Final = "path_prefix"
-#: Which notes a parameter may name by their path: those that are there, or deleted ones too.
+#: Notes that a parameter may name by path: existing notes, or deleted notes too.
 Which = Literal["there", "kept"]
-#: Whether a tool takes a `request_id`, and whether clients are shown that.
+#: Whether a tool accepts a `request_id`, and whether clients see the parameter.
 TakesRequest = Literal["listed", "taken", "none"]
-#: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
+#: Returns the id of the note at a path; with "kept" the note may be deleted. Raises `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
-#: The id of the note that a text names, if the text is not an id of Lithos; the text if no note has it.
+#: Returns the Lithos id of the note that has this text as its own id; the text itself if no note has.
 Identify = Callable[[str], Awaitable[str]]
 
 
@@ -96,17 +96,17 @@ def argument(
     note: Which | None = None,
     also: str | None = None,
 ) -> Any:
-    """A tool parameter; without a default it is required.
+    """Declare a tool parameter. Without a default, the parameter is required.
 
-    `bound` is the maximum size of a value: every text, list and object has one. `one_of` only lists the
-    useful values for clients: the tool refuses a wrong one. `may_be_blank`: blank text means something,
-    such as clearing a value. `is_caller`: names the calling agent; `agent` and `agent_id` stand for it too.
-    `filters_agent`: names the agent whose work is shown, which may be another than the caller. `is_listed`:
-    shown to clients; others are accepted, too. `is_rare`: shown by the profile `full` alone, because
-    agents seldom need it and each listed parameter costs every session. `is_own`: accepted only from
-    Lithos's own commands and pages. `note`: the id of a note, for which its path may be given (`note_paths`);
-    the tool always gets the id. `also`: another name of the parameter, which clients are not shown; if both
-    names are given, the value of the parameter's own name is the note's path.
+    `bound` is the maximum size of a value, which every text, list and object needs. `one_of` lists the useful
+    values for clients, but the tool itself refuses a wrong value. `may_be_blank`: blank text has a meaning,
+    such as clearing a value. `is_caller`: the parameter names the calling agent and is also accepted as
+    `agent` and `agent_id`. `filters_agent`: the parameter selects the work of an agent, who may not be the
+    caller. `is_listed`: clients see the parameter; unlisted parameters are accepted too. `is_rare`: only the
+    profile `full` lists the parameter, because each listed parameter costs tokens in every session. `is_own`:
+    only Lithos's own commands and pages may use the parameter. `note`: the id of a note, for which callers
+    may give its path (`note_paths`); the tool always gets the id. `also`: an unlisted second name of the
+    parameter. If both names are given, the value under the first name is the note's path.
     """
     return attrs.field(
         default=default,
@@ -128,7 +128,7 @@ def argument(
 
 
 def note_paths(cls: type[Any]) -> dict[str, str]:
-    """Return, for each parameter that is the id of a note, the name that takes its path instead."""
+    """Return the alternative path argument of each parameter that holds a note id."""
     names = attrs.fields_dict(cls)
     subject = _FROM_PATH if _PATH in names else _PATH
     return {
@@ -139,29 +139,29 @@ def note_paths(cls: type[Any]) -> dict[str, str]:
 
 
 def one_form(name: str) -> str:
-    """The name of an agent as it is kept: without space around it, in the Unicode form NFC."""
+    """Return an agent name in its stored form: in Unicode form NFC without surrounding space."""
     return normalise("NFC", name.strip())
 
 
 def read_title(title: str) -> str:
-    """A title on one line, without markup; raises `InvalidInput` for one of more than 1,000 characters."""
+    """Return a title on one line, without markup. Raises `InvalidInput` above 1,000 characters."""
     check_text("title", title, TITLE)
     return clean_title(title)
 
 
-#: Of the parameter `undo` of tools that `lithos undo` and the console call.
+#: Description of the parameter `undo`, which `lithos undo` and the console use.
 TAKES_BACK: Final = "This takes back what an agent changed."
 
 
 def source_of(is_undo: bool) -> str:
-    """The source of the events of a change."""
+    """Return the source of the events of a change."""
     return TAKING_BACK if is_undo else TOOL
 
 
 def as_command(kind: type[A], given: object, **checked: object) -> A:
-    """A command with the values of the arguments of the same names; `checked` stands for what was changed.
+    """Return a command object filled from arguments of the same names. `checked` replaces some values.
 
-    No type checker sees that names and types agree: tests/server/tools/test_commands.py does.
+    No type checker can verify that names and types match; tests/server/tools/test_commands.py does.
     """
     kinds: tuple[type[Any], type[Any]] = kind, type(given)
     wanted, had = map(attrs.fields_dict, kinds)
@@ -169,22 +169,24 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
 
 
 class ArgumentReader:
-    """Reads the arguments of one class; the reflection is done once.
+    """Reads the arguments of one tool class, which is inspected only once.
 
-    Whatever the class says, `agent` and `agent_id` are accepted: they name the caller, where the tool has a
-    parameter for the caller, and have no other meaning.
-    So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
-    the caller of `read` has looked up (`with_ids`).
+    Every tool accepts `agent` and `agent_id`. They name the caller if the tool has a parameter for the
+    caller, and are ignored otherwise. Tools that return pages (`is_paged`) also accept `offset`. The path of
+    a note is accepted instead of its id after the caller of `read` has looked it up (`with_ids`).
     """
 
     def __init__(self, cls: type, *, is_paged: bool = False, request: TakesRequest = "none") -> None:
-        """`request`: whether the tool takes a `request_id`, and whether clients are shown that."""
+        """Inspect the class.
+
+        `request`: whether the tool accepts a `request_id`, and whether clients see it.
+        """
         self._cls = cls
         self._is_paged = is_paged
         self._lists_request = request == "listed"
         kinds = {name: KINDS[kind_of(hint)] for name, hint in get_type_hints(cls).items()}
         self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
-        #: The parameters that name the calling agent, and those that only Lithos itself may give.
+        #: Parameters that name the calling agent, and parameters that only Lithos itself may give.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
         own = (*self.callers, _CALLER)
@@ -196,30 +198,30 @@ class ArgumentReader:
         self._common = ({*CALLERS, _OFFSET} if is_paged else {*CALLERS}) - self._readers.keys()
         if request != "none":
             self._common |= {REQUEST_ID}
-        #: By the name of a path: the parameter that it stands for.
+        #: The parameter of each path name.
         self._paths = {path: name for name, path in note_paths(cls).items()}
-        #: The parameters that name namespaces, and whether one begins paths.
+        #: The parameters that name namespaces, and whether there is a path prefix.
         self._namespaces = tuple({"namespace", "namespace_filter"} & self._readers.keys())
         self.has_prefix = _PREFIX in self._readers
-        #: By the other name of a parameter: its own.
+        #: The first name of each parameter, by its second name.
         self._also = {also: each.name for each in attrs.fields(cls) if (also := each.metadata["also"])}
 
     @property
     def skips(self) -> bool:
-        """True when the tool itself skips what `offset` says."""
+        """Return whether the tool itself applies `offset`."""
         return _OFFSET in self._readers
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        """The input schema, with `offset` where the tool answers in pages. One object for all callers.
+        """Return the input schema, with `offset` for tools that return pages. All callers share the object.
 
-        Paths of other notes than the one a tool is about are not shown: the listing would become too long.
+        Path arguments of secondary notes are not listed, because the listing would become too long.
         """
         return self._schema(with_rare=True)
 
     @cached_property
     def short_schema(self) -> Mapping[str, Any]:
-        """The input schema without what is rarely needed, and so open to further arguments."""
+        """Return the input schema without rare parameters. It allows additional arguments."""
         return self._schema(with_rare=False)
 
     def _schema(self, *, with_rare: bool) -> Mapping[str, Any]:
@@ -250,7 +252,7 @@ class ArgumentReader:
         return {**result, "required": required} if required else result
 
     def read(self, given: Mapping[str, Any]) -> Any:
-        """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
+        """Return an instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
         for name in given:
             if name not in self._readers and name not in self._common and name not in self._paths:
                 self._check_added(name, given)
@@ -276,9 +278,9 @@ class ArgumentReader:
         return self._cls(**self._with_one_form(values))
 
     def _with_one_form(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values, in which "ann" and "ann " are one agent, and so are two Unicode forms of a name.
+        """Return the values with agent names in one form: "ann " and other Unicode forms become "ann".
 
-        Namespaces are in one form as well.
+        Namespaces are normalised too.
         """
         for name in (_CALLER, *self.callers, self.agent_filter):
             if isinstance(values.get(name), str):
@@ -293,10 +295,10 @@ class ArgumentReader:
         return values
 
     def renamed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments with the own names of parameters that were given under their other names.
+        """Return the arguments with each second name of a parameter replaced by its first name.
 
-        An agent that gives both means the note by the own name. Raises `ArgumentFault` where that is named
-        by another path too.
+        If an agent gives both names, the first one names the note. Raises `ArgumentFault` if another path
+        names that note too.
         """
         for also, name in self._also.items():
             value = given.get(also)
@@ -315,13 +317,13 @@ class ArgumentReader:
         return given
 
     def _check_added(self, name: str, given: Mapping[str, Any]) -> None:
-        """Raise `ArgumentFault` for an unknown argument, unless the client adds it of its own accord."""
+        """Raise `ArgumentFault` for an unknown argument, unless clients are known to add it on their own."""
         if not is_added(name, given.keys(), self._readers.keys() | self._common):
             known = ", ".join((*self._readers, *self._paths)) or "none"
             raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
 
     def _is_left_out(self, name: str, value: Any) -> bool:
-        """Return whether an optional parameter was left out: blank, or "null" where a text is not valid.
+        """Return whether an optional parameter was left out: blank, or "null" where no text is expected.
 
         "null" is a valid text, except for parameters with choices and for ids of notes.
         """
@@ -336,9 +338,10 @@ class ArgumentReader:
     async def with_ids(
         self, given: Mapping[str, Any], locate: Locate, identify: Identify
     ) -> Mapping[str, Any]:
-        """The arguments with the ids of notes that are named by their paths, or by an `id` of their own.
+        """Return the arguments with note paths, and other ids of notes, replaced by Lithos ids.
 
-        Raises `ArgumentFault`, `InvalidInput` also for the path of another note than the id, and as `locate`.
+        Raises `ArgumentFault`, the errors of `locate`, and `InvalidInput` if path and id name different
+        notes.
         """
         given = self.renamed(given) if self._also else given
         paths = [path for path in self._paths if given.get(path) is not None and not is_blank(given[path])]
@@ -350,8 +353,8 @@ class ArgumentReader:
             own = given.get(name)
             if own is not None and not is_blank(own) and own != note_id:
                 raise InvalidInput(
-                    f"{name} and {path} name two notes: that at {given[path][:200]!r} is {note_id}. "
-                    f"Give {name} or {path} alone."
+                    f"{name} and {path} name two different notes: the note at "
+                    f"{given[path][:200]!r} is {note_id}. Give only {name} or only {path}."
                 )
             given = {**given, name: note_id}
         for name in self._paths.values():
@@ -373,11 +376,14 @@ class ArgumentReader:
             return 0
         offset = read_integer(_OFFSET, value)
         if offset < 0:
-            raise InvalidInput(f"offset must not be negative; {offset:.0f} is. Leave it out to begin.")
+            raise InvalidInput(f"offset must not be negative, but it is {offset:.0f}. Leave it out to begin.")
         return offset
 
     def request_id(self, given: Mapping[str, Any]) -> str | None:
-        """By what a retry of the call is known; None without. Raises `ArgumentFault`, `InvalidInput`."""
+        """Return the id that identifies retries of the call, or None.
+
+        Raises `ArgumentFault`, `InvalidInput`.
+        """
         value = given.get(REQUEST_ID)
         if value is None or REQUEST_ID not in self._common or is_blank(value):
             return None
@@ -386,7 +392,7 @@ class ArgumentReader:
         return request_id
 
     def _with_caller(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments with the caller under the name that the tool has for it, unless that is given too."""
+        """Return the arguments with the caller under the tool's own parameter, unless that is also given."""
         for name in CALLERS:
             agent = given.get(name)
             if name not in self._common or agent is None or is_blank(agent):
@@ -398,7 +404,7 @@ class ArgumentReader:
 
 
 def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = parse_time) -> datetime | None:
-    """An optional time, as `parse` reads it; raises `InvalidInput`."""
+    """Return an optional time, read with `parse`. Raises `InvalidInput`."""
     if text is None:
         return None
     try:
@@ -410,13 +416,13 @@ def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = pa
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str]) -> None:
-    """None or one of the choices."""
+    """Return the value if it is None or one of the choices. Raises `InvalidInput`."""
     if value is not None and value not in choices:
-        raise InvalidInput(f"{name} must be one of {', '.join(choices)}; not {value!r}.")
+        raise InvalidInput(f"{name} must be one of {', '.join(choices)}, but it is {value!r}.")
 
 
 def unique(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The values trimmed, blank and repeated ones dropped, order kept; None stays None."""
+    """Return the trimmed values in order, without blank and repeated ones. None stays None."""
     if values is None:
         return None
     return tuple(dict.fromkeys(text for value in values if (text := value.strip())))

@@ -17,10 +17,10 @@ from lithos.kernel.values.limits import check_text, json_bytes
 
 
 class Bound:
-    """The largest value that an argument may have; `str` says it as the documentation does."""
+    """The maximum size of an argument. `str` returns the limit as the documentation prints it."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raise `InvalidInput` when `value`, of the argument `name`, is larger."""
+        """Raise `InvalidInput` if `value`, given for the argument `name`, is larger."""
 
 
 @frozen
@@ -64,8 +64,8 @@ class Json(Bound):
     def check(self, name: str, value: Any) -> None:
         if (size := json_bytes(value)) > self.size:
             raise InvalidInput(
-                f"{name} has {size:,} bytes of JSON; at most {self.size:,} are accepted. "
-                "Send less of it; long text belongs in the content of a note."
+                f"{name} has {size:,} bytes of JSON; at most {self.size:,} are accepted. Shorten "
+                "the value. Long text belongs in the content of a note."
             )
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Json(Bound):
 
 @frozen
 class Values(Bound):
-    """Maximum characters of each value of an object; its keys are checked separately."""
+    """Maximum characters of each value in an object. Keys are checked separately."""
 
     characters: int
 
@@ -89,7 +89,7 @@ class Values(Bound):
 
 @frozen
 class Elsewhere(Bound):
-    """Checked by another rule, which `why` names."""
+    """Marks an argument whose size another rule checks; `why` names the rule."""
 
     why: str
 
@@ -103,20 +103,20 @@ DESCRIPTION: Final = Text(limits.DESCRIPTION)
 OUTCOME: Final = Text(limits.OUTCOME)
 METADATA: Final = Json(limits.METADATA_BYTES)
 SUMMARIES: Final = Values(limits.DESCRIPTION)
-#: A namespace is a folder's path or a key as long.
+#: A namespace is a folder's path or a key of the same maximum length.
 NAMESPACE: Final = Text(1_000)
 PATH: Final = Text(4_096)
 URL: Final = Text(URL_CHARACTERS)
-#: A value that is only compared with stored ones: an id that nothing can have gets the usual "no such note".
+#: A value that is only compared with stored values. An id that is too long simply matches no note.
 LOOKUP: Final = Text(10_000)
-#: Questions may be whole pages; a receipt keeps the beginning (`memory.model.memory.QUERY_KEPT`).
+#: Questions may be whole pages. A receipt stores only the beginning (`memory.model.memory.QUERY_KEPT`).
 QUERY: Final = Text(1_000_000)
 CONTENT: Final = Elsewhere("`storage.max_content_size_bytes`, else `content_too_large`")
 
 TAGS: Final = Texts(1_000, limits.NAME)
-#: Ids of notes or tasks that are stored or go into an event.
+#: Ids of notes or tasks that are stored or written to an event.
 IDS: Final = Texts(1_000, limits.NAME)
-#: Namespaces that a receipt keeps.
+#: Namespaces that a receipt stores.
 NAMESPACES: Final = Texts(100, 1_000)
 #: Filters, which are only compared.
 FILTERS: Final = Texts(1_000, limits.DESCRIPTION)

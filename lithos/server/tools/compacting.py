@@ -1,8 +1,8 @@
 """Compact answers, which leave out values without information (docs/spec/tools.md §1.7).
 
-Null, empty and false values are left out, as are defaults and repetitions. Times have seconds and scores
-three digits. Each tool declares exceptions as `CompactForm`. Values that a person or an agent stored are
-never changed: texts, and the objects under the keys `STORED`.
+Null, empty and false values are left out, and so are defaults and repetitions. Times are cut to seconds and
+scores to three digits. Each tool declares its exceptions as a `CompactForm`. Values stored by a person or an
+agent never change: texts, and the objects under the keys `STORED`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from attrs import field, frozen
 
 from lithos.server.tools.fitting import size_of
 
-#: Values that were stored by others: they are sent as they are.
+#: Keys of values that callers stored. These values are sent unchanged.
 STORED: Final = frozenset({"metadata", "extra", "evidence", "summaries", "tags", "frontmatter_error"})
-#: Numbers that Lithos computed: they have three digits.
+#: Numbers that Lithos computed. They are rounded to three digits.
 SCORES: Final = frozenset({"score", "similarity", "salience", "usage_score", "probability", "temperature"})
-#: By a key: the one that says the same, which is sent alone where both are there.
+#: Maps each key to the key with the same meaning that is sent alone if both are present.
 TWINS: Final[Mapping[str, str]] = MappingProxyType({
     "id": "edge_id", "display": "target", "updated": "updated_at", "results": "edges",
     "chroma_chunk_count": "chunks", "chroma_last_updated": "vector_last_updated",
     "slug_collision_existing_id": "existing_id",
 })  # fmt: skip
-#: Characters of a time with microseconds, and of its part that is sent.
+#: Length of a time with microseconds, and of the part that is sent.
 _TIME, _SENT = len("2026-01-02T03:04:05.000006+00:00"), len("2026-01-02T03:04:05")
-#: Minimum characters of JSON of a row; it limits the number of rows in an answer.
+#: Minimum size of a row in characters of JSON. It limits the number of rows in an answer.
 _LEAST_ROW: Final = 40
 
 
-#: An object, and the one that holds it, to the compact form of the first.
+#: Takes an object and the object around it, and returns the compact form of the first.
 CompactObject = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
@@ -42,15 +42,16 @@ def _keys(keys: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class CompactForm:
-    """The compact form of a tool's answer; a key applies at every level of the answer.
+    """The compact form of a tool's answer. A key applies at every level of the answer.
 
-    * `always`: sent also when empty, false or null;
-    * `asked`: by an argument, the keys that are sent only where that is given;
-    * `unsaid`: never sent;
-    * `defaults`: values that are not sent;
-    * `exact`: times that clients give back as arguments, and so need whole;
-    * `room`: characters of JSON of a secondary list, which keeps at least one row;
-    * `own`: by a key, what makes its object compact in a way of its own; it also gets the object around it.
+    * `always`: keys that are sent even if empty, false or null.
+    * `asked`: maps an argument to the keys that are sent only if the argument is given.
+    * `unsaid`: keys that are never sent.
+    * `defaults`: values that are not sent, by key.
+    * `exact`: keys of times that are sent with microseconds, because clients return them as arguments.
+    * `room`: maximum characters of JSON of a secondary list, by key. At least one row is kept.
+    * `own`: maps a key to the function that makes its object compact. The function also gets the object
+      around it.
     """
 
     always: frozenset[str] = field(default=(), converter=_keys)
@@ -62,7 +63,7 @@ class CompactForm:
     own: Mapping[str, CompactObject] = field(factory=dict)
 
     def left_out(self, given: object) -> frozenset[str]:
-        """The keys that a call with these arguments is not sent."""
+        """Return the keys that are left out of the answer to a call with these arguments."""
         if not self.asked:
             return self.unsaid
         unasked = (keys for name, keys in self.asked.items() if not getattr(given, name, None))
@@ -75,9 +76,10 @@ PLAIN: Final = CompactForm()
 def compact(
     answer: Mapping[str, Any], sparing: CompactForm, given: object, *, limit: int = 0, skip: int = 0
 ) -> dict[str, Any]:
-    """The answer to a call with the arguments `given` without what says nothing.
+    """Return the answer to a call with the arguments `given`, without values that carry no information.
 
-    Of lists only as many rows are made compact behind `skip` as can be among `limit` characters (0: all).
+    Of each list, only rows after the first `skip` are converted, as many as fit into `limit` characters
+    (0: all).
     """
     end = skip + limit // _LEAST_ROW if limit else None
     made = _Compacting(sparing, sparing.left_out(given), slice(skip, end)).object(answer)
@@ -87,12 +89,12 @@ def compact(
 
 
 def compact_refusal(refusal: Mapping[str, Any]) -> dict[str, Any]:
-    """An error envelope without empty values."""
+    """Return an error envelope without empty values."""
     return {key: value for key, value in refusal.items() if not is_nothing(value)}
 
 
 def drop_plain_totals(fitted: dict[str, Any], paths: Iterable[str]) -> None:
-    """Drop the totals of lists that are shown whole; `paths` lead to them by one or two keys."""
+    """Delete the totals of lists that are sent whole. `paths` lead to the lists by one or two keys."""
     for path in paths:
         outer, _, key = path.rpartition(".")
         holder = fitted.get(outer) if outer else fitted
@@ -106,7 +108,7 @@ def is_nothing(value: object) -> bool:
 
 
 def _cut(answer: dict[str, Any], key: str, room: int) -> None:
-    """Cut a list to `room` characters of JSON, but not to less than one row; say how many there are."""
+    """Cut a list to `room` characters of JSON, but at least one row, and report the total."""
     whole, kept = answer.get(key, ()), 0
     while kept < len(whole) and ((size := size_of(whole[kept]) + 1) <= room or not kept):
         room, kept = room - size, kept + 1
@@ -116,7 +118,7 @@ def _cut(answer: dict[str, Any], key: str, room: int) -> None:
 
 @frozen
 class _Compacting:
-    """Makes the objects of one answer compact; each is copied, none is changed."""
+    """Makes the objects of one answer compact. Objects are copied, never changed."""
 
     _sparing: CompactForm
     _left: frozenset[str]
@@ -158,18 +160,18 @@ class _Compacting:
         return made
 
 
-#: Types of values that may be sent otherwise, and that may be empty.
+#: Types of values that a compact answer may change or leave out.
 _CHANGED: Final = frozenset({str, float, dict, list})
 _EMPTIED: Final = frozenset({str, dict, list, tuple})
 
 
 def to_seconds(text: str) -> str:
-    """A time as Lithos writes it without its microseconds; another text as it is."""
+    """Return a time in Lithos's format without microseconds, and any other text unchanged."""
     is_time = text.endswith("+00:00") and text[_SENT] == "."
     return f"{text[:_SENT]}Z" if is_time else text
 
 
 def short_time(key: str, item: Any) -> Any:
-    """Return a time under a key that ends in `_at` without its microseconds, and another value as it is."""
+    """Return a time under a key that ends in `_at` without microseconds, and any other value unchanged."""
     is_time = type(item) is str and len(item) == _TIME and key.endswith("_at")
     return to_seconds(item) if is_time else item

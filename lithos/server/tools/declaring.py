@@ -1,4 +1,4 @@
-"""The declaration of a tool: one class, marked by `@tool`, with its parameters as fields and its `answer`.
+"""The declaration of a tool: a class with the decorator `@tool`, its parameters as fields, and `answer`.
 
 ```python
 @tool("lithos_agent_info", "full", "RI", place=14, of="tasks")
@@ -10,7 +10,7 @@ class AgentInfoTool:
     async def answer(self, using: Parts) -> Answer: ...
 ```
 
-The schema, the reading of arguments, the listing, rights, metrics, paging and the reference follow from it.
+Schema, argument checks, listing, rights, metrics, paging and the reference are derived from the declaration.
 """
 
 from __future__ import annotations
@@ -29,35 +29,37 @@ from lithos.server.tools.compacting import PLAIN, CompactForm
 from lithos.server.tools.fitting import UNPAGED, CuttableAnswer
 
 Profile = Literal["core", "standard", "full", "connector", "own"]
-#: Each also lists the tools of the profiles before it; `CONNECTOR` lists only its own tools.
+#: Each profile includes the tools of the profiles before it. `CONNECTOR` lists only its own tools.
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 CONNECTOR: Final = "connector"
-#: Never listed: only Lithos's own commands and pages call these tools, with the right `admin`.
+#: Profile of tools that are never listed: only Lithos's own commands and pages call them, with the right
+#: `admin`.
 OWN: Final = "own"
 Answer = Mapping[str, Any] | None
 C = TypeVar("C", bound=type[Any])
 
 
 class ToolCall(Protocol):
-    """One call: the checked arguments, of a class declared by `@tool`."""
+    """One call with checked arguments, of a class declared by `@tool`."""
 
     async def answer(self, using: Parts) -> Answer: ...
 
 
 @define(eq=False)
 class Tool:
-    """One tool, declared by the decorator of its class, whose docstring is shown to clients.
+    """One tool, declared by a decorator on its class. Clients see the docstring of the class.
 
-    `profile` is the smallest one that lists it; `hints` are letters of R, D and I.
+    `profile`: the smallest profile that lists the tool; `hints`: letters of R, D and I;
 
-    * `place` in `tools/list` (docs/spec/tools.md §2); `of` notes, of tasks, or of both;
-    * `paged`: the parts of its answer that may be long; `fits_itself`: it keeps to the limit itself;
-    * `sparing`: the keys that its compact answers keep and leave out;
-    * `is_heavy`: a read that computes for milliseconds: one at a time while a change runs;
-    * `counts`: the operation on knowledge that metrics count it as;
-    * `preview`: a parameter and the value (also when left out) with which a call changes nothing;
-    * `creates`: it makes something new each time, so `request_id` is listed, by which a retry is known;
-    * `is_legacy`: there only with `server.legacy_tools`.
+    * `place`: position in `tools/list` (docs/spec/tools.md §2); `of`: subject (notes, tasks or both);
+    * `paged`: the parts of the answer that may be long; `fits_itself`: the tool observes the size limit
+      itself;
+    * `sparing`: the keys that compact answers keep or leave out;
+    * `is_heavy`: the tool computes for milliseconds, so it runs alone while a change runs;
+    * `counts`: the knowledge operation under which metrics count the tool;
+    * `preview`: a parameter and its value (or default) with which a call changes nothing;
+    * `creates`: each call creates a new object, so `request_id` is listed to identify retries;
+    * `is_legacy`: the tool exists only with `server.legacy_tools`.
     """
 
     name: str
@@ -78,7 +80,8 @@ class Tool:
 
     def __call__(self, cls: C) -> C:
         """Declare the tool."""
-        # Calls are never compared or printed; generating these methods is half of the tools' start time.
+        # Calls are never compared or printed, and generating these methods would take half of the tools'
+        # start time.
         self.arguments = made = attrs.frozen(cls, eq=False, repr=False)
         changes = "R" not in self.hints and self.profile != OWN
         request: TakesRequest = "listed" if self.creates else "taken" if changes else "none"
@@ -88,21 +91,21 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """The description for clients."""
+        """Return the description for clients."""
         return " ".join(inspect.cleandoc(self.arguments.__doc__ or "").split())
 
     @property
     def reads_notes(self) -> bool:
-        """Whether its answer depends on the notes, and changes none."""
+        """Return whether the tool reads notes without changing them."""
         return "R" in self.hints and self.of == "notes"
 
     @property
     def writes_notes(self) -> bool:
-        """Whether it changes notes, or what is known of them."""
+        """Return whether the tool changes notes or data about notes."""
         return "R" not in self.hints and self.of != "tasks"
 
     def spec(self, *, is_short: bool = False) -> ToolSpec:
-        """Return the tool as clients see it; `is_short` without the parameters that are rarely needed."""
+        """Return the tool as clients see it. `is_short` leaves out rare parameters."""
         return ToolSpec(
             name=self.name,
             description=self.description,

@@ -1,9 +1,9 @@
-"""Answers within `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
+"""Fits answers into `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
 
 Rows and contents are cut where the caller can continue (`truncated`, `next_offset`). Secondary lists are cut
 to 200 rows and report their total (`links_total`). If the answer is still too long, its largest values are
-shortened first, and named in `shortened`. Each value is measured once, and rows only up to the limit, so the
-work is proportional to the size of the answer, not of the data.
+shortened first, and listed in `shortened`. Each value is measured once, and rows only up to the limit, so the
+work depends on the size of the answer, not on the size of the data.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lithos.text.snippet import cut
 MOST_BESIDE: Final = 200
 #: Characters reserved for the keys that report a cut.
 _RESERVE: Final = 600
-#: Characters of a text, and rows of a short answer, that are measured at once.
+#: Characters of a text, or rows of a short answer, that are measured in one step.
 _BLOCK: Final = 4_096
 _ROWS_AT_ONCE: Final = 10
-#: Less than this is not worth a cut; the value is left out.
+#: Minimum characters of a shortened value. With less space, the value is left out.
 _LEAST: Final = 8
-#: Shortened values that are named.
+#: Maximum number of values listed in `shortened`.
 _NAMED: Final = 20
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -35,11 +35,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @frozen(kw_only=True)
 class CuttableAnswer:
-    """The parts of a tool's answer that may be long; paths are keys joined by dots.
+    """The parts of a tool's answer that may be long. Paths are keys joined by dots.
 
-    `rows` are lists (or one object) that `offset` pages through together, at most `most` of each; `totals`
-    says where their number is: `all` in `total`, `each` next to each list, or nowhere. `content` is a text
-    that `offset` continues; `beside` are lists that are cut but not paged.
+    `rows` are lists (or one object) that `offset` pages through together, with at most `most` rows each.
+    `totals` is the place of their totals: `all` means one `total`, `each` means one next to each list.
+    `content` is a text that `offset` continues. `beside` are lists that are cut but not paged.
     """
 
     rows: tuple[str, ...] = ()
@@ -56,33 +56,33 @@ class AnswerWithImage(dict[str, Any]):
     """An answer with an image, which clients get as MCP image content after the text."""
 
     def __init__(self, row: Mapping[str, Any], media_type: str, data: str) -> None:
-        """`data` is base64."""
+        """Create the answer from its row and the image; `data` is base64."""
         super().__init__(row)
         self.media_type = media_type
         self.data = data
 
     def content(self) -> dict[str, Any]:
-        """The block of MCP content."""
+        """Return the image as an MCP content block."""
         return {"type": "image", "data": self.data, "mimeType": self.media_type}
 
 
 def cut_warning(length: int) -> dict[str, Any]:
-    """Return the warning for a read of a part of a note; `length` is the length of the whole content."""
+    """Return the warning for a read of a part of a note. `length` is the length of the whole content."""
     return {
         "kind": "cut",
         "length": length,
-        "message": f"This is a part of {length:,} characters. Read on with offset = next_offset. Do not "
-        "write it back with lithos_write, whose content replaces the whole text: change it with all parts at "
-        "hand.",
+        "message": f"This is a part of {length:,} characters. To read on, pass offset = "
+        "next_offset. Do not write this part with lithos_write, which replaces the "
+        "whole text: read all parts first, then change the note.",
     }
 
 
 def fit(
     answer: Mapping[str, Any], paged: CuttableAnswer, limit: int, offset: int, *, is_skipped: bool
 ) -> dict[str, Any]:
-    """The answer in at most `limit` characters of JSON (0: no limit), from `offset` on.
+    """Return the answer from `offset` on in at most `limit` characters of JSON (0: no limit).
 
-    `is_skipped`: the tool has applied the offset already. Values are copied before they are changed.
+    `is_skipped`: the tool has already applied the offset. Values are copied before they are changed.
     """
     fitted = _copy(answer, (*paged.rows, *paged.beside, paged.content))
     skip = 0 if is_skipped else offset
@@ -116,10 +116,10 @@ def fit(
 
 
 def _is_small(answer: Mapping[str, Any], lists: Iterable[Any], room: int) -> bool:
-    """True when an answer surely has no more than `room` characters of JSON and no list to cut.
+    """Return True if an answer surely fits into `room` characters of JSON and has no list to cut.
 
-    The measure is bytes of UTF-8, at least one per character, by an encoder that takes a tenth of the time.
-    A list is measured some rows at a time, so that little more is encoded than fits.
+    The size is estimated in bytes of UTF-8, at least one per character, by an encoder that takes a tenth of
+    the time. Lists are encoded a few rows at a time, so that the estimate stops soon after the limit.
     """
     if any(len(value) > MOST_BESIDE for value in lists if value is not None):
         return False
@@ -136,7 +136,7 @@ def _is_small(answer: Mapping[str, Any], lists: Iterable[Any], room: int) -> boo
             room -= len(to_json(part))
             if room < 0:
                 return False
-    except ValueError:  # values that this encoder does not support are measured by the standard one
+    except ValueError:  # values that this encoder does not support are measured by the standard encoder
         return False
     return True
 
@@ -151,7 +151,7 @@ def _tell_totals(fitted: dict[str, Any], paged: CuttableAnswer, counts: Mapping[
 
 
 def cut_lists(answer: dict[str, Any], paths: Sequence[str], room: int) -> None:
-    """Cut lists to `room` characters of JSON together, the first ones first; they say how many there are."""
+    """Cut lists to `room` characters of JSON in total, filling the first lists first. Totals are added."""
     for path in paths:
         whole, kept = answer.get(path, ()), 0
         while kept < len(whole) and (size := size_of(whole[kept]) + 1) <= room:
@@ -211,13 +211,13 @@ def _fill_content(fitted: dict[str, Any], path: str, text: str, room: int, offse
 
 
 class _Shortener:
-    """Makes values fit and remembers which it changed."""
+    """Shortens values to a size, and remembers which values it changed."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
 
     def shorten(self, value: Any, room: int, path: str) -> Any:
-        """The value in at most `room` characters of JSON; the largest parts give way first."""
+        """Return the value in at most `room` characters of JSON. The largest parts are shortened first."""
         if isinstance(value, dict):
             return self.shorten_object(value, room, path)
         if size_of(value) <= room:
@@ -233,7 +233,10 @@ class _Shortener:
         return list(value[:kept])
 
     def shorten_object(self, value: dict[str, Any], room: int, path: str = "") -> dict[str, Any]:
-        """Members of less than an equal share stay whole, the larger ones share what these leave."""
+        """Shorten the members of an object.
+
+        Members below an equal share stay whole, larger ones share the rest.
+        """
         if size_of(value) <= room:
             return value
         keys = {key: len(_encode(key)) + 2 for key in value}
@@ -261,14 +264,14 @@ class _Shortener:
 
 
 def size_of(value: Any) -> int:
-    """Characters of JSON; a long text is measured in pieces."""
+    """Return the size in characters of JSON. A long text is measured in pieces."""
     if isinstance(value, str) and len(value) > _BLOCK:
         return 2 + sum(len(_encode(value[at : at + _BLOCK])) - 2 for at in range(0, len(value), _BLOCK))
     return len(_encode(value))
 
 
 def _longest_beginning(text: str, room: int) -> int:
-    """How many characters of a text have at most `room` characters within JSON quotes."""
+    """Return how many characters of a text fit into `room` characters within JSON quotes."""
     used = at = 0
     most = min(len(text), max(0, room))
     while at < most:
@@ -295,7 +298,7 @@ def _put_rows(fitted: dict[str, Any], path: str, rows: Sequence[Any]) -> None:
 
 
 def _copy(answer: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    """A copy, with copies of the objects that the paths lead through."""
+    """Return a copy of the answer, with copies of the objects on the given paths."""
     copied = dict(answer)
     for first in {path.split(".")[0] for path in paths if "." in path}:
         if isinstance(copied.get(first), dict):

@@ -11,12 +11,12 @@ from attrs import frozen
 from lithos.server.tools.arguments import Identify, Locate
 from lithos.server.tools.declaring import Answer
 
-#: Serves a call; it is given since when the call is known, where it may have taken effect already.
+#: Serves a call. For a retry whose first call may have taken effect, it gets the time of the first call.
 Serve = Callable[[datetime | None], Awaitable[Answer]]
 
 
 class RecordPartialRead(Protocol):
-    """Remembers that an agent got a text of a note: from `start` on, to the end unless it `is_cut`."""
+    """Remembers which text of a note an agent got: from `start`, up to the end unless the text `is_cut`."""
 
     def __call__(
         self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool
@@ -25,9 +25,9 @@ class RecordPartialRead(Protocol):
 
 @frozen
 class NotePorts:
-    """How calls name notes, and what remembers their texts.
+    """How calls name notes, and how partial reads of them are remembered.
 
-    `as_spelled` gives a path prefix as the folders of the notes are spelled.
+    `as_spelled` returns a path prefix in the spelling of the existing folders.
     """
 
     locate: Locate
@@ -37,9 +37,9 @@ class NotePorts:
 
 
 class RequestDeduplication(Protocol):
-    """Gives the answer of a call: that of the first one where it is a retry.
+    """Returns the answer to a call. A retry gets the answer to the first call.
 
-    Raises `InvalidInput` where the id was given to another call, and the refusals of `serve`.
+    Raises `InvalidInput` if another call used the same id, and the refusals of `serve`.
     """
 
     async def __call__(

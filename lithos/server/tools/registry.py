@@ -1,8 +1,8 @@
 """The tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes, metering.
 
-This is the only place that makes error envelopes, and the only one that counts and times tool calls. Each
-caller has the tools that its token allows, under the identity that it is bound to (docs/spec/integration.md
-§3): which right a tool needs follows from its hints, which parameters name the caller from its class.
+Only this module creates error envelopes, and counts and times tool calls. Each caller gets the tools that its
+token allows, under the identity of the token (docs/spec/integration.md §3). A tool's hints decide which right
+it needs, and its class decides which parameters name the caller.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
 from lithos.server.tools.ports import NotePorts
 from lithos.server.tools.request_ids import serve_once
 
-#: The name under which clients that were written for upstream's Lithos give a filter by agent.
+#: The parameter name with which clients of upstream's Lithos filter by agent.
 _FILTER: Final = CALLERS[0]
 
 
 def identities_of(tool: Tool) -> tuple[str, ...]:
-    """The parameters of a tool that name the calling agent, its own first; `agent` is one of every tool."""
+    """Return the parameters that name the calling agent: the tool's own first, and always `agent`."""
     return tuple(dict.fromkeys((*tool.reader.callers, *CALLERS)))
 
 
 def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
-    """The right that a call needs; without `arguments`, the least with which any call is allowed."""
+    """Return the right that a call needs. Without `arguments`, return the minimum right for any call."""
     if tool.profile == OWN:
         return "admin"
     if "R" in tool.hints:
@@ -51,10 +51,10 @@ def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
 
 
 def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments with the caller's identity filled in.
+    """Return the arguments with the caller's identity filled in.
 
-    Raises `Forbidden` where the token lacks the right, and where another agent is named, `InvalidInput` for
-    one of Lithos's own names, and `ArgumentFault` for an argument that only Lithos itself may give.
+    Raises `Forbidden` if the token lacks the right or the call names another agent, `InvalidInput` for
+    reserved names of Lithos, and `ArgumentFault` for an argument that only Lithos itself may give.
     """
     needed = right_of(tool, arguments)
     if not principal.may(needed):
@@ -71,8 +71,8 @@ def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Map
         given = arguments.get(name)
         if _said(given) not in (None, principal.agent):
             raise Forbidden(
-                f"The token '{principal.name}' is bound to the agent '{principal.agent}', and {name} names "
-                f"another. Leave {name} out, or give '{principal.agent}'."
+                f"The token '{principal.name}' is bound to the agent '{principal.agent}', but "
+                f"{name} names another agent. Leave {name} out, or give '{principal.agent}'."
             )
     own = [each.name for each in fields(tool.arguments) if each.name in names]
     kept = {name: value for name, value in arguments.items() if name not in names}
@@ -82,10 +82,10 @@ def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Map
 def _check_names(
     principal: Principal, tool: Tool, names: tuple[str, ...], arguments: Mapping[str, Any]
 ) -> None:
-    """That the caller does not pass for Lithos itself."""
+    """Raise an error if the caller pretends to be Lithos itself."""
     for name in tool.reader.own:
         if _said(arguments.get(name)) is not None:
-            raise ArgumentFault(f"Argument '{name}' is for Lithos's own commands. Leave it out.")
+            raise ArgumentFault(f"Argument '{name}' is reserved for Lithos's own commands. Leave it out.")
     for name in names:
         given = arguments.get(name)
         if isinstance(given, str):
@@ -95,7 +95,7 @@ def _check_names(
 
 
 def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | None:
-    """The tool as `tools/list` shows it to this caller: None where no call of it is allowed."""
+    """Return the tool as `tools/list` shows it to this caller, or None if the caller may not call it."""
     if not principal.may(right_of(tool)):
         return None
     required = spec.input_schema.get("required", ())
@@ -126,7 +126,7 @@ class ToolMeter:
     def record(
         self, tool: Tool, mode: Any, answer: Answer, outcome: str, error: str | None, seconds: float
     ) -> None:
-        """Count one call: `outcome` is ok, error or exception; `error` is the code, if any."""
+        """Count one call. `outcome` is ok, error or exception; `error` is the error code, if any."""
         metrics, name = self.metrics, tool.name
         metrics.count("tool_calls", name)
         metrics.observe("tool_duration_seconds", seconds, name, outcome)
@@ -153,7 +153,7 @@ class ToolMeter:
 
 
 def begin_tools(metrics: Metrics, tools: Iterable[Tool], *, has_connectors: bool) -> None:
-    """Have the series of tool calls show zero before the first call."""
+    """Create the metric series of tool calls, so that they are zero before the first call."""
     for tool in tools:
         if tool.profile == OWN or (tool.profile == CONNECTOR and not has_connectors):
             continue
@@ -169,20 +169,20 @@ def begin_tools(metrics: Metrics, tools: Iterable[Tool], *, has_connectors: bool
         metrics.begin("cache_lookups", outcome)
 
 
-#: Refusals that may carry their code as `status` (`server.write_outcomes: status`).
+#: Refusals whose code may be returned as `status` (`server.write_outcomes: status`).
 WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_collision", "duplicate"})
-#: Characters of a message; arguments it quotes may be of any length.
+#: Maximum characters of a message, which may quote arguments of any length.
 LONGEST_MESSAGE: Final = 1_000
 
 
 def envelope(refusal: LithosError, status: str = "error") -> Mapping[str, Any]:
-    """A refusal as callers get it; that of a write has `warnings`, which say nothing of their own."""
+    """Return the error envelope of a refusal. For a write it has an empty list of `warnings`."""
     told = {"status": status, "code": refusal.code, "message": _shorten(refusal.message), **refusal.extras}
     return {**told, "warnings": told.get("warnings", [])} if refusal.code in WRITE_OUTCOMES else told
 
 
 def _shorten(message: str) -> str:
-    """A message that quotes a very long argument, with its beginning and its advice at the end."""
+    """Shorten a message that quotes a long argument; its beginning and the advice at the end stay."""
     if len(message) <= LONGEST_MESSAGE:
         return message
     return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
@@ -195,9 +195,9 @@ class Tools:
     told = ""
 
     def __init__(self, using: Parts, tools: Sequence[Tool]) -> None:
-        """`tools` are those of all capabilities, in the order in which they are listed.
+        """Create the registry with the tools of all capabilities, in listing order.
 
-        Until the start is complete, what is read of notes says so, and writes wait for its first pass.
+        Until the start is complete, answers about notes say so, and writes wait for the first indexing pass.
         """
         server = using.get(ServerConfig)
         self._notes = using.get(NotePorts)
@@ -214,7 +214,7 @@ class Tools:
         #: Additional tools for clients that connected through OAuth.
         self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
         self._outcome_status = using.get(ServerConfig).is_plain
-        #: Characters of JSON of an answer, 0 for no limit.
+        #: Maximum characters of JSON in an answer; 0 means no limit.
         self._max_answer_chars = server.answer_limit
         self._is_compact = using.get(ServerConfig).answers_compactly
         self._meter = ToolMeter(using.get(Metrics))
@@ -222,7 +222,7 @@ class Tools:
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:
-        """The tools as this caller has them: with its rights, under its identity."""
+        """Return the tools with the rights and the identity of this caller."""
         return ActingTools(self, principal)
 
     def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
@@ -247,20 +247,21 @@ class Tools:
         *,
         is_whole: bool = False,
     ) -> Answer:
-        """Run a tool; a domain error is returned as an error envelope, so is a refusal of the caller.
+        """Run a tool. Domain errors and refusals of the caller are returned as error envelopes.
 
-        Without a `principal` the caller is code of this process; external calls use `acting_as`.
-        `is_whole`: the answer is not cut, however long it is, and a refusal is raised. Lithos's own commands
-        and pages get full answers, whatever `server.answers` says.
+        Without a `principal`, the caller is code of this process; external calls use `acting_as`. With
+        `is_whole`, the answer is not cut, and a refusal is raised. Lithos's own commands and pages get full
+        answers, whatever `server.answers` is.
 
-        Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
+        Raises `UnknownTool` and `ArgumentFault`, which become protocol errors.
         """
         tool = self._by_name.get(name)
         if tool is None or (tool.profile == OWN and not principal.is_own):
             raise UnknownTool(name)
         began = perf_counter()
         answer: Answer = None
-        # Decided here: the start may become complete during the call, after files were already skipped.
+        # Decided before the call, because the start may become complete after the call has already skipped
+        # files.
         is_early = tool.reads_notes and not self._opening.complete.is_set()
         outcome = "exception"
         error: str | None = "exception"
@@ -305,7 +306,7 @@ class Tools:
         return {**told, "message": f"{self._opening.told()} {own}".rstrip()}
 
     def read(self, name: str, arguments: Mapping[str, Any], principal: Principal) -> ToolCall:
-        """The checked arguments of a call. Raises `UnknownTool`, `ArgumentFault` and `LithosError`."""
+        """Return the checked arguments of a call. Raises `UnknownTool`, `ArgumentFault` and `LithosError`."""
         tool = self._by_name.get(name)
         if tool is None or (tool.profile == OWN and not principal.is_own):
             raise UnknownTool(name)
@@ -313,9 +314,9 @@ class Tools:
         return given
 
     def _as_meant(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments, with `agent` as the filter by agent under `write_outcomes: status`.
+        """Return the arguments. With `write_outcomes: status`, `agent` becomes the filter by agent.
 
-        Clients that were written for upstream's Lithos mean the filter by it; all others mean the caller.
+        Clients of upstream's Lithos filter with `agent`. All other clients name the caller with it.
         """
         name, agent = tool.reader.agent_filter, arguments.get(_FILTER)
         if not self._using.get(ServerConfig).is_plain or name is None or _said(agent) is None:
@@ -325,19 +326,19 @@ class Tools:
         return {key: value for key, value in arguments.items() if key != _FILTER} | {name: agent}
 
     async def with_ids(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments of a call with the ids of notes that are named by paths. Raises as the reader."""
+        """Return the arguments with note paths replaced by ids. Raises the errors of the argument reader."""
         return await self._by_name[name].reader.with_ids(arguments, self._notes.locate, self._notes.identify)
 
     def fitted(
         self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any], principal: Principal
     ) -> Answer:
-        """An answer made of several within the limit, as those of the tool itself."""
+        """Return an answer merged from several answers, cut to the tool's usual size limit."""
         tool = self._by_name[name]
         given, offset = self.read(name, arguments, principal), tool.reader.offset(arguments)
         return self._fit(tool, answer, offset, given, is_full=principal.is_own)
 
     async def _serve(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
-        """Serve a call when its turn comes: a heavy read may have to wait while a change runs."""
+        """Serve a call. A heavy read may have to wait while a change runs."""
         if tool.is_heavy:
             async with self._admission.reading():
                 return await given.answer(self._using)
@@ -347,7 +348,7 @@ class Tools:
             return await given.answer(self._using)
 
     def _as_spelled(self, tool: Tool, given: Any) -> Any:
-        """The arguments with the path prefix as the folders of the notes are spelled."""
+        """Return the arguments with the path prefix in the spelling of the note folders."""
         if not tool.reader.has_prefix or not given.path_prefix:
             return given
         return evolve(given, path_prefix=self._notes.as_spelled(given.path_prefix))
@@ -359,7 +360,7 @@ class Tools:
         principal: Principal,
         arguments: Mapping[str, Any],
     ) -> Answer:
-        """Have a call served; one with a `request_id` unless it was before, by the same caller."""
+        """Serve a call. A call with a `request_id` that the caller already used gets its first answer."""
         request_id = tool.reader.request_id(arguments)
         if request_id is None:
             return await self._serve(tool, given, principal)
@@ -375,7 +376,7 @@ class Tools:
         )
 
     def _fit(self, tool: Tool, answer: Answer, offset: int, given: object, *, is_full: bool) -> Answer:
-        """The answer within the limit, compact unless it is to be full."""
+        """Return the answer within the size limit; compact unless `is_full`."""
         if answer is None or tool.fits_itself:
             return answer
         limit, skips, paged = self._max_answer_chars, tool.reader.skips, tool.paged
@@ -395,7 +396,7 @@ class Tools:
     def _remember(
         self, given: ToolCall, answer: Mapping[str, Any], offset: int, principal: Principal
     ) -> None:
-        """Remember what of a note's text was given out in part."""
+        """Remember which part of a note's text was returned."""
         holder = answer.get("document", answer)
         text = holder.get("content") if holder else None
         if text and "id" in holder:
@@ -410,7 +411,7 @@ class Tools:
 
 @frozen
 class ActingTools:
-    """The tools of a server for one caller; a view that costs nothing to make."""
+    """The tools of a server for one caller: a cheap view of `Tools`."""
 
     _tools: Tools
     _principal: Principal
@@ -420,5 +421,5 @@ class ActingTools:
         return self._tools.listed(self._principal)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Run a tool as this caller; as `Tools.call`."""
+        """Run a tool as this caller. See `Tools.call`."""
         return await self._tools.call(name, arguments, self._principal)

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Recovering(Protocol):
-    """A call that finds out itself whether it took effect, perhaps, since `begun`."""
+    """A call that can find out itself whether it has taken effect since `begun`."""
 
     async def answer_again(self, using: Parts, begun: datetime) -> Answer: ...
 
 
 @frozen
 class _Again:
-    """A call that was entered by a process that ended before it was answered."""
+    """A retry of a call whose first process ended before the answer."""
 
     _tool: Tool
     _given: ToolCall
     _begun: datetime
 
     async def answer(self, using: Parts) -> Answer:
-        """The answer, where a repetition makes nothing twice. Raises `OutcomeUnknown` elsewhere."""
+        """Return the answer if a repetition creates nothing twice. Otherwise raise `OutcomeUnknown`."""
         if isinstance(self._given, Recovering):
             return await self._given.answer_again(using, self._begun)
         if self._tool.creates or "I" in self._tool.hints:
@@ -43,10 +43,11 @@ class _Again:
 
 
 def unknown_outcome() -> OutcomeUnknown:
-    """The refusal of a retry that could take effect a second time."""
+    """Return the refusal of a retry that could take effect a second time."""
     return OutcomeUnknown(
-        "The first call with this request_id was not answered, and whether it took effect is unknown. "
-        "Nothing was changed now; read what it should have changed, then call with a new request_id."
+        "The first call with this request_id was not answered, and whether it took effect is "
+        "unknown. Nothing was changed now. Check whether the first change exists, then call with "
+        "a new request_id."
     )
 
 
@@ -58,7 +59,7 @@ async def serve_once(
     request_id: str,
     serve: Callable[[ToolCall], Awaitable[Answer]],
 ) -> Answer:
-    """Serve a call unless it was served before; `caller` is the token and the agent that it names."""
+    """Serve a call unless it was served before. `caller` is the token and the agent named in the call."""
     principal, agent = caller
     arguments: Mapping[str, Any] = attrs.asdict(given, recurse=False)  # type: ignore[arg-type]
     named = agent if isinstance(agent, str) and agent.strip() else UNKNOWN_AGENT

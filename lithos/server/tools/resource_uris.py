@@ -1,6 +1,7 @@
-"""MCP resources and prompts: URIs of resources, which of them an event changes, and prompt templates.
+"""MCP resources and prompts: resource URIs, the resources that an event changes, and prompt templates.
 
-Resources: docs/spec/mcp.md §4; prompts, ways of working that clients offer to people by name: section 5.
+Resources are specified in docs/spec/mcp.md §4. Prompts, which clients offer to people by name, are in section
+5.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from attrs import frozen
 
 from lithos.kernel.values.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED, EventDraft
 
-#: Characters of one argument.
+#: Maximum characters of one argument.
 LONGEST: Final = 10_000
 
 
 class BadPrompt(ValueError):
-    """No such prompt, or an argument is missing, unknown or unusable; the message says which."""
+    """The prompt is unknown, or an argument is missing, unknown or invalid. The message says which."""
 
 
 @frozen
 class PromptArgument:
-    """One argument; all are text."""
+    """One argument of a prompt. All arguments are text."""
 
     name: str
     description: str
@@ -34,7 +35,7 @@ class PromptArgument:
 
 @frozen
 class Prompt:
-    """A prompt as it is listed; `write` gives its text for complete arguments."""
+    """A prompt as listed to clients. `write` returns its text for complete arguments."""
 
     name: str
     title: str
@@ -43,7 +44,7 @@ class Prompt:
     write: Callable[[Mapping[str, str]], str]
 
     def render(self, given: Mapping[str, str]) -> str:
-        """The text of the prompt. Raises `BadPrompt`."""
+        """Return the text of the prompt. Raises `BadPrompt`."""
         known = {argument.name: argument for argument in self.arguments}
         for name in given:
             if name not in known:
@@ -154,12 +155,12 @@ PROMPTS: Final = (
 
 
 def render_prompt(name: str, given: Mapping[str, str]) -> tuple[Prompt, str]:
-    """A prompt and its text. Raises `BadPrompt`."""
+    """Return a prompt and its text. Raises `BadPrompt`."""
     for prompt in PROMPTS:
         if prompt.name == name:
             return prompt, prompt.render(given)
     raise BadPrompt(
-        f"Unknown prompt {name[:100]!r}. There are: {', '.join(prompt.name for prompt in PROMPTS)}."
+        f"Unknown prompt {name[:100]!r}. Known prompts: {', '.join(prompt.name for prompt in PROMPTS)}."
     )
 
 
@@ -184,25 +185,25 @@ _CHANGES_LIST: Final = frozenset(
 
 @frozen
 class ResourceAddress:
-    """A parsed resource URI; `id` is empty for the tags."""
+    """A parsed resource URI. `id` is empty for the resource of all tags."""
 
     kind: Literal["note", "task", "tags"]
     id: str = ""
 
     @property
     def uri(self) -> str:
-        """The canonical URI, under which the resource is listed."""
+        """Return the canonical URI, under which the resource is listed."""
         if self.kind == "tags":
             return TAGS_URI
         return (NOTE_PREFIX if self.kind == "note" else TASK_PREFIX) + quote(self.id, safe="")
 
 
 def read_address(uri: str) -> ResourceAddress | None:
-    """Parse a resource URI, however its id is percent-encoded; None for URIs of others."""
+    """Parse a resource URI with an id in any percent-encoding. Return None for unknown URIs."""
     if uri == TAGS_URI:
         return ResourceAddress("tags")
     try:
-        uri.encode()  # text that UTF-8 cannot hold is not an id
+        uri.encode()  # text that UTF-8 cannot encode is not an id
         if uri.startswith(NOTE_PREFIX) and (note_id := unquote(uri[len(NOTE_PREFIX) :], errors="strict")):
             return ResourceAddress("note", note_id)
         if uri.startswith(TASK_PREFIX) and (task_id := unquote(uri[len(TASK_PREFIX) :], errors="strict")):
@@ -213,7 +214,7 @@ def read_address(uri: str) -> ResourceAddress | None:
 
 
 def changed_by(event: EventDraft) -> list[ResourceAddress]:
-    """The resources whose content an event changes."""
+    """Return the resources whose content an event changes."""
     changed: list[ResourceAddress] = []
     if event.type in _CHANGES_NOTE and (note_id := event.payload.get("id")):
         changed.append(ResourceAddress("note", note_id))
@@ -226,5 +227,5 @@ def changed_by(event: EventDraft) -> list[ResourceAddress]:
 
 
 def changes_list(event: EventDraft) -> bool:
-    """Whether an event changes the list of resources."""
+    """Return whether an event changes the list of resources."""
     return event.type in _CHANGES_LIST

@@ -1,4 +1,4 @@
-"""Snippets for an answer with little space (docs/spec/notes.md §10): the sentences that match best."""
+"""Short snippets for small answers (docs/spec/notes.md §10): the sentences that match best."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: Weights of the first rows; others have 1. The first rows most often hold the answer. Of 60 questions
-#: each, ten rows showed it for 40 rather than 27 % (documentation) and 42 rather than 33 % (dialogues), in
-#: the same characters, compared with twice the space for the first three.
+#: Weights of the first rows; all others have 1. The first rows most often contain the answer. In a test with
+#: 60 questions each, ten rows contained it for 40 instead of 27 % (documentation) and for 42 instead of 33 %
+#: (dialogues), in the same number of characters, compared with twice the space for the first three rows.
 _FIRST: Final = (4, 3, 2)
-#: Characters that a snippet always has.
+#: Minimum characters of a snippet.
 LEAST: Final = 60
-#: Between sentences, not behind `i.e.` or the number of an item, and between lines.
+#: Boundaries between sentences and between lines, but not after `i.e.` or an item number.
 _BETWEEN: Final = re.compile(r"(?:(?<=\w\w[.!?])|(?<=[。！？]))[^\S\n]+|\n+")
-#: Last characters of a sentence that the next one answers.
+#: Last characters of a sentence that the next sentence usually answers.
 _OPEN: Final = ("?", "？", ":", "：")
 _ELLIPSIS: Final = "..."
 _MARKS: Final = ".!?。！？"
@@ -26,15 +26,16 @@ _BEFORE: Final = 3
 
 
 def rooms(count: int, room: int) -> list[int]:
-    """Characters for each of `count` snippets that have `room` together."""
+    """Divide `room` characters between `count` snippets, and return the space of each."""
     shares = [*_FIRST, *[1] * count][:count]
     return [max(LEAST, room * share // sum(shares)) for share in shares]
 
 
 def shorten(text: str, terms: Terms, most: int) -> str:
-    """The sentences and lines of a snippet that match best, next to each other, in `most` characters of JSON.
+    """Return the adjacent sentences and lines that match best, in at most `most` characters of JSON.
 
-    Rather than on a question or a colon they end behind it. A sentence that is too long is cut at words.
+    A selection that ends with a question or a colon counts half, so that its next sentence is preferred.
+    Long sentences are cut between words.
     """
     if escaped_length(text) <= most:
         return text
@@ -58,24 +59,24 @@ def shorten(text: str, terms: Terms, most: int) -> str:
 
 
 def escaped_length(text: str) -> int:
-    """Characters of a text within quotes of JSON."""
+    """Return the length of a text within JSON quotes."""
     return len(text) + text.count("\n") + text.count('"') + text.count("\\")
 
 
 def _units(text: str) -> Sequence[tuple[int, int]]:
-    """Where each sentence or line begins and ends."""
+    """Return beginning and end of each sentence or line."""
     edges = [0, *(edge for found in _BETWEEN.finditer(text) for edge in found.span()), len(text)]
     units = [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
     return units or [(0, len(text))]
 
 
 def _matched(text: str, terms: Terms) -> dict[int, float]:
-    """The weights of the terms that a sentence has, by their numbers."""
+    """Return the weights of the terms that occur in a sentence, by term number."""
     return {number: terms.terms[number].weight for number in first_places(fold(text), terms)}
 
 
 def _cut(text: str, start: int, end: int, terms: Terms, most: int) -> str:
-    """`text[start:end]` in `most` characters, from a little before its first match; dots where it is cut."""
+    """Return `text[start:end]` cut to `most` characters around its first match, with dots at the cuts."""
     room = max(1, most - 2 * len(_ELLIPSIS))
     if escaped_length(text[start:end]) > room:
         folded = fold(text[start:end])

@@ -1,4 +1,4 @@
-"""The tokens that the front asks about, as a port, and the server with one token or none."""
+"""The interface for tokens, as the HTTP server needs it, and a keyring with at most one token."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Keyring(Protocol):
 
 
 class OneToken:
-    """A keyring with the token `server.auth_token` alone, or with none."""
+    """A keyring that contains only `server.auth_token`, or no token."""
 
     foreign: Final = None
     trouble: Final = None
@@ -52,7 +52,7 @@ class OneToken:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is no token."""
+        """Return whether no token is required."""
         return self._digest is None
 
     def find(self, secret: bytes) -> Principal | None:
@@ -62,7 +62,7 @@ class OneToken:
         return AUTH_TOKEN if is_it and secret else None
 
     def is_valid(self, principal: Principal) -> bool:
-        """Whether this is whom it admits."""
+        """Return whether the principal is that of the token."""
         return principal == (ANYONE if self.is_open else AUTH_TOKEN)
 
     async def wait_changed(self) -> None:

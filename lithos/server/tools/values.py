@@ -1,8 +1,7 @@
-"""Values of tool arguments: how each kind is read from what clients send, and its JSON schema.
+"""Values of tool arguments: the readers of each kind, and the JSON schemas.
 
-Clients and models encode values twice, or as text: `"true"`, `"3"`, `"null"`, `"[\"a\"]"`, one text for a
-list. Where such a text can mean one thing only, it is taken for that; else `ArgumentFault` says what is
-wanted.
+Some clients and models encode values twice or as text: `"true"`, `"3"`, `"null"`, `"[\"a\"]"`, or one text
+for a list. Unambiguous text is accepted. For other text, `ArgumentFault` says what is wanted.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from lithos.text.yaml.nodes import MAX_DEPTH
 
 
 class ArgumentFault(Exception):
-    """An argument is unknown, missing or of the wrong type; `message` names it."""
+    """An argument is unknown, missing or of the wrong type. `message` names it."""
 
     code: Final = "invalid_input"
 
@@ -28,34 +27,34 @@ class ArgumentFault(Exception):
         self.message = message
 
 
-#: Characters of an array or object that is given as JSON text.
+#: Maximum characters of an array or object that is given as JSON text.
 LONGEST_JSON_TEXT: Final = 1024 * 1024
-#: Values that are read as true and false, in small letters.
+#: Texts that are read as true or false, in lower case.
 _FLAGS: Final = {
     **dict.fromkeys(("true", "1", "yes", "on", 1), True),
     **dict.fromkeys(("false", "0", "no", "off", 0), False),
 }
-#: Texts by which clients say that a value is left out, in small letters.
+#: Texts with which clients mean that a value is left out, in lower case.
 _NOTHING: Final = frozenset({"null", "none", "undefined"})
-#: Characters of a text for a list that could be meant for more than one item, or for JSON that is broken.
+#: Characters that suggest several items or broken JSON in the text of a list argument.
 _MORE_THAN_ONE: Final = frozenset(',"[]{}\n')
 
 
 def is_blank(value: Any) -> bool:
-    """Whether this is a text of white space alone."""
+    """Return whether a value is a text that consists of white space."""
     return isinstance(value, str) and not value.strip()
 
 
 def says_nothing(value: Any) -> bool:
-    """Whether this is a text such as "null", which for anything but a text means that there is no value."""
+    """Return whether a value is a text such as "null", which means "no value" unless a text is expected."""
     return isinstance(value, str) and value.strip().lower() in _NOTHING
 
 
 def kind_of(hint: Any) -> Any:
     """Return the kind of a type.
 
-    `str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict,
-    `dict[str, Any] | list[Any]` -> list, which takes both.
+    `str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict, `dict[str, Any] |
+    list[Any]` -> list, which accepts both.
     """
     if get_origin(hint) in (Union, types.UnionType):
         *_, hint = [part for part in get_args(hint) if part is not type(None)]
@@ -63,7 +62,10 @@ def kind_of(hint: Any) -> Any:
 
 
 def read_text(name: str, value: Any) -> str:
-    """The text of an argument. Raises `ArgumentFault`, and `InvalidInput` for what no file can hold."""
+    """Return the text of an argument.
+
+    Raises `ArgumentFault`, and `InvalidInput` for text that no file can hold.
+    """
     if not isinstance(value, str):
         raise _wrong_type(name, "text", value)
     _check_characters(name, value)
@@ -71,7 +73,7 @@ def read_text(name: str, value: Any) -> str:
 
 
 def read_integer(name: str, value: Any) -> int:
-    """The whole number of an argument. Raises `ArgumentFault`."""
+    """Return the whole number of an argument. Raises `ArgumentFault`."""
     number = _read_number(name, value)
     if not number.is_integer():
         raise _wrong_type(name, "a whole number", value)
@@ -106,7 +108,7 @@ def _read_texts(name: str, value: Any) -> tuple[str, ...]:
     for position, item in enumerate(value, 1):
         if not isinstance(item, str):
             raise ArgumentFault(
-                f"Argument '{name}' must be a list of texts; item {position} is {_describe(item)}."
+                f"Argument '{name}' must be a list of texts, but item {position} is {_describe(item)}."
             )
         _check_characters(name, item)
     return tuple(value)
@@ -129,7 +131,7 @@ def _read_structure(name: str, value: Any) -> dict[str, Any] | list[Any]:
 
 
 def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
-    """JSON text of the wanted type as what it says; all else as it is.
+    """Return parsed JSON text of the wanted type, and any other value unchanged.
 
     Some clients encode arrays and objects a second time.
     """
@@ -145,7 +147,7 @@ def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
 
 
 _ANY_ITEM: Final = {"anyOf": [{"type": "object"}, {"type": "string"}]}
-#: By the kind of a parameter: how its value is read, and its schema.
+#: Maps the kind of a parameter to the reader of its values and its JSON schema.
 KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
     str: (read_text, {"type": "string"}),
     int: (read_integer, {"type": "integer"}),
@@ -153,17 +155,17 @@ KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
     bool: (_read_flag, {"type": "boolean"}),
     tuple: (_read_texts, {"type": "array", "items": {"type": "string"}}),
     dict: (_read_object, {"type": "object"}),
-    # Items of no type are more than some clients can read, and a list without them is refused by others.
+    # Some clients cannot read items without a type, and others refuse a list schema without items.
     list: (_read_structure, {"anyOf": [{"type": "object"}, {"type": "array", "items": _ANY_ITEM}]}),
-    # Judged by the tool, which answers with an envelope.
+    # The tool checks this value itself and answers with an error envelope.
     object: (lambda _, value: value, {"type": "number"}),
 }
 
 
 def _check_nested(name: str, value: Any, depth: int = 0) -> None:
-    """Whatever passes can be stored as YAML and as JSON, and read back."""
+    """Raise `InvalidInput` for a value that YAML or JSON cannot store and read back."""
     if depth > MAX_DEPTH:
-        raise InvalidInput(f"{name} nests deeper than {MAX_DEPTH} levels. Flatten it.")
+        raise InvalidInput(f"{name} is nested deeper than {MAX_DEPTH} levels. Flatten it.")
     if isinstance(value, str):
         _check_characters(name, value)
     elif isinstance(value, dict):
@@ -185,9 +187,9 @@ def _is_finite(number: float) -> bool:
 
 
 def _check_characters(name: str, text: str) -> None:
-    """NUL and lone surrogates cannot be stored in a text file."""
+    """Raise `InvalidInput` for NUL and lone surrogates, which a text file cannot store."""
     if "\0" in text:
-        raise InvalidInput(f"{name} contains a NUL character. Remove it; notes are text files.")
+        raise InvalidInput(f"{name} contains a NUL character, which text files cannot store. Remove it.")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -201,12 +203,12 @@ def _wrong_type(name: str, wanted: str, value: Any) -> ArgumentFault:
 
 
 def _describe(value: Any) -> str:
-    """A wrong value in a few words, whatever its size and depth."""
+    """Describe a wrong value in a few words, whatever its size and depth."""
     if isinstance(value, str):
         return repr(value[:60])
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    # Python refuses to write out integers of more than 4,300 digits.
+    # Python refuses to convert integers of more than 4,300 digits to text
     return "a very large number" if not _is_finite(value) else repr(value)[:60]

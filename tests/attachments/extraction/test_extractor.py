@@ -89,7 +89,7 @@ async def test_empty_passwords_are_ignored_and_others_reported():
     async with running() as extractor:
         assert (await read(extractor, encrypted("for all", b""))).texts == ["for all"]
         told = (await read(extractor, encrypted("secret", b"word"))).told
-        assert (told.state, told.reason) == ("failed", "it is encrypted and asks for a password")
+        assert (told.state, told.reason) == ("failed", "it is encrypted and needs a password")
 
 
 async def test_a_file_is_read_up_to_the_limit_and_marked():
@@ -105,7 +105,7 @@ async def test_a_file_is_read_up_to_the_limit_and_marked():
         assert sum(len(text.encode()) for text in wide.texts) <= 4 << 20
         huge = await read(extractor, 300 << 20)
         assert (huge.told.state, huge.told.digest) == ("failed", None)
-        assert huge.told.reason == "it has 314,572,800 bytes; files of up to 256 MB are read"
+        assert huge.told.reason == "it has 314,572,800 bytes, and the limit is 256 MB"
 
 
 async def test_a_page_that_takes_too_long_ends_its_file_there():
@@ -153,7 +153,7 @@ async def test_a_page_is_drawn_within_bounds():
         high = join(document([stream(b"0 0 5 5 re f")], page=b"/MediaBox[0 0 1 1000000]"))
         assert struct.unpack(">II", (await draw(extractor, high, 1, 800))[16:24]) == (1, 4_000)
         for wrong, page in ((data, 3), (data, 0), (b"no", 1), (encrypted("x", b"word"), 1)):
-            with pytest.raises(DrawingFailed, match=r"no such page|not a PDF|password"):
+            with pytest.raises(DrawingFailed, match=r"page does not exist|not a PDF|password"):
                 await draw(extractor, wrong, page, 100)
 
 
@@ -249,8 +249,8 @@ async def test_a_process_with_nonsense_output_is_ended(lie: str, monkeypatch: py
     async with running(file_seconds=2.0) as extractor:
         got = await read(extractor, b"x", "text", lie)
         assert got.told.state in (("failed", "cut") if lie != "a picture of rubbish" else ("whole",))
-        assert got.told.state == "whole" or "its reader said" in got.told.reason
-        with pytest.raises(DrawingFailed, match="its reader said what makes no sense"):
+        assert got.told.state == "whole" or "the file reader sent" in got.told.reason
+        with pytest.raises(DrawingFailed, match="the file reader sent an invalid answer"):
             await draw(extractor, b"x", 1, 100)
         monkeypatch.undo()
         await extractor.close()
@@ -263,8 +263,8 @@ async def test_a_process_with_nonsense_output_is_ended(lie: str, monkeypatch: py
     [
         ("nothing", 0.05, "reading it took longer than 0.05 s"),
         ("busy", 0.05, "reading it took longer than 0.05 s"),
-        ("leaves", 30.0, "its reader crashed (status 3)"),
-        ("hangs up", 30.0, "its reader crashed (signal 9)"),
+        ("leaves", 30.0, "the file reader crashed (status 3)"),
+        ("hangs up", 30.0, "the file reader crashed (signal 9)"),
     ],
 )
 async def test_a_process_that_never_answers_is_ended(
@@ -292,7 +292,7 @@ async def test_output_of_a_killed_process_is_kept():
             file.write(pdf(*("\n".join(["a long line of text"] * 50),) * 1_900))
             file.flush()
             told = await extractor.extract(file.fileno(), "pdf", "a", None, kill)
-        assert (told.state, told.reason) == ("cut", "its reader crashed (signal 9)")
+        assert (told.state, told.reason) == ("cut", "the file reader crashed (signal 9)")
         assert 0 < told.parts == len(taken) < 1_900
         assert [part.page for part in taken] == list(range(1, told.parts + 1))
 

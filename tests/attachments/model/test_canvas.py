@@ -65,7 +65,7 @@ def test_cards_of_one_id_are_both_kept():
         (b'{"nodes":' * 100_000, "nested too deeply"),
         (b'{"nodes":[', "not valid JSON"),
         (b'{"a":"\xff"}', "not UTF-8"),
-        (b"[]", "no object"),
+        (b"[]", "not an object"),
         (b"\x00", "not valid JSON"),
         (b"nope", r"not valid JSON \(line 1\)"),
     ],

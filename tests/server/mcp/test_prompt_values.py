@@ -41,7 +41,7 @@ def test_a_prompt_names_only_tools_that_exist(prompt) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "reason"),
     [
-        ("nothing", {}, "Unknown prompt 'nothing'. There are: research-first, handoff."),
+        ("nothing", {}, "Unknown prompt 'nothing'. Known prompts: research-first, handoff."),
         ("research-first", {}, "Argument 'topic' of prompt 'research-first' is missing or blank."),
         ("research-first", {"topic": " "}, "missing or blank"),
         ("research-first", {"topic": "x", "max_age_hours": "soon"}, "must be a number above 0, not 'soon'"),

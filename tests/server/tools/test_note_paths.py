@@ -57,7 +57,7 @@ async def test_the_path_stands_for_the_id(tmp_path: Path) -> None:
             title = f"One for {tool}"
             path = (made := await lithos.write(title, "[[Two]]", path="a"))["path"]
             refused = await lithos.call(tool, **given | {name: path.removesuffix(".md"), subject: other})
-            assert "name two notes" in refusal(refused, "invalid_input")
+            assert "name two different notes" in refusal(refused, "invalid_input")
             refusal(await lithos.call(tool, **given | {name: "a/none"}), "doc_not_found")
             by_path = await lithos.call(tool, **given | {name: path, subject: ""})
             assert by_path.get("status") != "error", by_path

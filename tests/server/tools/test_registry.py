@@ -258,7 +258,7 @@ async def test_missing_and_wrongly_typed_arguments_are_named(lithos: Lithos) -> 
 async def test_error_names_the_wrong_item_of_a_list(lithos: Lithos) -> None:
     wrong = [(1, "1"), (1e400, "a very large number"), (None, "null"), (True, "true"), ([], "a list")]
     for item, told in wrong:
-        with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts; item 2 is {told}"):
+        with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts, but item 2 is {told}"):
             await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", item])
 
 
