@@ -1,4 +1,4 @@
-"""The list of capabilities, each after those that it needs."""
+"""List of capabilities, ordered so that each follows the capabilities that it needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.server.mcp.resource_pages import Resources
 from lithos.server.tools.declaring import OWN, Tool, declared_by
 from lithos.server.tools.registry import Tools
 
-#: The packages with a `capability`. One that is not there is left out, and with it those that need it.
+#: Packages with a `capability` module. A missing package is left out, and so are the packages that need it.
 PACKAGES: Final = (
     "notes",
     "history",
@@ -35,7 +35,7 @@ PACKAGES: Final = (
 
 
 def find_capabilities() -> Iterator[Capability]:
-    """The capabilities whose packages are there, and those that they need."""
+    """Yield the capabilities whose packages are installed and whose dependencies are present."""
     found: set[str] = set()
     for package in PACKAGES:
         name = package.rpartition(".")[2]
@@ -52,7 +52,7 @@ CHECK_MODULES.extend(name for capability in CAPABILITIES for name in capability.
 
 
 def has(name: str) -> bool:
-    """Whether there is the capability of this name."""
+    """Return whether the capability with this name is present."""
     return any(capability.name == name for capability in CAPABILITIES)
 
 
@@ -67,12 +67,12 @@ def makers() -> Iterator[Maker]:
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """Every tool that clients may know, legacy ones too, in the order of `tools/list`."""
+    """Return all tools that clients may know, including legacy ones, in the order of `tools/list`."""
     return tuple(tool for tool in _declared() if tool.profile != OWN)
 
 
 def own_tools() -> tuple[Tool, ...]:
-    """The tools of Lithos's own commands and pages."""
+    """Return the tools for Lithos's own commands and pages."""
     return tuple(tool for tool in _declared() if tool.profile == OWN)
 
 
@@ -86,7 +86,7 @@ def holders() -> tuple[Holds, ...]:
 
 
 def make_tools(parts: Parts) -> Tools:
-    """Make what clients call."""
+    """Make the tools that clients call."""
     return Tools(parts, (*all_tools(), *own_tools()))
 
 
@@ -97,12 +97,12 @@ def make_resources(parts: Parts) -> Resources:
 
 
 def make_boards(parts: Parts) -> Boards:
-    """Make the boards of all capabilities, whose commands the coordinator carries out."""
+    """Make the boards of all capabilities. The coordinator runs the commands of these boards."""
     return Boards(parts.get(kind) for capability in CAPABILITIES for kind in capability.boards)
 
 
 def make_retentions() -> Retentions:
-    """Make the list of the old rows of all capabilities."""
+    """Make the list of old rows to delete, for all capabilities."""
     return Retentions(each for capability in CAPABILITIES for each in capability.retention)
 
 
@@ -128,15 +128,15 @@ def _sorted(links: Iterable[NavigationLink]) -> tuple[NavigationLink, ...]:
 
 
 def fronts() -> Iterator[str]:
-    """The modules that add endpoints to an HTTP front."""
+    """Yield the names of the modules that add endpoints to an HTTP front."""
     yield from (capability.front for capability in CAPABILITIES if capability.front is not None)
 
 
-# Before any database is opened.
+# The tables must be known before any database is opened.
 CoordinationStore.lay_out(table for capability in CAPABILITIES for table in capability.tables)
 
 
 def stores_of() -> list[Store]:
-    """Return the stores on disk, in the order in which they are opened."""
+    """Return the stores on disk in the order in which they are opened."""
     found = [each for capability in CAPABILITIES for each in capability.stores]
     return sorted(found, key=lambda each: each.place)

@@ -1,4 +1,4 @@
-"""`lithos completion SHELL`: a script that completes commands, options and paths."""
+"""`lithos completion SHELL`: print a script that completes commands, options and paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATHS: Final[Mapping[str, Any]] = {
 
 
 def run_completion(invocation: Invocation) -> int:
-    """Print the script; nothing is read or written."""
+    """Print the completion script. No files are read or written."""
     shell = invocation.typed["shell"]
     script = write_script(shell)
     if invocation.as_json:
@@ -34,11 +34,11 @@ def run_completion(invocation: Invocation) -> int:
 
 
 def write_script(shell: str) -> str:
-    """The completion script for a shell, `bash` or `zsh`."""
+    """Return the completion script for a shell, `bash` or `zsh`."""
     parser = make_parser()
     for action in _list_actions(parser):
         if action.metavar in _PATHS:
-            action.complete = _PATHS[action.metavar]  # where shtab looks
+            action.complete = _PATHS[action.metavar]  # shtab reads this attribute.
     return shtab.complete(parser, shell)
 
 

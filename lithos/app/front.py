@@ -1,4 +1,4 @@
-"""Composition of the HTTP front: wires the endpoints of all capabilities to a running server."""
+"""Composition of the HTTP front, which connects the endpoints of all capabilities to a running server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def serve_front(
     *,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until `shutdown`, which ends event streams first; `started()` gives the real host and port."""
+    """Serve until `shutdown`, which ends event streams first. `started()` returns the real host and port."""
     async with trio.open_nursery() as nursery:
         parts = await front_parts(settings, server, shutdown, nursery)
         await serve_http(
@@ -60,7 +60,7 @@ async def front_parts(
     wrong_tokens: WrongTokens | None = None,
     keyring_runs: bool = True,
 ) -> FrontParts:
-    """Return the parts that serve a server; their tasks are started in `nursery`."""
+    """Return the parts that serve a server. Their tasks are started in `nursery`."""
     keyring: Keyring = server.find(Keyring) or OneToken(settings.auth_token)
     agent = server.get(ServerConfig).console_agent
     front = Front(
@@ -108,7 +108,7 @@ def _add_console(make_console: Callable[[], Console], app: QuartTrio) -> None:
 def _new_console(
     server: Parts, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens
 ) -> Console:
-    """The console; its libraries too are loaded only once the server listens."""
+    """Return the console. Its libraries are loaded only once the server listens."""
     from lithos.server.console.console import Console
 
     return Console(server, server.get(Tools), settings, sessions, wrong_tokens, pages())

@@ -1,9 +1,8 @@
-"""The command line: parse arguments, run one command, print, exit (docs/spec/cli-config.md).
+"""Command line: parse arguments, run one command, print its result, exit (docs/spec/cli-config.md).
 
-Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a wait timed out, 4 the data directory is
-owned by another process. Modules of a command are imported only when it runs: `--help` and
-`--version` answer at once.
-Code of the server does not belong here; nothing of Lithos imports this module.
+Exit codes: 0 = done, 1 = failed, 2 = usage or configuration error, 3 = a wait timed out, 4 = another process
+owns the data directory. A command's modules are imported only when the command runs, so that `--help` and
+`--version` answer at once. This module contains no server code, and no other module of Lithos imports it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FAILED = 1
 
 
 def is_hook(argv: Sequence[str]) -> bool:
-    """Whether a client runs this as its hook."""
+    """Return whether a client runs this command as its hook."""
     return "--hook" in argv and any(each.hook and each.name in argv for each in COMMANDS.values())
 
 
@@ -39,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(invocation)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has ended (`lithos search … | head`), so no message would be read.
+        # The reader of the output has ended (`lithos search … | head`), so no reader would see a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (KeyboardInterrupt, BaseExceptionGroup) as failure:
@@ -50,7 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_hook(argv: Sequence[str]) -> int:
-    """A hook of a client: silent in every failure, wrong arguments among them, which would stop a client."""
+    """Run a client's hook.
+
+    It fails silently, even for wrong arguments, because an error would stop the client.
+    """
     from lithos.server.command.hook_failsafe import promise_silence
 
     promise_silence()
@@ -58,7 +60,7 @@ def _run_hook(argv: Sequence[str]) -> int:
         with open(os.devnull, "w") as silence, redirect_stderr(silence):
             invocation = parse_arguments(argv)
             return _call(invocation.declared.hook, invocation)
-    except SystemExit:  # of the parser; --help has printed
+    except SystemExit:  # The parser has exited; it has already printed `--help`.
         return 0
 
 
@@ -96,7 +98,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _call(place: str, *given: Any) -> int:
-    """Import a module and call its function: `module:function`."""
+    """Import a module and call a function in it, given as `module:function`."""
     module, _, function = place.partition(":")
     code: int = getattr(import_module(module), function)(*given)
     return code

@@ -1,7 +1,7 @@
-"""The commands of all capabilities, and their parser.
+"""Commands of all capabilities, and their parser.
 
-The help, shell completion and the reference are generated from the parser. Global options may come before or
-after the command.
+The help, the shell completion and the reference are generated from this parser. Global options may come
+before or after the command.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
         take("-d --data-dir PATH", "data directory (default: ./data)", Path),
         take(
             "--vault PATH",
-            "folder of Markdown notes, used in place; state is in the data directory. For several vaults "
-            "repeat it with NAME=PATH, or give the NAME of a configured vault",
+            "folder of Markdown notes, used in place; Lithos keeps its state in the data "
+            "directory. For several vaults, repeat it with NAME=PATH, or give the NAME of a "
+            "configured vault",
             action="append",
         ),
         flag(
@@ -54,7 +55,7 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
 
 
 def find_commands() -> dict[str, CliCommand]:
-    """Return the commands that packages declare, by name, in the order of the help."""
+    """Return the commands that packages declare, by name, in help order."""
     found = [command for module in declared_in("commands") for command in module.COMMANDS]
     return {command.name: command for command in sorted(found, key=_order)}
 
@@ -64,7 +65,7 @@ def _order(command: CliCommand) -> tuple[int, int]:
 
 
 COMMANDS: Final = find_commands()
-#: Replacements for removed commands and options; the key is quoted from the parser's message.
+#: Replacements for removed commands and options. Each key is a part of the parser's error message.
 _RETIRED: Final = {
     "choice: 'recalibrate-salience'": "`lithos recalibrate-salience` is no longer a command. Salience "
     "follows from the counters of a note.",
@@ -76,7 +77,7 @@ _RETIRED: Final = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors name the replacement of a removed command or option."""
+    """Argument parser whose errors name the replacement of a removed command or option."""
 
     def error(self, message: str) -> NoReturn:
         super().error(next((text for quoted, text in _RETIRED.items() if quoted in message), message))
@@ -98,10 +99,10 @@ def parse_arguments(argv: Sequence[str]) -> Invocation:
     )
 
 
-#: The beginning of a named vault. `kernel.configuration.vault_entries` parses it in full, but importing that
+#: Beginning of a named vault. `kernel.configuration.vault_entries` parses the whole value, but importing that
 #: module takes too long for a hook.
 _NAMED_VAULT: Final = re.compile("[a-z0-9-]{1,32}=")
-#: Levels of commands: the program, a command, its parts, and their parts.
+#: Maximum number of command levels: the program, a command, its subcommands, and their subcommands.
 _DEEPEST: Final = 4
 
 
@@ -111,7 +112,7 @@ def _vault_at(depth: int) -> str:
 
 
 def _shared_at(depth: int) -> argparse.ArgumentParser:
-    """Return a parser of the global options for a level of commands."""
+    """Return the parser of the global options for a command level."""
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     own = {"--vault": {"dest": _vault_at(depth)}}
     _declare(shared, [(names, {**given, **own.get(names[-1], {})}) for names, given in _GLOBAL])
@@ -119,7 +120,7 @@ def _shared_at(depth: int) -> argparse.ArgumentParser:
 
 
 class _GroupedHelp(argparse.RawDescriptionHelpFormatter):
-    """Lists the commands under the headings of their groups."""
+    """Help formatter that lists commands under the headings of their groups."""
 
     def _format_action(self, action: argparse.Action) -> str:
         if not isinstance(action, argparse._SubParsersAction):
@@ -135,7 +136,7 @@ class _GroupedHelp(argparse.RawDescriptionHelpFormatter):
 
 @functools.cache  # bounded: a process parses one command line
 def make_parser(named: frozenset[str] | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands and options; shell completion and the reference use it, too.
+    """Return the parser of all commands and options, which shell completion and the reference also use.
 
     If `named` is given, only those commands get their options, because adding all options takes 15 ms.
     """

@@ -1,9 +1,8 @@
-"""The composition root: the stores of all capabilities, their parts, the start, then the front.
+"""Composition root: the stores of all capabilities, their parts, the start, and then the front.
 
-Start and stop are one nursery deep: the actors and the front run in it. Stopping closes
-the memory's mailbox, and the end of mail walks downstream: memory, writer, publisher, indexers,
-coordinator.
-Never here: rules, queries or protocols; only `cli` imports it.
+Start and stop use a single nursery, in which the actors and the front run. A stop closes the mailbox of
+memory. Each actor that ends closes the next mailbox: memory, writer, publisher, indexers, coordinator. This
+module contains no rules, queries or protocols, and only `cli` imports it.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ from lithos.server.tools.registry import Tools
 
 
 class Server(Parts):
-    """A running server as its front and tests see it: its parts, and its tools."""
+    """A running server as its front and tests see it: its parts and its tools."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class Server(Parts):
         given: Mapping[Any, object] = {},
         models: Models | None = None,
     ) -> None:
-        """`given` are parts that outlive this server, as those of a vault among several; so do `models`."""
+        """Create a server. `given` parts and `models` outlive it, as for one of several vaults."""
         parts: dict[Any, object] = {
             Clock: clock,
             Models: models or Models(),
@@ -75,15 +74,15 @@ class Server(Parts):
 
     @cached_property
     def tools(self) -> Tools:
-        """The tools that clients call."""
+        """Return the tools that clients call."""
         return self.get(Tools)
 
     async def searchable(self) -> None:
-        """Wait until full text and meaning cover every note (or there is no model)."""
+        """Wait until full-text and semantic search cover every note (or until there is no model)."""
         await self.get(WholeIndex).complete()
 
     async def complete_reindex(self) -> None:
-        """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
+        """Wait until every note is searchable, then journal `reindex_complete`, once per server."""
         await self.get(WholeIndex).complete_reindex()
 
 
@@ -91,14 +90,15 @@ __all__ = ["Server", "running_server"]
 
 log = get_logger("lithos.app")
 
-#: Seconds for the actors to finish what is queued at a stop, and for the last snapshot.
+#: Maximum seconds at a stop for actors to finish queued messages, and for the last snapshot.
 DRAIN = 20.0
-#: Seconds until a vault that could not be read is tried again.
+#: Seconds before the next attempt to read a vault that could not be read.
 RESCAN = 1.0
-#: Seconds for which the history leaves the processor to the embedding of the notes.
+#: Seconds for which history leaves the processor to the embedding of notes.
 EMBEDDING = 20.0
-#: The collector scans the newest containers after 5,000 more of them, and all that came since the start
-#: after 2.5 million: one long listing makes a hundred thousand, and a scan of them delays all callers.
+#: Collector thresholds. The newest containers are scanned after 5,000 more of them, and all containers since
+#: the start after 2.5 million: one long listing creates a hundred thousand, and scanning them delays all
+#: callers.
 COLLECT_AFTER = (5_000, 10, 50)
 
 
@@ -111,12 +111,14 @@ async def running_server(
     gets_front: bool = False,
     switch_interval: float = SWITCH_INTERVAL,
 ) -> AsyncIterator[Server]:
-    """A server without a front: full text is searchable on entry, everything is durable on leaving.
+    """Run a server without a front.
 
-    `lock`, when given, holds the data directory already; it is released on leaving. One that `gets_front`
-    is entered before its notes are read, when there are many to read, and loads the model after the
-    libraries of its front. `switch_interval` is that of Python's threads, in seconds. Raises what
-    `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
+    On entry, full-text search has every note; on exit, all changes are durable.
+
+    A given `lock` already holds the data directory; it is released on exit. With `gets_front`, the server is
+    entered before many notes are read, and it loads the model after the libraries of its front.
+    `switch_interval` is Python's thread switch interval in seconds. Raises the errors of `open_stores`.
+    `ActorGaveUp` ends the body if an actor crashes too often.
     """
     with tuned_process(switch_interval):
         async with running_vault(config, clock=clock, lock=lock, gets_front=gets_front) as server:
@@ -133,7 +135,7 @@ async def running_vault(
     given: Mapping[Any, object] = {},
     models: Models | None = None,
 ) -> AsyncIterator[Server]:
-    """One server in a process that is tuned already: one of several; else as `running_server`."""
+    """Run one of several servers in a process that is already tuned; otherwise like `running_server`."""
     began = time.perf_counter()
     limit_arenas()
     writing = Threads()
@@ -180,13 +182,13 @@ async def _open(
     background: trio.Nursery,
     began: float,
 ) -> None:
-    """Read the notes, announce what changed, index them, and start what follows them."""
+    """Read the notes, announce changes, index the notes, and start the tasks that follow."""
     start, opening = server.get(Startup), server.get(Opening)
     background.start_soon(_let_read, server)
     scanned = await _scan(server, announced, writing)
     await start.announce(scanned)
     examined = scanned.examined
-    del scanned  # it holds what the manifest had to learn: after a first scan, of every note
+    del scanned  # The result contains all that the manifest had to learn: every note after a first scan.
     opening.recalled.set()
     opening.known.set()
     await start.open(background)
@@ -210,7 +212,7 @@ async def _open(
 
 
 async def _catch_up(server: Server) -> None:
-    """Record what the history lacks, once searches have every note: no caller waits for it."""
+    """Record what the history lacks, once searches have every note. No caller waits for this."""
     await server.get(Opening).complete.wait()
     with trio.move_on_after(EMBEDDING):
         await server.get(SemanticBackend).settled.wait()
@@ -218,13 +220,13 @@ async def _catch_up(server: Server) -> None:
 
 
 async def _scan(server: Server, announced: Sequence[Event], writing: Threads) -> ScanResult:
-    """Scan; a vault that cannot be read now, as on a disk that is gone, is tried again."""
+    """Scan the notes. If the vault cannot be read now, for example because its disk is missing, try again."""
     start, opening = server.get(Startup), server.get(Opening)
     while True:
         try:
             scanned = await start.scan(announced, writing)
         except StartStopped:
-            await trio.sleep_forever()  # until the cancellation that comes with the stop
+            await trio.sleep_forever()  # Sleep until the stop cancels this task.
         except OSError as failure:
             if not server.get(NoteFiles).is_foreign:
                 raise
@@ -238,19 +240,19 @@ async def _scan(server: Server, announced: Sequence[Event], writing: Threads) ->
 
 
 async def _let_read(server: Server) -> None:
-    """Let a long start read once clients can be answered meanwhile."""
+    """Let a long start read the notes, once clients can be answered meanwhile."""
     await server.get(Opening).is_long.wait()
     server.get(FrontSignals).wanted.set()
     await server.get(FrontSignals).loaded.wait()
     server.get(Opening).let_read()
-    if server.get(Manifest).is_new:  # else the notes of the last start are shown
+    if server.get(Manifest).is_new:  # Otherwise the notes of the last start are shown.
         await Threads().run(server.get(FirstLooks).read)
 
 
 async def _show_collector(server: Server) -> None:
-    """Take what stays for good out of the collector's sight; everything else is freed as ever.
+    """Exclude long-lived objects from garbage collection. All other objects are still collected.
 
-    It would walk all notes again and again, a fifth of a second for 10,000 of them.
+    The collector would otherwise scan all notes repeatedly, a fifth of a second for 10,000 notes.
     """
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)

@@ -1,4 +1,4 @@
-"""The start of one server: its actors in order, the scan of the notes, and what follows it."""
+"""Start of one server: its actors in order, the scan of the notes, and the steps that follow."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from lithos.notes.writing.deferred_removal import Keeper
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 
-#: Seconds that the model and the link graph leave to a first client once the front listens.
+#: Seconds for which the model and the link graph let a first client go first, once the front listens.
 FIRST_CLIENT: Final = 0.1
-#: Seconds that they wait at most for the front to listen, and then for libraries that a client wants.
+#: Maximum seconds for which they wait for the front to listen, and then for libraries that a client needs.
 FIRST_THINGS: Final = 2.0
 
 
 @define(eq=False)
 class Startup:
-    """Starts the actors and fills the catalogue."""
+    """Start of a server, which starts the actors and fills the catalogue."""
 
     _clock: Clock
     _rows: ScannedRows
@@ -72,15 +72,15 @@ class Startup:
     _watcher: Watcher
 
     def recall(self) -> Sequence[Event]:
-        """Read the events that the manifest lacks; blocks. Call it before `start`."""
+        """Read the events that the manifest lacks. Call it before `start`. Blocks."""
         position = self._manifest.seq
-        # Without a manifest only the journal knows which versions were given.
+        # Without a manifest, only the journal knows which versions exist.
         return self._journal.events_after(0 if position is None else position)
 
     async def scan(self, announced: Sequence[Event], blocking: Blocking) -> ScanResult:
-        """Fill the catalogue from the folder, `announced` being the events that the manifest lacks.
+        """Fill the catalogue from the folder. `announced` are the events that the manifest lacks.
 
-        The catalogue is empty until then: readers see all notes at once, by a change on the event loop.
+        Until then the catalogue is empty. Readers get all notes at once, by one change on the event loop.
         """
         rows, files, versions = self._rows.rows, self._files, self._versions
         tell = self._opening.teller()
@@ -113,12 +113,12 @@ class Startup:
             self._opening.show(len(known))
 
     async def announce(self, scanned: ScanResult) -> None:
-        """Journal what the scan found, then let the manifest remember it."""
+        """Journal the results of the scan, then store them in the manifest."""
         await self._catalogue.records.save()
         seq = self._coordinator.head
         if scanned.events:
             journalled = await self._coordinator.mailbox.ask(AppendEvents(scanned.events), within=600.0)
-            if journalled is Journalled.LATER:  # the manifest must not run ahead of the journal
+            if journalled is Journalled.LATER:  # The manifest must never be newer than the journal.
                 self._publisher.record_later(scanned.rows, scanned.removed)
                 await self._guard.begin(scanned.vanished, is_settled=False)
                 return
@@ -130,12 +130,12 @@ class Startup:
         await self._guard.begin(scanned.vanished, is_settled=True)
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Notice external edits until cancelled; however often the watcher fails, it is started again."""
+        """Detect external edits until cancelled. A failed watcher is restarted, however often it fails."""
         watcher = self._watcher
         await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
 
     async def start(self, nursery: trio.Nursery) -> None:
-        """Start the actors, downstream first; until `open` nothing but tasks and agents is asked for."""
+        """Start the actors, last receiver first. Until `open`, only tasks and agents are available."""
         publisher, coordinator = self._publisher.mailbox, self._coordinator.mailbox
         downstream: list[Mailbox[Any]] = [
             *(each.mailbox for each in (self._words, self._meaning)),
@@ -150,7 +150,7 @@ class Startup:
         await nursery.start(partial(supervise, writer, self._writer.start, closes=[publisher]))
 
     async def open(self, background: trio.Nursery) -> None:
-        """Index the scanned notes, and wait for the first repair of the full-text index."""
+        """Index the scanned notes and wait for the first repair of the full-text index."""
         self._keeper.take(self._files.take_kept())
         await background.start(self._keeper.run)
         background.start_soon(self._semantic.load, self._meaning, self._first_things)
@@ -167,7 +167,7 @@ class Startup:
             await trio.lowlevel.checkpoint()
 
     async def _first_things(self) -> None:
-        """Leave the processor to what clients wait for first, unless there are notes to embed."""
+        """Leave the processor to work that clients wait for first, unless there are notes to embed."""
         if self._manifest.is_new or self._front.loaded.is_set():
             return
         with trio.move_on_after(FIRST_THINGS):

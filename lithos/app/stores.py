@@ -1,4 +1,4 @@
-"""Opens what the capabilities keep on disk, in its order, and closes it."""
+"""Opening and closing of the stores that the capabilities keep on disk."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lithos.upkeep.files.backup import finish_restore
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
-    """Acquire the lock of the data directory, unless `lock` is given, and open all stores. Blocks.
+    """Open all stores, and lock the data directory unless `lock` is given. Blocks.
 
-    A failure gives the lock up. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
+    The lock is released on failure. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
     """
     storage = config.of(StorageConfig)
     data = storage.data_dir
@@ -44,7 +44,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
 
 
 def _open(config: Config, occasion: Occasion, undo: ExitStack) -> Mapping[Any, Any]:
-    """The stores by class; `undo` closes them."""
+    """Return the open stores by class. `undo` closes them."""
     declared, opened = stores_of(), dict[Any, Any]()
     given = {Config: config, Occasion: occasion, **config.by_class}
     parts, is_migrated = Parts((each.open for each in declared), given), False
@@ -61,10 +61,10 @@ def _open(config: Config, occasion: Occasion, undo: ExitStack) -> Mapping[Any, A
 
 
 def _missing(folder: Path) -> list[Path]:
-    """The folder and those above it that are not there yet."""
+    """Return those of the folder and its parents that do not exist yet."""
     return [above for above in (folder, *folder.parents) if not above.exists()]
 
 
 def close_stores(stores: Stores) -> None:
-    """Close everything and give the data directory up, whatever of it fails. Blocks."""
+    """Close all stores and release the data directory, even if some steps fail. Blocks."""
     stores.closing.close()

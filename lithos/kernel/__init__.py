@@ -1,5 +1,4 @@
-"""The base of every capability: parts, errors, mailboxes, databases, settings, metrics and the log.
+"""Foundation of all capabilities: parts, errors, mailboxes, databases, settings, metrics and the log.
 
-All packages use it.
-Never here: capabilities, and knowledge of notes.
+All packages may import the kernel. The kernel contains no capability and knows nothing about notes.
 """

@@ -1,4 +1,4 @@
-"""The declarations of a capability. `lithos.app` lists all capabilities, ordered by their needs."""
+"""Declarations of a capability. `lithos.app` lists all capabilities, ordered by their dependencies."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from attrs import frozen
 from lithos.kernel.parts import Maker, Parts
 from lithos.kernel.state import Gauge, HealthCheck, Observed
 
-#: Whether a server has something with this id, of the kinds that a capability owns.
+#: Callback that returns whether a server has an object with this id, of the kinds that the capability owns.
 Holds = Callable[[Parts, str], Awaitable[bool]]
 
 
 @frozen
 class Background:
-    """A method of a part that runs for the lifetime of a server.
+    """A method of a part that runs as a background task for the lifetime of a server.
 
-    `kind` is the class of the part. Nothing runs if the server has no such part.
+    `kind` is the class of the part. If the server does not have such a part, nothing runs.
     """
 
     kind: type[Any]
     run: Callable[[Any], Awaitable[None]]
-    #: Runs only while the server has a front.
+    #: Whether the task runs only in a server with a front.
     needs_front: bool = False
 
 
 @frozen
 class NavigationLink:
-    """An entry of a navigation of the console; the entries are sorted by `place`."""
+    """An entry of a console navigation. Entries are sorted by `place`."""
 
     place: int
     label: str
     address: str
-    #: The key that opens the page, after `g`.
+    #: Key that opens the page when it is pressed after `g`.
     key: str = ""
 
 
 @frozen
 class PendingReview:
-    """Changes that wait for a person: their number, its name and its plural, and the page that lists them.
+    """Count of changes that wait for a person, with its singular, its plural and the page that lists them.
 
-    `kind` is the class of the part that counts them. Nothing waits if the server has no such part.
+    `kind` is the class of the part that counts the changes. Without such a part the count is zero.
     """
 
     kind: type[Any]
@@ -55,13 +55,14 @@ class PendingReview:
 
 @frozen(kw_only=True)
 class Pages:
-    """The pages and links that a capability adds to the console.
+    """Pages and links that a capability adds to the console.
 
-    `modules` are names of modules, imported with the first page. Each has `add_routes(console, app)`.
+    `modules` are module names, which are imported with the first page. Each module has `add_routes(console,
+    app)`.
     """
 
     modules: tuple[str, ...] = ()
-    #: Entries of the navigation, and of the tabs above the lists of notes.
+    #: Entries of the navigation and of the tabs above the note lists.
     links: tuple[NavigationLink, ...] = ()
     tabs: tuple[NavigationLink, ...] = ()
     waiting: tuple[PendingReview, ...] = ()
@@ -69,10 +70,10 @@ class Pages:
 
 @frozen
 class Retention:
-    """Rows of `coordination.db` that are deleted when they are old.
+    """Rows of `coordination.db` that are deleted when they reach a certain age.
 
-    `command` makes the command for a time; its reply is the number of deleted rows. The command is sent
-    again while it deletes `most` rows; without `most` it is sent once.
+    `command` makes the delete command for a time. The reply of the command is the number of deleted rows. The
+    command is sent again as long as it deletes `most` rows; without `most` it is sent once.
     """
 
     what: str
@@ -82,11 +83,12 @@ class Retention:
 
 @frozen
 class Store:
-    """A store that is open on disk while a server runs.
+    """A store that stays open on disk while a server runs.
 
-    `open` gets the arguments that its parameters name: the occasion, settings, stores with a lower place. It
-    may return None if the store is switched off. Stores are opened by place, and closed in reverse order.
-    Stores below 0 are opened before the layout of the data directory is migrated.
+    `open` gets the arguments that its parameters name: the occasion, the settings, or stores with a lower
+    place. It may return None if the store is switched off. Stores are opened in order of their place and
+    closed in reverse order. Stores with a negative place are opened before the data directory is migrated to
+    the current layout.
     """
 
     place: int
@@ -97,25 +99,29 @@ class Store:
 class Capability:
     """One capability of Lithos, with everything it adds to a server.
 
-    * `needs`: the names of the leaf packages without which it is left out too;
-    * `makers`: the makers of its parts, each a class or a function (`lithos.kernel.parts`);
-    * `background`: its background tasks, from the end of the start until the server stops;
-    * `pages`: its additions to the console;
-    * `front`: the name of a module, imported with the first front. Its `add_to(front)`, which is async, adds
+    * `needs`: names of the leaf packages that this capability depends on. If one is missing, the capability
+      is left out too;
+    * `makers`: classes or functions that make its parts (`lithos.kernel.parts`);
+    * `background`: background tasks that run from the end of the start until the server stops;
+    * `pages`: additions to the console;
+    * `front`: name of a module that is imported with the first front. Its async function `add_to(front)` adds
     endpoints to an HTTP front (`lithos.server.http.front`).
-    * `tools`: names of the modules that declare its tools and rows, imported when tools are needed;
-    * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list;
-    * `holds`: whether the server has an object with an id; a process with several vaults picks that server.
-    * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
-    * `retention`: its rows of `coordination.db` that are deleted by age;
-    * `tables`: its tables of `coordination.db`, each a `lithos.events.rows.schema.CapabilityTables`.
-    * `stores`: its stores that are open on disk;
-    * `checks`: the modules with its checks (`lithos.kernel.values.findings`), imported when they run;
-    * `health`: its components of `/health`;
-    * `statistics`: functions that return its `Number`s of `lithos_stats`, from the parts that they name.
-    Awaited parts are awaited first, so that all numbers are counted at one moment;
-    * `gauges`: its samples of `/metrics`;
-    * `actors`: its actors whose mailboxes `/metrics` shows.
+    * `tools`: names of the modules that declare its tools and rows, which are imported when tools are needed;
+    * `resources`: classes of the parts that are kinds of MCP resources, in list order;
+    * `holds`: whether the server has an object with an id; a process with several vaults uses this to pick
+      the server.
+    * `boards`: classes of its boards, which run its commands in the coordinator's transaction;
+    * `retention`: rows of `coordination.db` that are deleted by age;
+    * `tables`: tables of `coordination.db`, each a `lithos.events.rows.schema.CapabilityTables`.
+    * `stores`: stores that stay open on disk;
+    * `checks`: modules with its checks (`lithos.kernel.values.findings`), which are imported when the checks
+      run;
+    * `health`: components of `/health`;
+    * `statistics`: functions that return its `Number`s of `lithos_stats`. Their parameters name the parts
+      they need.
+    Asynchronous parts are awaited first, so that all numbers are counted at the same moment;
+    * `gauges`: samples of `/metrics`;
+    * `actors`: actors whose mailboxes `/metrics` shows.
     """
 
     name: str

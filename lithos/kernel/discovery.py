@@ -1,6 +1,6 @@
-"""Declarations of capabilities in light modules, for programs that start no server.
+"""Discovery of capability declarations in light modules, for programs that start no server.
 
-Importing the capabilities themselves takes ten times as long as all else that a command does.
+Importing the capabilities themselves takes ten times as long as everything else in a command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PACKAGE: Final = Path(__file__).parents[1]
 
 
 def declared_in(role: str) -> Iterator[ModuleType]:
-    """Return the modules of this name, one of each package or subpackage of Lithos that has one."""
+    """Return the modules with this name, at most one from each package and subpackage of Lithos."""
     found = [path for pattern in (f"*/{role}.py", f"*/*/{role}.py") for path in _PACKAGE.glob(pattern)]
     for path in sorted(found):
         package = ".".join((_PACKAGE.name, *path.relative_to(_PACKAGE).parts[:-1]))
@@ -24,7 +24,10 @@ def declared_in(role: str) -> Iterator[ModuleType]:
 
 
 def import_if_there(package: str, module: str) -> ModuleType | None:
-    """Import a module of a package, or return None if it was left out. A broken one raises as usual."""
+    """Import a module of a package, or return None if the package is not installed.
+
+    Errors inside the module are raised.
+    """
     name = f"{package}.{module}"
     try:
         return import_module(name)

@@ -1,7 +1,7 @@
 """Logging: one line per event on stderr, as JSON for machines or as text for people.
 
-`get_logger(__name__).info("commit", trigger="age", docs=12)` names a lowercase event and its fields. Records
-of other libraries and Python's warnings come out in the same form. A leaf of the import graph.
+`get_logger(__name__).info("commit", trigger="age", docs=12)` logs a lower-case event with its fields. Records
+of other libraries and Python warnings have the same format. This module imports no other module of Lithos.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEVELS: Final[Mapping[str, int]] = {
 }
 FORMATS: Final = ("json", "text")
 
-#: Libraries whose info lines repeat what ours say, or print one line per request.
+#: Libraries whose info lines repeat ours or print one line per request.
 NOISY: Final = (
     "asyncio",
     "filelock",
@@ -48,7 +48,7 @@ NOISY: Final = (
     "urllib3",
 )
 
-#: The vault for which a task or thread runs, in a process of several; its log lines name it.
+#: Vault for which a task or thread runs, if the process has several. Log lines contain it.
 WORKING_FOR: Final[ContextVar[str | None]] = ContextVar("vault", default=None)
 
 _HIDDEN: Final = "***"
@@ -59,10 +59,11 @@ _SECRET_NAME: Final = re.compile(
 )
 _QUERY_TOKEN: Final = re.compile(r"(access(?:_|%5f)token(?:=|%3d))[^&\s\"'#;<>)\]}]+", re.IGNORECASE)
 _BEARER: Final = re.compile(r"\b(bearer\s+)[\w.~+/=-]{4,}", re.IGNORECASE)
-#: Replacing a shorter secret everywhere would make the log unreadable.
+#: Minimum length of a secret in characters. Replacing shorter secrets everywhere would make the log
+#: unreadable.
 _SHORTEST_SECRET: Final = 4
 _FIELDS: Final = "lithos_fields"
-#: `%` arguments that do not fit, or a field whose `__str__` fails.
+#: Errors of a record whose `%` arguments do not fit, or of a field whose `__str__` fails.
 _UNPRINTABLE: Final = (
     ArithmeticError,
     AssertionError,
@@ -76,7 +77,10 @@ _UNPRINTABLE: Final = (
 
 
 class Logger:
-    """A named logger; methods take an event and its fields and format nothing when the level is off."""
+    """A named logger.
+
+    Its methods take an event with fields, and format nothing if the level is switched off.
+    """
 
     __slots__ = ("_logger",)
 
@@ -88,19 +92,19 @@ class Logger:
         self._log(logging.DEBUG, event, fields)
 
     def info(self, event: str, /, **fields: Any) -> None:
-        """Log a normal event that is worth a line."""
+        """Log a normal event that operators should see."""
         self._log(logging.INFO, event, fields)
 
     def warning(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
-        """Log a problem that the service survives. `exc` adds the traceback as field `exception`."""
+        """Log a problem that the service survives. `exc` adds its traceback as the field `exception`."""
         self._log(logging.WARNING, event, fields, exc)
 
     def error(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
-        """Log a failure. `exc` adds the traceback as field `exception`."""
+        """Log a failure. `exc` adds its traceback as the field `exception`."""
         self._log(logging.ERROR, event, fields, exc)
 
     def exception(self, event: str, /, **fields: Any) -> None:
-        """Log an `error` with the exception that is being handled."""
+        """Log an error with the exception that is currently handled."""
         self._log(logging.ERROR, event, fields, sys.exception())
 
     def _log(
@@ -111,15 +115,17 @@ class Logger:
 
 
 def get_logger(name: str) -> Logger:
-    """Return the logger of this name; usable at import time, before `configure_logging`."""
+    """Return the logger with this name. Modules can call this at import time, before `configure_logging`."""
     return Logger(logging.getLogger(name))
 
 
 def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable[str] = ()) -> None:
-    """Send every record of at least `level` (a key of `LEVELS`) to `stream` as `fmt` (`json` or `text`).
+    """Write all records of at least `level` (a key of `LEVELS`) to `stream` in format `fmt`.
 
-    Each of `secrets` is replaced wherever it would appear. A repeated call replaces the settings of the
-    one before. The stream is not closed; when its reader has gone, lines are dropped in silence.
+    `fmt` is `json` or `text`.
+
+    Each of `secrets` is replaced wherever it would appear. A later call replaces all settings of an earlier
+    one. The stream is never closed. If its reader has ended, lines are dropped silently.
     """
     if level not in LEVELS or fmt not in FORMATS:
         allowed = f"one of {', '.join(LEVELS)} and one of {', '.join(FORMATS)}"
@@ -144,7 +150,7 @@ def ensure_logging(stream: TextIO) -> None:
 
 
 class Redactor:
-    """Removes secrets from text and from JSON-like values."""
+    """Filter that removes secrets from text and from JSON-like values."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets for form in (secret, quote(secret, safe=""))}
@@ -163,7 +169,10 @@ class Redactor:
         return text
 
     def clean(self, value: Any, name: str = "") -> Any:
-        """Return a JSON-compatible copy; text under a name such as `auth_token` is always hidden."""
+        """Return a JSON-compatible copy without secrets.
+
+        Text under a name such as `auth_token` is always hidden.
+        """
         if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, float):
@@ -184,7 +193,7 @@ def _describe(value: Any) -> str:
 
 
 class _RecordFormatter(logging.Formatter):
-    """The base of both formatters: extracts and redacts the fields of a record."""
+    """Base class of both formatters, which extracts and redacts the fields of a record."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__()
@@ -215,7 +224,7 @@ class _RecordFormatter(logging.Formatter):
 
 class _JsonFormatter(_RecordFormatter):
     def format(self, record: logging.LogRecord) -> str:
-        # ASCII escapes keep a line whole and printable whatever the stream's encoding is
+        # ASCII escapes keep a record on one printable line, whatever the stream's encoding is.
         return json.dumps(self._read(record), separators=(",", ":"))
 
 
@@ -230,7 +239,7 @@ class _TextFormatter(_RecordFormatter):
 
 
 def _word(value: Any) -> str:
-    """Return a field value, quoted as JSON unless it is one plain word."""
+    """Return a field value, as a JSON string unless it is one plain word."""
     if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "='):
         return value
     return _printable(json.dumps(value, ensure_ascii=False))
@@ -244,7 +253,7 @@ def _printable(text: str) -> str:
 
 
 class _LineHandler(logging.Handler):
-    """Writes each record in one call; write errors (closed pipe, full disk) are ignored."""
+    """Log handler that writes each record in one call and ignores write errors (closed pipe, full disk)."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -257,7 +266,7 @@ class _LineHandler(logging.Handler):
         try:
             return self.format(record)
         except _UNPRINTABLE as error:
-            # say what happened instead of losing the event, or failing who logs it
+            # Log what happened, instead of losing the event or failing the caller.
             event = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             record.msg, record.args = "log record could not be printed", None
             record.__dict__[_FIELDS] = {"event": event, "reason": type(error).__name__}
@@ -275,7 +284,10 @@ class _LineHandler(logging.Handler):
 
 
 def _silence(stream: TextIO) -> None:
-    """Redirect the stream to the null device: else its buffer fails again at exit, with exit code 120."""
+    """Redirect the stream to the null device.
+
+    Otherwise its buffer fails again at exit, with exit code 120.
+    """
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         try:

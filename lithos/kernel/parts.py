@@ -1,7 +1,7 @@
-"""The parts of one running server, found by their class.
+"""Parts of a running server, found by their class.
 
-A constructor names its parameters, and nothing takes everything. Each part is made once, when it is first
-needed, from the parts that the parameters of its maker name.
+A constructor names each part that it needs as a parameter, so no part depends on all others. Each part is
+made once, when it is first needed, from the parts that its maker's parameters name.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import attrs
 
 P = TypeVar("P")
 
-#: A class, or a function whose annotations name its parameters and its result.
+#: Class or function that makes a part. Its annotations name its parameters and its result.
 Maker = Callable[..., Any]
-#: The time now, aware and in UTC.
+#: Callback that returns the current time, timezone-aware and in UTC.
 Clock = Callable[[], datetime]
 
 _UNIONS: Final = (UnionType, Union)
 
 
 def utc_now() -> datetime:
-    """Now, aware and in UTC."""
+    """Return the current time, timezone-aware and in UTC."""
     return datetime.now(UTC)
 
 
 class Parts:
-    """The parts of a server.
+    """All parts of one server.
 
-    A parameter `Board` gets the board; a missing maker is an error. `Board | None` gets
-    None if there is no maker, or if its maker returns None. A parameter with a default keeps it if
-    there is no maker.
+    A parameter of type `Board` gets the board; if no maker makes it, an error is raised. A parameter of type
+    `Board | None` gets None if there is no maker, or if the maker returns None. A parameter with a default
+    keeps its default if there is no maker.
     """
 
     def __init__(self, makers: Iterable[Maker] = (), given: Mapping[Any, object] = {}) -> None:
-        """`given` are parts that exist already, by class."""
+        """Create the container without making any parts. `given` contains existing parts by class."""
         self._makers = {made_by(maker): maker for maker in makers}
         self._made: dict[Any, Any] = {Parts: self, **given}
         self._making: list[Any] = []
 
     @property
     def clock(self) -> Clock:
-        """The clock of this server."""
+        """Return the server's clock."""
         clock: Clock = self._made[Clock]
         return clock
 
@@ -53,7 +53,9 @@ class Parts:
         """Return the part of this class. Raises `LookupError` if it is missing."""
         part = self.find(kind)
         if part is None:
-            raise LookupError(f"Nothing makes {kind.__name__}. Is its capability in the list of lithos/app?")
+            raise LookupError(
+                f"No maker returns {kind.__name__}. Check that its capability is in the list of lithos/app."
+            )
         return part
 
     def find(self, kind: type[P]) -> P | None:
@@ -64,7 +66,7 @@ class Parts:
         return part
 
     def make_all(self) -> None:
-        """Make every part that does not exist yet."""
+        """Make all parts that do not exist yet."""
         for kind in self._makers:
             self.find(kind)
 
@@ -74,7 +76,9 @@ class Parts:
             return None
         if kind in self._making:
             circle = [*self._making[self._making.index(kind) :], kind]
-            raise LookupError(f"Parts need each other: {' -> '.join(each.__name__ for each in circle)}.")
+            raise LookupError(
+                f"These parts need each other: {' -> '.join(each.__name__ for each in circle)}."
+            )
         self._making.append(kind)
         try:
             return self.call(maker)
@@ -82,11 +86,11 @@ class Parts:
             self._making.pop()
 
     def call(self, maker: Maker) -> Any:
-        """Call a function or a class with the parts that its parameters name."""
+        """Call a function or class with the parts that its parameters name."""
         return self.bind(maker)()
 
     def bind(self, maker: Maker) -> Callable[[], Any]:
-        """Bind a function or a class to the parts that its parameters name, for many calls."""
+        """Bind a function or class to the parts that its parameters name, so that many calls are fast."""
         given = {}
         for name, (hint, has_default) in needs_of(maker).items():
             kind = _without_none(hint)
@@ -98,18 +102,18 @@ class Parts:
 
 
 def made_by(maker: Maker) -> Any:
-    """Return the class that a maker makes."""
+    """Return the class of the part that a maker makes."""
     return maker if isinstance(maker, type) else _without_none(get_type_hints(maker)["return"])
 
 
 def needs_of(maker: Maker) -> dict[str, tuple[Any, bool]]:
-    """Return the parameters of a maker: the type of each, and whether it has a default."""
+    """Return the parameters of a maker, each with its type and whether it has a default."""
     if isinstance(maker, type) and attrs.has(maker):
         hints = get_type_hints(maker)
         fields = [each for each in attrs.fields(maker) if each.init]
         return {each.alias: (hints[each.name], each.default is not attrs.NOTHING) for each in fields}
     function: Any = vars(maker).get("__init__", maker) if isinstance(maker, type) else maker
-    if not hasattr(function, "__code__"):  # a class without a constructor of its own
+    if not hasattr(function, "__code__"):  # The maker is a class without its own constructor.
         return {}
     hints, code = get_type_hints(function), function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -119,7 +123,7 @@ def needs_of(maker: Maker) -> dict[str, tuple[Any, bool]]:
 
 
 def _without_none(hint: Any) -> Any:
-    """Return `X` for `X | None`; any other hint unchanged."""
+    """Return `X` for `X | None`, and any other type hint unchanged."""
     if get_origin(hint) in _UNIONS:
         kinds = [each for each in get_args(hint) if each is not NoneType]
         if len(kinds) == 1 and len(get_args(hint)) == 2:

@@ -1,4 +1,4 @@
-"""The port through which commands and upkeep start a server in this process; `lithos.app` implements it."""
+"""Port that starts a server in this process for commands and upkeep. `lithos.app` implements it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from lithos.kernel.parts import Parts
 
 
 class RunServer(Protocol):
-    """Starts a server, and stops it at the end of the block."""
+    """Port that starts a server and stops it at the end of the block."""
 
     def __call__(self, config: Any, /) -> AbstractAsyncContextManager[Parts]:
         """Return the parts of the running server. Raises `AlreadyOwned`, `CorruptDatabase` and `OSError`."""
 
 
 class OwnToken(Protocol):
-    """The token that admits commands of the same user; they read it from the lock file."""
+    """Token of commands by the same user, who read it from the lock file."""
 
     @property
     def own_token(self) -> str:
-        """Return its secret."""
+        """Return the secret of the token."""

@@ -1,4 +1,4 @@
-"""The settings of the folders of notes and databases; the loader of all other settings needs them."""
+"""Settings of the notes folder and the database folder, which the settings loader itself needs."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ INNER_FOLDER = Rule(
 
 @frozen(kw_only=True)
 class StorageConfig:
-    """The folders of notes and databases."""
+    """Folders of notes and databases."""
 
     data_dir: Path = setting(
         Path("data"),
-        "Directory of everything that Lithos stores, including the notes if `storage.vault` is not set.",
+        "Directory for all files that Lithos stores, including the notes if `storage.vault` is not set.",
         DIRECTORY,
     )
     knowledge_subdir: str = setting(
         "knowledge",
-        "Folder of the notes inside the data directory. It is not used with `storage.vault`.",
+        "Notes folder inside the data directory. Not used with `storage.vault`.",
         INNER_FOLDER,
     )
     max_content_size_bytes: int = setting(
-        1_000_000, "Maximum size of the content of one note, in bytes of UTF-8.", whole(1, 1_000_000_000)
+        1_000_000, "Maximum size of one note's content in UTF-8 bytes.", whole(1, 1_000_000_000)
     )
     vault: Path | None = setting(
         None,
@@ -47,7 +47,9 @@ class StorageConfig:
         DIRECTORY,
     )
     lock: bool = setting(
-        True, "Refuse to start on a file system without locks, where Lithos cannot prevent a second server."
+        True,
+        "Whether Lithos refuses to start on a file system without locks, where it cannot "
+        "prevent a second server.",
     )
     ignore: tuple[str, ...] | None = setting(
         None,
@@ -67,7 +69,7 @@ class StorageConfig:
 
     @property
     def notes_folder(self) -> Path:
-        """Return the folder of the notes."""
+        """Return the notes folder."""
         return self.data_dir / self.knowledge_subdir if self.vault is None else self.vault
 
 

@@ -1,4 +1,4 @@
-"""The state of a server as capabilities report it: components of `/health`, statistics, gauges, actors."""
+"""Server state that capabilities report: components of `/health`, statistics, gauges and actors."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from attrs import frozen
 from lithos.kernel.parts import Maker
 
 Status = Literal["ok", "warming", "degraded", "unavailable"]
-#: Seconds for one check of a component.
+#: Maximum seconds for one check of a component.
 CHECK_DEADLINE: Final = 5.0
 
 
 @frozen
 class Component:
-    """One line of `/health`."""
+    """A component's line in `/health`."""
 
     status: Status
     error: str | None = None
     details: Mapping[str, Any] = {}
 
     def as_json(self) -> dict[str, Any]:
-        """Return its JSON form; `error` only if there is one."""
+        """Return the JSON form of the component. It has `error` only if there is an error."""
         told = {"error": self.error} if self.error else {}
         return {"status": self.status, **told, **self.details}
 
@@ -33,10 +33,10 @@ OK: Final = Component("ok")
 
 @frozen
 class HealthCheck:
-    """A component of `/health`, and its place there.
+    """Check of a `/health` component, and its position in the list.
 
-    `look` gets the parts that its parameters name. It returns a `Component`, or None if there is
-    nothing to report; it may be asynchronous. If several have one name, the later ones add details to a
+    `look` gets the parts that its parameters name. It returns a `Component`, or None if there is nothing to
+    report. It may be asynchronous. If several checks have the same name, the later ones add details to a
     healthy component.
     """
 
@@ -47,7 +47,7 @@ class HealthCheck:
 
 @frozen
 class Number:
-    """A value of `lithos_stats`, and its place there."""
+    """A value of `lithos_stats`, and its position in the list."""
 
     place: int
     key: str
@@ -56,9 +56,9 @@ class Number:
 
 @frozen
 class Gauge:
-    """Samples of `/metrics`, and their place there.
+    """Samples of `/metrics`, and their position in the list.
 
-    `look` gets the parts that its parameters name, and returns samples; it may be asynchronous.
+    `look` gets the parts that its parameters name and returns samples. It may be asynchronous.
     """
 
     place: int
@@ -67,7 +67,7 @@ class Gauge:
 
 @frozen
 class Observed:
-    """An actor whose mailbox `/metrics` shows, and its place there."""
+    """An actor whose mailbox `/metrics` shows, and its position in the list."""
 
     place: int
     kind: type[Any]

@@ -1,7 +1,6 @@
-"""Knowledge of any text: Markdown, words, chunks, snippets, query language, hidden characters.
+"""Knowledge of any text: Markdown, words, chunks, snippets, query language and hidden characters.
 
-Later packages use it.
-Never here: files, and knowledge of notes.
+Packages above it use this one. It reads no files and knows nothing about notes.
 """
 
 ROLE = "model"

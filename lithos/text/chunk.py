@@ -1,7 +1,8 @@
-"""Cutting a note into chunks for embedding (docs/spec/notes.md §10).
+"""Splitting of notes into chunks for embedding (docs/spec/notes.md §10).
 
-Chunks are verbatim slices: text is seen as nested spans (paragraphs, sentences, words, characters),
-neighbours are packed while they fit, and a span that is too long is packed from its parts.
+Chunks are verbatim slices of a note. The text is treated as nested spans: paragraphs, sentences, words,
+characters. Neighbouring spans are packed into a chunk while they fit. A span that is too long is split into
+its parts, which are packed the same way.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ MONTHS: Final = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
-#: Distinct dates of a text that are spelled out in addition; the first ones.
+#: Maximum number of distinct dates of a text that are also written in words, first ones first.
 MOST_DATES: Final = 100
 
-#: Looks behind the year for what is before it: a pattern that begins with digits is searched much faster.
+#: The lookbehind for the text before the year comes after the year: a pattern that begins with digits is
+#: searched much faster.
 _ISO_DATE: Final = re.compile(r"([0-9]{4})(?<![\w-][0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9-])(T(?=[0-9]))?")
 
 
@@ -62,14 +64,15 @@ CONTEXT_MAX: Final = 200
 
 Span: TypeAlias = tuple[int, int]
 
-#: Separates paragraphs.
+#: Separator of paragraphs.
 _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n)+")
-#: The end of a sentence, with the white space after it. The first three marks need white space after them.
-#: The pattern begins with characters, not with a lookbehind, because that takes a third of the time.
+#: End of a sentence, with the white space after it. The first three punctuation marks need white space after
+#: them. The pattern begins with characters, because a lookbehind would take three times as long.
 _SENTENCE_END: Final = re.compile(r"[.!?。！？]\s*")
 _NEED_SPACE: Final = ".!?"
 _SPACE: Final = re.compile(r"\s+")
-#: Levels: paragraphs, sentences, words; below words there are only characters.
+#: Number of the level of sentences. The levels are paragraphs, sentences and words; below words there are
+#: only characters.
 _SENTENCES: Final = 1
 _WORDS: Final = 2
 _HEADING_OR_FENCE: Final = re.compile(
@@ -80,7 +83,7 @@ _HEADING_OR_FENCE: Final = re.compile(
 
 @frozen
 class Chunk:
-    """A slice of a note: `text` is shown in snippets, `context` is the title and the headings above it."""
+    """A slice of a note. Snippets show `text`; `context` has the title and the headings above the slice."""
 
     index: int
     text: str
@@ -88,19 +91,21 @@ class Chunk:
 
     @property
     def embedded(self) -> str:
-        """The text that is embedded: the context line, a line break and the text as it is indexed."""
+        """Return the text to embed: the context line, a line break and the indexed text."""
         return spell_dates(f"{self.context}\n" if self.context else "") + self.indexed
 
     @property
     def indexed(self) -> str:
-        """The text with dates in words, and without the addresses of images."""
+        """Return the text to index: with dates in words, and without image addresses."""
         return spell_dates(strip_passage(self.text))
 
 
 def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: int = 1000) -> list[Chunk]:
-    """Cut title, blank line and content into chunks of about `chunk_size` characters, none over `chunk_max`.
+    """Split a title, a blank line and content into chunks.
 
-    Linear in the length of the text; empty text has no chunks.
+    Each has about `chunk_size` characters and at most `chunk_max`.
+
+    Takes linear time. An empty text has no chunks.
     """
     text = f"{title}\n\n{content}".strip()
     spans = list(_spans(text, chunk_size, chunk_max))
@@ -112,9 +117,9 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
 
 
 def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> Iterator[Span]:
-    """Return where the chunks of `chunk_text` begin and end in `content`. Positions in the title are below 0.
+    """Yield the position of each chunk of `chunk_text` in `content`. Positions in the title are negative.
 
-    The chunks are found one by one, so a caller that needs only the first few does not pay for the others.
+    The chunks are found one by one, so a caller that needs only the first few does not pay for the rest.
     """
     full = f"{title}\n\n{content}"
     offset = len(full) - len(full.lstrip()) - len(title) - 2
@@ -122,7 +127,7 @@ def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> It
 
 
 def headings_of(content: str) -> str:
-    """Return the headings outside fenced code, one per line."""
+    """Return the headings outside of fenced code, one per line."""
     return "\n".join(text for _, _, text in scan_headings(content))
 
 
@@ -133,7 +138,7 @@ def _spans(text: str, chunk_size: int, chunk_max: int) -> Iterator[Span]:
 
 
 def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterator[Span]:
-    """Join neighbouring parts of `span` while they fit in `size`; a part over `longest` is packed alone."""
+    """Join neighbouring parts of `span` while they fit in `size`. Parts over `longest` are split further."""
     if level == _WORDS:
         yield from _pack_words(text, span, size, longest)
         return
@@ -164,9 +169,7 @@ def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
 
 
 def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
-    """Return the ends of sentences: white space after a mark, or the mark itself where it needs no white
-    space.
-    """
+    """Yield the sentences' ends: white space after a mark, or the mark itself if it needs no white space."""
     for found in matches_of_space(_SENTENCE_END, text, *span):
         mark, end = found.start(), found.end()
         if end > mark + 1 or text[mark] not in _NEED_SPACE:
@@ -174,9 +177,9 @@ def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
 
 
 def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span]:
-    """Return the result of `_pack` for the words of a span.
+    """Yield the result of `_pack` for the words of a span.
 
-    It moves from one end of a pack to the next, not word by word.
+    This jumps from the end of one pack to the end of the next, instead of word by word.
     """
     start, end = _skip_space(text, *span), span[1]
     while start < end:
@@ -189,7 +192,7 @@ def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span
         if len(words) == 2 or len(kept) < len(window):
             stop = start + len(words[0])
             yield start, stop
-        else:  # a word longer than `size`
+        else:  # The word is longer than `size`.
             spaces = matches_of_space(_SPACE, text, start + size, end)
             stop = next((found.start() for found in spaces), end)
             if stop - start > longest:
@@ -205,7 +208,7 @@ def _skip_space(text: str, start: int, end: int) -> int:
 
 
 def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
-    """Yield the context line of each span: the title and the headings above the span's first line."""
+    """Yield the context line of each span: the title and the headings above its first line."""
     title_line = " ".join(title.split())[:CONTEXT_MAX]
     pending = list(scan_headings(text, len(title.lstrip())))[::-1]
     above: list[tuple[int, str]] = []
@@ -214,7 +217,7 @@ def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
             at, level, heading = pending[-1]
             while above and above[-1][0] >= level:
                 above.pop()
-            if at == start:  # the span opens with it: it is not above
+            if at == start:  # The span begins with this heading, so the heading is not above it.
                 break
             pending.pop()
             if heading:
@@ -224,7 +227,7 @@ def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
 
 
 def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
-    """Yield start, level and text of the ATX headings outside fenced code, beginning at `start`."""
+    """Yield position, level and text of the ATX headings outside of fenced code, from `start` on."""
     fence = ""
     for match in matches_in_lines(_HEADING_OR_FENCE, text, start):
         mark, info = match["fence"], (match["info"] or "").strip()
@@ -234,26 +237,26 @@ def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
         elif mark:
             fence = "" if mark[0] == "`" and "`" in info else mark
         else:
-            # Without surrounding space and a closing run of `#`.
+            # The name has no surrounding space and no closing run of `#`.
             name = (match["heading"] or "").strip()
             bare = name.rstrip("#")
             name = name if bare and not bare[-1].isspace() else bare.strip()
             yield match.start(), len(match["marks"]), name[:CONTEXT_MAX]
 
 
-#: Raised when `Chunk.embedded` changes: 2, dates in words.
+#: Version of the embedded form. It is raised when `Chunk.embedded` changes. Version 2 added dates in words.
 EMBEDDED_FORM: Final = 3
 
 
 @frozen
 class ChunkSizes:
-    """Characters of chunks: `size` is `search.chunk_size`."""
+    """Sizes of chunks in characters. `size` is the setting `search.chunk_size`."""
 
     size: int
 
     @property
     def maximum(self) -> int:
-        """Characters that no chunk exceeds."""
+        """Return the maximum length of a chunk in characters."""
         return 2 * self.size
 
     def chunks(self, title: str, content: str) -> list[Chunk]:
@@ -261,11 +264,14 @@ class ChunkSizes:
         return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
 
     def spans(self, title: str, content: str) -> Iterator[Span]:
-        """Yield where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
+        """Yield the position of each chunk in the note's content, one by one (`chunk_spans`)."""
         return chunk_spans(title, content, self.size, self.maximum)
 
     def mix(self, stamp: int) -> int:
-        """Mix chunk sizes and the form of what is embedded into a stamp: others make all notes stale."""
+        """Mix the chunk sizes and the embedded form into a stamp.
+
+        A change of either makes all notes stale.
+        """
         form = f"{stamp}:{self.size}:{self.maximum}:{EMBEDDED_FORM}"
         digest = hashlib.blake2b(form.encode(), digest_size=8).digest()
         return int.from_bytes(digest) >> 1

@@ -1,10 +1,10 @@
-"""The date that a note gives for itself (docs/spec/context.md §1): the date of its content, not of its file.
+"""The date that a note states for itself (docs/spec/context.md §1): the date of its content, not of its file.
 
-Searches (docs/spec/search.md §1) and briefings compare this date with the time that a question names.
+Searches (docs/spec/search.md §1) and briefings compare this date with the time in a question.
 
-The date is taken from the frontmatter (`date`, then `created`), the title, the file name, or a line like
-`Date: 3 May 2024` among the first lines, in that order. A day and month written with slashes count only where
-one of the numbers is above 12: otherwise it is unclear which of them is the month.
+The date comes from the first of these that has one: the frontmatter (`date`, then `created`), the title, the
+file name, a line like `Date: 3 May 2024` among the first lines. A day and a month written with slashes count
+only if one of the numbers is above 12. Otherwise it is unclear which number is the month.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from attrs import frozen
 
 from lithos.text.chunk import MONTHS
 
-#: Keys of the frontmatter that may contain the date; the first one with a date counts.
+#: Frontmatter keys that may contain the date. The first key with a date counts.
 KEYS: Final = ("date", "created")
-#: Characters of a content, and lines with text among them, in which a line `Date: ...` is searched.
+#: Maximum number of characters at the beginning of a content, and of non-blank lines in it, that are searched
+#: for a line `Date: ...`.
 HEAD: Final = 600
 HEAD_LINES: Final = 6
-#: Characters of a title or value that are read.
+#: Maximum length of a title or value that is searched, in characters.
 LONGEST: Final = 200
 
 _MONTH: Final = (
@@ -33,7 +34,8 @@ _MONTH: Final = (
 _YEAR: Final = r"(?P<year>(?:19|20)[0-9]{2})"
 _ANY_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY: Final = r"(?P<day>[0-3]?[0-9])"
-#: Names of files join a date to the text before and after it: `2024-05-03-standup`, `standup_2024-05`.
+#: Pattern of the text before a date. File names join a date to other text: `2024-05-03-standup`,
+#: `standup_2024-05`.
 _BEFORE: Final = r"(?<![^\W_])(?<!\.)(?<![0-9][-_])"
 _BEHIND: Final = r"(?![^\W_]|\.[0-9])"
 _NOT_A_DAY: Final = r"(?![-_][0-9])"
@@ -57,20 +59,21 @@ _LINE: Final = re.compile(
 
 @frozen
 class OwnDate:
-    """A year and a month, and the day where it is given."""
+    """A year and a month, with the day if it is known."""
 
     year: int
     month: int
     day: int | None = None
 
     def __str__(self) -> str:
-        """ISO 8601: `2024-05-03`, or `2024-05`."""
+        """Return the date in ISO 8601: `2024-05-03`, or `2024-05` without a day."""
         return f"{self.year:04}-{self.month:02}" + ("" if self.day is None else f"-{self.day:02}")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the terms of this date in the full-text index: the year, the month (of any year and of this
-        one), the day.
+        """Return the terms of this date in the full-text index.
+
+        They are the year, the month (of any year and of this year) and the day.
         """
         month = f"-{self.month:02}"
         whole = (f"{self.year}", month, f"{self.year}{month}")
@@ -86,9 +89,9 @@ class OwnDate:
 
 
 def own_date(extra: Mapping[str, Any], title: str, path: str, content: str) -> OwnDate | None:
-    """Return the date that a note gives for itself, or None.
+    """Return the date that a note states for itself, or None.
 
-    `extra` has the frontmatter's keys that Lithos does not own.
+    `extra` contains the frontmatter keys that Lithos does not own.
     """
     return next(_dates(extra, title, path, content), None)
 
@@ -110,8 +113,8 @@ def _dated_lines(content: str) -> Iterator[str]:
 
 
 def read_date(text: str) -> OwnDate | None:
-    """Return the first date that is written in a short text, a whole one before a month alone."""
-    if _ANY_YEAR.search(text) is None:  # as in most texts
+    """Return the first date in a short text, or None. A date with a day is preferred to a month alone."""
+    if _ANY_YEAR.search(text) is None:  # Most texts contain no year.
         return None
     for form in _FORMS:
         for found in form.finditer(text):
@@ -136,7 +139,7 @@ def _read(parts: Mapping[str, str | None]) -> OwnDate | None:
     return None if day == 0 else OwnDate(int(parts["year"] or 0), month, day)
 
 
-#: Keys of a date with a day (`OwnDate.keys`).
+#: Maximum number of keys of one date (`OwnDate.keys`), which a date with a day has.
 MOST_KEYS: Final = 5
 
 
@@ -152,13 +155,13 @@ _ASKED_MONTH: Final = re.compile(
 _ASKED_YEAR: Final = re.compile(rf"(?<![\w-]){_YEAR}(?![\w-])")
 _MONTH_BEGINS: Final = re.compile("|".join(month[:3] for month in MONTHS), re.IGNORECASE)
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-#: Characters of a question in which a time is searched.
+#: Maximum number of characters of a question that are searched for a time.
 _QUESTION: Final = 2_000
 
 
 @frozen
 class AskedTime:
-    """The time that a question names: a year, a month of any year or one, or a day of such a month."""
+    """The time in a question: a year, a month with or without its year, or a day of such a month."""
 
     year: int | None
     month: int | None = None
@@ -166,7 +169,7 @@ class AskedTime:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key that all own dates within it have, and of a day also that of its month."""
+        """Return the key that all own dates within this time have. For a day, also return its month's key."""
         year = "" if self.year is None else f"{self.year}"
         month = year if self.month is None else f"{year}-{self.month:02}"
         return (month,) if self.day is None else (f"{month}-{self.day:02}", month)
@@ -179,7 +182,7 @@ class AskedTime:
 
 
 def asked_time(question: str) -> AskedTime | None:
-    """Return the time that a question names, the most exact form of it.
+    """Return the most exact time that a question names, or None.
 
     `may` alone is a verb, not a month.
     """
@@ -187,7 +190,7 @@ def asked_time(question: str) -> AskedTime | None:
     whole = read_date(question)
     if whole is not None:
         return AskedTime(whole.year, whole.month, whole.day)
-    # Most questions have no such letters, and then no search is needed.
+    # Most questions contain no name of a month, and then need no search.
     for found in _ASKED_MONTH.finditer(question) if _MONTH_BEGINS.search(question) else ():
         if found["name"].lower() not in ("may", "mar", "march") or found["name"][0].isupper():
             return _asked(found)
@@ -196,7 +199,7 @@ def asked_time(question: str) -> AskedTime | None:
 
 
 def _asked(found: re.Match[str]) -> AskedTime:
-    """Return the month in a question, with its day or its year if they are given."""
+    """Return the month in a question, with its day or year if the question has them."""
     year, month, day = found["year"], _month_of(found["name"]), found["before"] or found["behind"]
     if day is not None and not 1 <= int(day) <= _DAYS[month - 1]:
         day = None
@@ -204,7 +207,7 @@ def _asked(found: re.Match[str]) -> AskedTime:
 
 
 def time_alone(text: str) -> AskedTime | None:
-    """Return the time of a short text that contains nothing else: `8 May 2023`, `May`, `2023`."""
+    """Return the time of a short text that contains nothing but a time: `8 May 2023`, `May`, `2023`."""
     text = text.strip()
     if len(text) > LONGEST:
         return None

@@ -1,6 +1,6 @@
-"""Where an excerpt may begin and end: at a line, an item, a row or a sentence, and never within a link.
+"""Bounds of excerpts: at a line, an item, a row or a sentence, and never inside of a link.
 
-Nor on a question, or on what announces something, when the reply comes next.
+An excerpt also never ends with a question or an announcement if the reply comes next.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Characters before and after a place that are examined.
+#: Maximum number of characters that are examined before and after a position.
 BACK: Final = 1_000
 AHEAD: Final = 600
 
-#: Characters of a reply that are added to the question before it.
+#: Maximum number of characters of a reply that are added to the question before it.
 LONGEST_REPLY: Final = 400
 
 _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
@@ -20,19 +20,21 @@ _DANGLING: Final = tuple("?？:：…")
 _CLOSING: Final = "\"'”’)]*_」』）"
 _HEADING: Final = re.compile("#{1,6} ")
 _SENTENCES_END: Final = (". ", "! ", "? ", "。", "！", "？")
-#: The beginning of a list item, a quote or a table row.
+#: Beginning of a list item, a quote or a table row.
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+|>]|\d{1,9}[.)])(?:[ \t]|\||$)")
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"'”’)\]*_]{0,4}(?=\s)|[。！？]")
-#: A link, or the beginning of one that the end of the text cuts off. It contains no line break.
+#: A link, or the beginning of a link that the end of the text cuts off. A link contains no line break.
 _LINK: Final = re.compile(
     r"!?\[\[[^\[\]\n]*(?:\]\]|\Z)|!?\[[^\[\]\n]*(?:\](?:\([^()\n]*(?:\)|\Z))?|\Z)|<?https?://[^\s<>)\]]+>?"
 )
 
 
 def tidy_edge(text: str, at: int, least: int) -> int:
-    """Return the best place to cut a text, at or before `at` and after `least`; `at` if no place is better.
+    """Return the best position to cut a text, after `least` and at or before `at`.
 
-    Only a bounded part of the text is examined.
+    Return `at` if there is no better one.
+
+    Only a limited part of the text is examined.
     """
     if at <= least or at >= len(text):
         return at
@@ -75,7 +77,7 @@ def expects_more(text: str) -> bool:
 
 
 def first_block(content: str, start: int, end: int, longest: int = LONGEST_REPLY) -> int:
-    """Return where the first paragraph of `content[start:end]` ends; a long one is cut after a sentence."""
+    """Return the end of the first paragraph of `content[start:end]`. A long one is cut after a sentence."""
     found = _BLOCK_END.search(content, start, min(end, start + longest + 2))
     stop = end if found is None else found.start()
     if stop - start <= longest:

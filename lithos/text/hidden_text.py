@@ -1,12 +1,12 @@
-"""The parts of a note that excerpts never show: comments, and text that most notes of its folder share.
+"""Parts of a note that excerpts never show: comments, and text that most notes of its folder share.
 
-A block is a paragraph outside comments, the lines up to a blank one, or a fenced block of code. Blocks are
-alike when they are equal without markup, marks and case. Numbers are ignored, and so are the words of the
-note's folder, because templates fill them in. Only the first and last blocks of a note count, since frames
-surround notes (footers, navigation, licences). A block of less than four words is a value: it describes its
-note even if other notes have the same one.
+A block is a paragraph outside of comments (the lines up to a blank one) or a fenced block of code. Two blocks
+are alike if they are equal apart from markup, punctuation and case. Numbers and the words of the note's
+folder are ignored, because templates fill them in. Only the first and last blocks of a note count, because
+shared text surrounds notes (footers, navigation, licences). A block with less than four words is a value: it
+describes its note even if other notes have the same value.
 
-Hidden characters are replaced by `HIDDEN`, so that positions do not change. `without_hidden` drops them.
+Hidden characters are replaced by `HIDDEN`, so that positions do not change. `without_hidden` removes them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from lithos.text.markdown import code_fences, comments, strip_markup
 from lithos.text.pieces import matches_in_lines
 from lithos.text.words.analysis import fold, words
 
-#: Replaces each hidden character: it has no other use in the text of a note.
+#: Replacement of each hidden character. Notes do not use this character otherwise.
 HIDDEN: Final = "\x00"
-#: Blocks that count at either end of a note, and the characters there in which they are searched.
+#: Maximum number of blocks that count at each end of a note, and the number of characters in which they are
+#: searched.
 COUNTED: Final = 6
 REACH: Final = 8_192
-#: Minimum number of words of a block that counts; maximum number of its characters.
+#: Minimum number of words in a block that counts, and maximum number of its characters.
 LEAST_WORDS: Final = 4
 LONGEST_BLOCK: Final = 2_000
-#: Minimum number of notes that show which text a folder shares.
+#: Minimum number of notes in a folder before shared text can be detected.
 LEAST_NOTES: Final = 8
 
-#: Replaces numbers, and words of the note's folder.
+#: Replacement of numbers and of words from the note's folder.
 _FILLED: Final = "0"
 _LINE: Final = re.compile(r"[^\n]*\n?")
 _NUMBER: Final = re.compile(r"\d+")
@@ -44,16 +45,16 @@ _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
 @frozen
 class Frame:
-    """The text that most notes of a folder share, as hashes of blocks.
+    """Text that most notes of a folder share, as hashes of blocks.
 
-    `names` are the words of the note's folder.
+    `names` are the words in the path of the note's folder.
     """
 
     shared: frozenset[int] = frozenset()
     names: frozenset[str] = frozenset()
 
     def has(self, block: str) -> bool:
-        """Return whether others have this block as well."""
+        """Return whether most notes of the folder have this block as well."""
         return not self.shared.isdisjoint(_hashes_of(block, self.names))
 
 
@@ -61,14 +62,16 @@ NO_FRAME: Final = Frame()
 
 
 def names_in(folder: str) -> frozenset[str]:
-    """Return the words of a folder's path, as blocks have them."""
+    """Return the words of a folder's path, in the form in which they occur in blocks."""
     return frozenset(word for _, word in words(fold(folder)))
 
 
 def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
-    """Return the hashes of the blocks that more than half of these notes have, each a folder and a content.
+    """Return the hashes of blocks that more than half of these notes have.
 
-    None of fewer notes than `LEAST_NOTES`.
+    Each note is a folder and a content.
+
+    For fewer notes than `LEAST_NOTES` the result is empty.
     """
     if len(notes) < LEAST_NOTES:
         return frozenset()
@@ -77,11 +80,12 @@ def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
 
 
 def hide(content: str, frame: Frame = NO_FRAME) -> str:
-    """Return the content with its comments and the blocks of its frame hidden. The length is unchanged; the
-    time is linear.
+    """Return the content with comments and shared blocks hidden.
 
-    If a note consists only of shared blocks, they are shown, first those that contain the names of its
-    folder: they are not part of a frame.
+    The length does not change. Takes linear time.
+
+    If a note consists only of shared blocks, they are shown. Blocks that contain the folder's names come
+    first, because they are not part of a frame.
     """
     shown = content
     if "%%" in content or "<!--" in content:
@@ -100,13 +104,13 @@ def without_hidden(text: str) -> str:
 
 
 def _hashes(content: str, names: frozenset[str]) -> set[int]:
-    """Return the hashes (32 bits each) of the blocks of a note that count."""
+    """Return the hashes (32 bits each) of the note's blocks that count."""
     shown = hide(content)
     return {each for start, end in _ends(shown) for each in _hashes_of(shown[start:end], names)}
 
 
 def _ends(shown: str) -> list[tuple[int, int]]:
-    """Return start and end of the first and the last blocks; comments are hidden already."""
+    """Return the positions of the first and last blocks. Comments are already hidden."""
     if len(shown) <= 2 * REACH:
         spans = list(_blocks(shown, 0, len(shown)))
         first, last = spans[:COUNTED], spans[COUNTED:][-COUNTED:]
@@ -117,7 +121,7 @@ def _ends(shown: str) -> list[tuple[int, int]]:
 
 
 def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each block of a part of a text."""
+    """Yield the start and end of each block in a part of a text."""
     part = shown[begin:end]
     fences = list(code_fences(part)) if "```" in part or "~~~" in part else []
     done = 0
@@ -129,7 +133,7 @@ def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the paragraphs of `part[start:stop]`, by their places from `begin` on."""
+    """Yield the paragraphs of `part[start:stop]`. Their positions are counted from `begin`."""
     first = last = -1
     for line in matches_in_lines(_LINE, part[start:stop], 0):
         if not line[0].strip("\x00 \t\r\n"):
@@ -144,10 +148,10 @@ def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[
 
 
 def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
-    """Return the hashes of a block with the words of `names` and without them; nothing if it is too short."""
+    """Return the hashes of a block with and without the words of `names`, or nothing if it is too short."""
     said = [_NUMBER.sub(_FILLED, word) for _, word in words(fold(strip_markup(block.replace(HIDDEN, ""))))]
     filled = [_FILLED if word in names else word for word in said]
-    # As many in a row count as one: a path has more or fewer names.
+    # Several replaced words in a row count as one, because paths contain different numbers of names.
     short = [word for word, _ in groupby(filled)]
     return {
         crc32(" ".join(some).encode("utf-8", "surrogatepass"))
@@ -157,7 +161,7 @@ def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
 
 
 def _says_something(line: str) -> bool:
-    """Return whether a line that is not a heading has a letter or a digit."""
+    """Return whether a line is not a heading and has a letter or a digit."""
     return not line.lstrip().startswith("#") and any(map(str.isalnum, line))
 
 

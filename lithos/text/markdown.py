@@ -1,6 +1,6 @@
-"""Markdown as far as notes need it: where code is, what tags a text has, a heading and a body as they read.
+"""Markdown details that notes need: where code is, which tags a text has, and how titles and bodies read.
 
-Everything takes linear time, and no single call looks at more than `PIECE` characters.
+All functions take linear time. No single call examines more than `PIECE` characters.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from typing import Final
 from lithos.kernel.values.limits import TITLE, cut_items
 from lithos.text.pieces import PIECE, line_pieces, matches_in_lines, pieces_of_lines
 
-#: Replaces each character of code: not a space, not a bracket, not part of a tag.
+#: Replacement of each character of code. It is not a space or a bracket, and not part of a tag.
 CODE_MARK: Final = "`"
 
-#: Also matches inside lists and quotes. The line of a fence of backticks has no further backticks.
+#: Also matches inside lists and quotes. After its opening backticks, the line of a fence has no more
+#: backticks.
 _FENCE: Final = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
     r"(?:(?P<ticks>`{3,})(?P<info>[^`\n]*)|(?P<tildes>~{3,})(?P<rest>[^\n]*))$",
     re.MULTILINE,
 )
-#: Backticks, or the end of a paragraph, which inline code never crosses.
+#: Backticks, or the end of a paragraph. Inline code never extends beyond a paragraph.
 _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
-#: Inline code of one backtick on each side.
+#: Inline code with one backtick on each side.
 _SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 
-#: Vowel signs that belong to letters of these scripts, but do not match `\w` in Python.
+#: Vowel signs that belong to letters of these scripts but do not match `\\w` in Python.
 _SIGNS: Final = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e"
 )
-#: A tag, or text that never contains one: headings, links, web addresses and HTML tags.
+#: A tag, or text that never contains a tag: headings, links, web addresses and HTML tags.
 _TAG: Final = re.compile(
     r"^[ ]{0,3}\#{1,6}(?=[ \t\r\n]|\Z)[^\n]*"
     r"|\[\[[^\[\]]{0,4096}\]\]"
@@ -45,21 +46,21 @@ _TAG: Final = re.compile(
 
 _COLOUR: Final = re.compile(r"[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}")
 _WORD_WITH_DIGIT: Final = re.compile(r"[a-fA-F]2[a-fA-F]|2[fF][aA]")
-#: One letter, or pairs of letters: `fff`, `ffeedd`.
+#: One repeated letter or repeated pairs of letters: `fff`, `ffeedd`.
 _REPEATED: Final = re.compile(r"([a-fA-F])\1+|(?:([a-fA-F])\2){3,4}")
 
-#: The beginning of every tag. It is also searched before code is masked, since masking adds no tags.
+#: Beginning of every tag. It is also searched before code is masked, because masking adds no tags.
 _MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
 
-#: A line with which git begins or ends a conflict; the name of a side may follow.
+#: A line with which git begins or ends a conflict. The name of a side may follow the markers.
 _MARKED: Final = re.compile(r"^(?:<{7}|>{7})(?: [^\n]*|\r)?$", re.MULTILINE)
 
 
 def has_conflict_markers(text: str) -> bool:
-    """Return whether git left a conflict in a text:
+    """Return whether a text contains git conflict markers.
 
-    `<<<<<<<` and later `>>>>>>>`, each on its line, in no fence.
+    These are `<<<<<<<` and a later `>>>>>>>`, each on its own line and outside of fenced code.
     """
     if "<<<<<<<" not in text or ">>>>>>>" not in text:
         return False
@@ -78,10 +79,11 @@ def has_conflict_markers(text: str) -> bool:
 
 
 def mask_code(text: str) -> str:
-    """Return `text` with each character of its code, fenced or inline, replaced by `CODE_MARK`; positions
-    stay.
+    """Return `text` with each character of fenced or inline code replaced by `CODE_MARK`.
 
-    A fence that is not closed reaches to the end; inline code ends within its paragraph.
+    Positions do not change.
+
+    An unclosed fence extends to the end of the text. Inline code ends within its paragraph.
     """
     if "`" not in text and "~~~" not in text:
         return text
@@ -95,7 +97,7 @@ def mask_code(text: str) -> str:
 
 
 def code_fences(text: str) -> Iterator[tuple[int, int]]:
-    """Return start and end of each fenced code block. An unclosed block ends at the end of the text."""
+    """Yield the start and end of each fenced code block. An unclosed block ends at the end of the text."""
     fence, start = "", 0
     for match in matches_in_lines(_FENCE, text, 0):
         found = match["ticks"] or match["tildes"]
@@ -120,13 +122,13 @@ def _inline(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
-    """Yield the same where some code has several backticks on each side."""
+    """Yield the same as `_inline`, for text in which some code has several backticks on each side."""
     runs = [
         match.span()
         for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
         for match in _TICKS.finditer(text, begin, stop)
     ]
-    # For each run of backticks the end of the next one of its length in the paragraph.
+    # For each run of backticks, the end of the next run of the same length in the paragraph.
     ends: dict[int, int] = {}
     following: dict[int, int] = {}
     for begin, stop in reversed(runs):
@@ -146,10 +148,11 @@ def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def scan_tags(content: str) -> tuple[str, ...]:
-    """Return the `#tags` of a text, each once, in order, as Obsidian reads them.
+    """Return the `#tags` of a text, each once and in order, by the rules of Obsidian.
 
-    A tag consists of letters, digits, `_`, `-` and `/`, at least one of which is not a digit, and follows a
-    space or an opening bracket. Tags in code, headings, links and web addresses do not count, nor do colours.
+    A tag consists of letters, digits, `_`, `-` and `/`, at least one of which is not a digit. It follows a
+    space or an opening bracket. Tags in code, headings, links and web addresses do not count, and neither do
+    colours.
     """
     if "#" not in content or (len(content) <= PIECE and _MAY_BE_TAG.search(content) is None):
         return ()
@@ -164,18 +167,22 @@ def scan_tags(content: str) -> tuple[str, ...]:
 
 
 def _is_colour(tag: str) -> bool:
-    """Return True for a colour of CSS. `face` and `decade` are words, without digits, and so is `b2b`."""
+    """Return whether a tag is a CSS colour.
+
+    Without digits (`face`, `decade`) it is a word, and so is `b2b`.
+    """
     if _COLOUR.fullmatch(tag) is None or _WORD_WITH_DIGIT.fullmatch(tag) is not None:
         return False
     return not tag.isalpha() or _REPEATED.fullmatch(tag) is not None
 
 
-#: Before `[[0]]` these make it an index.
+#: Characters that make a following `[[0]]` an index instead of a link.
 _INDEXED: Final = re.compile(r"[A-Za-z0-9_)\]]")
 _LINKED: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-#: Emphasis marks next to a word, around text that neither begins nor ends with a space. `__init__` is a name.
+#: Emphasis marks next to a word, around text that neither begins nor ends with a space. `__init__` is a name
+#: and does not match.
 _EMPHASIS: Final = re.compile(
     r"(?<![\w\\*])(\*{1,3})(?![\s*])([^*]*[^\s*\\])\1(?![\w*])"
     r"|(?<![\w\\_])(_{1,3})(?![\s_])(?!(?<=__)[a-z][a-z0-9_]*__(?!\w))([^_]*(?:(?<=\w)_(?=\w)[^_]*)*[^\s_\\])\3(?![\w_])"
@@ -185,10 +192,10 @@ _EMPHASIS: Final = re.compile(
 
 
 def plain_title(text: str) -> str:
-    """Return a title without markup: emphasis, code marks, links and images leave their text.
+    """Return a title without markup. Emphasis, code marks, links and images are replaced by their text.
 
-    `[[dataview|Dataview]]` is `Dataview`. The result has nothing more to strip, and a title of nothing but
-    markup stays. One of more than `TITLE` characters is left as it is.
+    `[[dataview|Dataview]]` becomes `Dataview`. Stripping the result again changes nothing. A title that
+    consists only of markup stays unchanged, and so does a title of more than `TITLE` characters.
     """
     if len(text) > TITLE or not any(mark in text for mark in "[`*_~="):
         return text
@@ -211,7 +218,7 @@ def _shown(link: re.Match[str]) -> str:
     return (link[2] or "").strip() or link[1].strip()
 
 
-#: The inside of `(target)`. An opening bracket of another link ends it, so that no text is scanned twice.
+#: The `(target)` of a link. It ends at an opening bracket of another link, so that no text is scanned twice.
 _TARGET: Final = r"\([^()\[\n]*(?:\([^()\[\n]*\)[^()\[\n]*)*\)"
 _IMAGE: Final = rf"!\[[^\[\]\n]*\](?:{_TARGET}|\[[^\[\]\n]*\])?"
 _TAGS: Final = (
@@ -219,7 +226,7 @@ _TAGS: Final = (
     "hr|i|iframe|img|ins|kbd|li|mark|ol|p|picture|pre|s|section|small|source|span|strong|sub|summary|sup|table|"
     "tbody|td|th|thead|tr|u|ul|video"
 )
-#: Alternatives that begin with a fixed character: the regular expression engine skips to these.
+#: Each alternative begins with a fixed character, so that the regular expression engine can skip to it.
 _MARKUP: Final = re.compile(
     rf"""
       !\[\[[^\[\]\n]*\]\]                                     # an embedded file
@@ -238,15 +245,16 @@ _FRONTMATTER: Final = "---"
 
 
 def visible_text(content: str) -> str:
-    """Return the text of a note's body as it reads, without its title line; linear in its length.
+    """Return the body text of a note without markup and without its title line. Takes linear time.
 
-    Without comments, images, badges, link targets and HTML tags: snippets are cut from it, so that an address
-    or a comment is never shown as an answer. In code such marks are taken out as well, but for comments.
+    Comments, images, badges, link targets and HTML tags are removed. Snippets are cut from the result, so
+    they never show an address or a comment as an answer. In code such markup is removed as well, except
+    comments.
     """
     if ("%%" in content or "<!--" in content) and (hidden := comments(content)):
         bounds = [0, *(place for span in hidden for place in span), len(content)]
         content = "".join(content[bounds[i] : bounds[i + 1]] for i in range(0, len(bounds), 2))
-    if content.startswith(_FRONTMATTER + "\n"):  # frontmatter that could not be read
+    if content.startswith(_FRONTMATTER + "\n"):  # The frontmatter could not be parsed.
         end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
         content = content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
     title = _TITLE.match(content, 0, PIECE)
@@ -274,15 +282,15 @@ _IMAGES: Final = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
-#: Of an image that a passage cuts in two, the part with its address.
+#: The rest of an image that the beginning of a passage cuts in two, with its address.
 _REST_OF_IMAGE: Final = re.compile(rf"\A[^\[\]\n]{{0,300}}\]{_TARGET}(?:\]{_TARGET})?")
 _SIZE: Final = re.compile(r"[0-9]+(?:x[0-9]+)?")
 
 
 def strip_images(text: str) -> str:
-    """Return the text with only what images and badges say in words, without their addresses and file names.
+    """Return the text with images and badges reduced to their words, without addresses and file names.
 
-    Targets of other links stay: they are looked for.
+    Targets of other links stay in the text, because searches use them.
     """
     if not any(mark in text for mark in ("![", "]:", "<img")):
         return text
@@ -290,7 +298,7 @@ def strip_images(text: str) -> str:
 
 
 def strip_passage(text: str) -> str:
-    """Return `strip_images` of a part of a text, which may begin within an image."""
+    """Return `strip_images` of a part of a text, which may begin inside of an image."""
     rest = _REST_OF_IMAGE.match(text) if "](" in text else None
     return strip_images(text[rest.end() :] if rest else text)
 
@@ -301,8 +309,9 @@ def _told_by_image(image: re.Match[str]) -> str:
 
 
 def comments(text: str) -> list[tuple[int, int]]:
-    """Return start and end of each comment (`%%...%%`, HTML) outside fenced code, in order; comments are not
-    nested.
+    """Return start and end of each comment (`%%...%%`, HTML) outside of fenced code, in order.
+
+    Comments are not nested.
 
     An unclosed comment does not count.
     """
@@ -333,7 +342,10 @@ def _between(
 
 
 def one_line(text: str) -> str:
-    """Return `text` trimmed, each line break with the blank space around it as one space."""
+    """Return the trimmed text on one line.
+
+    Each line break becomes one space, together with the white space around it.
+    """
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 

@@ -148,7 +148,7 @@ def test_the_rest_serves_several_vaults_or_says_why_not(rest: Path, leaf: str, t
     if leaf in ("vaults", "access"):
         told = lithos_of(rest, *options, "serve")
         assert (
-            f"Several vaults cannot be served. This installation was made without the package lithos.{leaf}. "
+            f"Several vaults cannot be served. The package lithos.{leaf} is not part of this installation. "
             "Name one vault, or install Lithos with it."
         ) in told
         return

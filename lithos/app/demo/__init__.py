@@ -1,7 +1,6 @@
-"""The demo: a day of several agents in a temporary vault.
+"""Demo that plays a day of several agents in a temporary vault.
 
-Only its own package uses it.
-Never here: changes of the user's vault.
+No other package uses it. It never changes the user's vault.
 """
 
 ROLE = "commands"

@@ -1,8 +1,8 @@
-"""A scripted day of eight agents and a person, played in seconds on a clock that runs through nine hours.
+"""Scripted day of eight agents and a person, played in seconds on a clock that covers nine hours.
 
 Six agents do the work, the intern writes changes that should be undone, and the trainee may only propose
-(`SCOPES`). The agents call tools; the person edits a file, of which another machine leaves a conflict copy.
-`lithos demo --stay` serves the day.
+changes (`SCOPES`). The agents call tools. The person edits a file, and another machine leaves a conflict copy
+of this file. `lithos demo --stay` serves the day.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ AGENTS: Final = {
     "ops": "runs it",
     "scribe": "keeps the notes readable",
 }
-#: The one whose changes are there to be undone.
+#: Agent whose changes the user of the demo should undo.
 INTERN: Final = "intern"
-#: The one whose changes wait for a person.
+#: Agent whose changes wait for a person's approval.
 TRAINEE: Final = "trainee"
-#: The rights of agents in the folder of the demo.
+#: Rights of agents in the demo folder.
 SCOPES: Final = {TRAINEE: {"propose": EVERYTHING}}
 LENGTH: Final = timedelta(hours=9)
-#: Minutes of the last part of the day, whose claims still run.
+#: Length of the last part of the day in minutes. Claims from this part are still active at the end.
 LAST_PART: Final = 75
-#: Seconds for the server to notice an edit of a file.
+#: Maximum seconds until the server must detect a file edit.
 PATIENCE: Final = 20.0
 
 
-#: Titles of tasks that are used more than once.
+#: Task titles that the day uses more than once.
 _NAMES, _WINTER, _LOAD = "Collect harbour names", "Import the winter timetable", "Load test the search"
 _TYPOS, _FIT = "Find harbours despite typos", "Fit the delay model again"
 _LEGAL, _RUNBOOK = "Legal agrees to the map tiles", "Write the runbook of the import"
@@ -54,33 +54,33 @@ _TELL = "Announce the changes to travellers"
 
 
 class DayClock:
-    """A clock that only advances when it is set, and runs normally after the demo day."""
+    """Clock that advances only when it is set. After the demo day it runs normally."""
 
     def __init__(self) -> None:
         self._now: datetime | None = utc_now() - LENGTH
 
     def __call__(self) -> datetime:
-        """The time of day."""
+        """Return the current time of the demo day."""
         return self._now or utc_now()
 
     def pass_by(self, minutes: float) -> None:
-        """Let time pass, never beyond the real one."""
+        """Advance the clock by some minutes, but never beyond the real time."""
         if self._now is not None:
             self._now = min(utc_now(), self._now + timedelta(minutes=minutes))
 
     def reach(self, minutes: float) -> None:
-        """Set the clock to `minutes` before the real time, unless it is later already."""
+        """Set the clock to `minutes` before the real time, unless it is already later."""
         if self._now is not None:
             self._now = max(self._now, utc_now() - timedelta(minutes=minutes))
 
     def finish(self) -> None:
-        """From now on it is what time it is."""
+        """Make the clock follow the real time from now on."""
         self._now = None
 
 
 @define
 class Day:
-    """Plays the day on a running server; `folder` has its notes."""
+    """Player of the scripted day on a running server. `folder` contains the notes."""
 
     server: Server
     clock: DayClock
@@ -89,7 +89,7 @@ class Day:
     tasks: dict[str, str] = field(factory=dict)
 
     async def play(self) -> None:
-        """The whole day. Raises `CommandFailed` where a call is refused."""
+        """Play the whole day. Raises `CommandFailed` if a call is refused."""
         for agent, duty in AGENTS.items():
             name, known = agent.capitalize(), {"duty": duty}
             await self.call("lithos_agent_register", id=agent, name=name, type="demo", metadata=known)
@@ -107,7 +107,7 @@ class Day:
         self.clock.finish()
 
     async def call(self, tool: str, /, minutes: float = 3, **arguments: Any) -> dict[str, Any]:
-        """A call of a tool, some minutes after the one before; without None. Raises `CommandFailed`."""
+        """Call a tool some minutes after the previous call, without None values. Raises `CommandFailed`."""
         self.clock.pass_by(minutes)
         given = {name: value for name, value in arguments.items() if value is not None}
         answer = await self.server.tools.call(tool, given)
@@ -166,22 +166,22 @@ class Day:
         await self._find("builder", _FIT, "Mean error 3.1 minutes.", "Delay model, second fit")
 
     async def _edit_by_hand(self) -> None:
-        """A person corrects a note in an editor; the server detects the change on its own."""
+        """Correct a note in an editor, as a person. The server detects the change on its own."""
         self.clock.pass_by(25)
         entry = self.server.get(Catalogue).get(self.ids["Glossary"])
         if entry is None:
-            raise CommandFailed("The scripted day lost its glossary.")
+            raise CommandFailed("The glossary note of the scripted day is missing.")
         path = trio.Path(self.folder / entry.path)
         text = await path.read_text(encoding="utf-8")
         edited = f"{text.rstrip()}\n\n**Slack tide**\n: when line 12 is on time.\n"
         await self._save(path, edited, NOTE_UPDATED)
-        # Another machine changed the note too, and the sync program could not resolve the conflict.
+        # Another machine has changed the note too, and the sync program could not resolve the conflict.
         copy = path.with_name(f"{path.stem}.sync-conflict-{utc_now():%Y%m%d-%H%M%S}-K3Q7ZPA.md")
         other = f"{text.rstrip()}\n\n**Slack tide**\n: the hour in which a small boat can turn.\n"
         await self._save(copy, other.replace("stops at a harbour", "calls at a harbour"), NOTE_CONFLICT_COPY)
 
     async def _save(self, path: trio.Path, text: str, told_by: str) -> None:
-        """Save a file, and wait until the server reports it."""
+        """Save a file and wait until the server reports the change."""
         head = str(self.server.get(Coordinator).head)
         noticed = await self.server.get(EventStreams).open(head, EventFilter.of([told_by], []))
         await path.write_text(text, encoding="utf-8")
@@ -218,7 +218,7 @@ class Day:
         await self.call("lithos_note_move", id=self.ids["Import, old way"], path=place, agent=TRAINEE)
 
     async def _mislead(self) -> None:
-        """An agent that was let loose too early: three changes that should be taken back."""
+        """Play an agent that got its rights too early: three changes that should be undone."""
         await self._edit(INTERN, "Timetable search", "It need not be fast.")
         await self._edit(INTERN, "Harbour names", "Langøy and Langoy are two harbours.")
         title, content = "Everything is fine", "No problems were found."

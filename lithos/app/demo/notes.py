@@ -1,4 +1,4 @@
-"""The notes of the scripted day, by a small team that runs a ferry timetable."""
+"""Notes of the scripted day, written by a small team that runs a ferry timetable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attrs import frozen
 
 @frozen
 class DemoNote:
-    """One note; `sources` are titles of notes it is derived from, `ttl_hours` makes it expire."""
+    """A note of the day. `sources` are titles of source notes, and `ttl_hours` sets its expiry."""
 
     title: str
     folder: str

@@ -1,6 +1,6 @@
-"""`lithos demo`: two agents work in a temporary data directory, every MCP call shown.
+"""`lithos demo`: two agents work in a temporary data directory, and every MCP call is shown.
 
-With `--stay` a scripted day is played instead (`day`), and served with its console until it is stopped.
+With `--stay`, a scripted day (`day`) is played instead, and served with its console until the user stops it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from lithos.server.command.serve_ports import publish_address
 from lithos.server.command.session import CommandSession
 from lithos.server.mcp.client import OwnerClient
 
-#: Left out of a copy of a vault: version control, and the private files of programs.
+#: Files left out of a vault copy: version control, and private files of programs.
 _HIDDEN = shutil.ignore_patterns(".*")
 SCOUT, WRITER = "scout", "writer"
-#: Seconds for anything that is awaited.
+#: Maximum seconds for each operation that the demo awaits.
 PATIENCE = 30.0
 _NOTES = (
     {
@@ -74,7 +74,7 @@ _NEXT = (
 
 
 def run_demo(session: CommandSession) -> int:
-    """Play the demo, or serve the scripted day; the folder is gone afterwards."""
+    """Play the demo, or serve the scripted day. The folder is deleted afterwards."""
     data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
     config = session.config.replace(attrs.evolve(session.config.of(StorageConfig), data_dir=data))
     stays = session.typed.get("stay", False)
@@ -89,7 +89,7 @@ async def _play(session: CommandSession) -> None:
     async with _serving(session.config) as (server, url):
         publish_address(server, url)
         stage = Stage(session, OwnerClient(url, None))
-        stage.say(f"A server with no notes listens on {url}; two agents connect to {url}/mcp.")
+        stage.say(f"A server without notes listens on {url}; two agents connect to {url}/mcp.")
         await _share_a_note(stage)
         await _divide_work(stage)
         await _search(stage)
@@ -111,7 +111,11 @@ async def _stay(session: CommandSession) -> None:
             await Day(server, clock, folder).play()
             publish_address(server, url)
             console = f"{url}/console/"
-            _tell(session, f"The console: {console} (Ctrl+C ends it, and its folder is gone)", url=console)
+            _tell(
+                session,
+                f"The console: {console} (press Ctrl+C to stop; this also deletes the folder)",
+                url=console,
+            )
             async for _ in signals:
                 break
 
@@ -124,18 +128,20 @@ def _tell(session: CommandSession, text: str, **fields: str) -> None:
 
 
 async def _share_a_note(stage: Stage) -> None:
-    stage.say("1. An agent looks before it researches, and writes what it learned.")
+    stage.say("1. An agent searches before it researches, and writes down what it learned.")
     await stage.call(SCOUT, "lithos_cache_lookup", query="how does raft elect a leader?")
     for note in _NOTES:
         await stage.call(SCOUT, "lithos_write", **note, agent=SCOUT)
     await stage.call(SCOUT, "lithos_write", **_ELECTION, agent=SCOUT)
-    stage.say("   Another agent has the same question: it is answered already.")
+    stage.say("   Another agent has the same question, and finds the answer in the notes.")
     answer = await stage.call(WRITER, "lithos_cache_lookup", query="how does raft elect a leader?")
     await stage.call(WRITER, "lithos_related", id=answer["document"]["id"], include=["links"])
 
 
 async def _divide_work(stage: Stage) -> None:
-    stage.say("2. Both want the same work; one claim wins, the other learns who holds it and until when.")
+    stage.say(
+        "2. Two agents want the same work. One gets the claim; the other learns who holds it and until when."
+    )
     created = await stage.call(SCOUT, "lithos_task_create", title="Explain Raft to new people", agent=SCOUT)
     task = created["task_id"]
     winners: list[str] = []
@@ -143,7 +149,7 @@ async def _divide_work(stage: Stage) -> None:
         for agent in (SCOUT, WRITER):
             nursery.start_soon(stage.claim, agent, task, winners)
     (winner,) = winners
-    stage.say("3. Subscribers get each event: here over a WebSocket, as in `lithos wait`.")
+    stage.say("3. Subscribers get every event, here over a WebSocket as in `lithos wait`.")
     async with trio.open_nursery() as nursery:
         await nursery.start(stage.listen, "finding.posted")
         await stage.call(
@@ -162,7 +168,10 @@ async def _search(stage: Stage) -> None:
 
 @asynccontextmanager
 async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[tuple[Server, str]]:
-    """A server on a port of its own for the block, and its address; `more` as `running_server` takes it."""
+    """Run a server on its own port for the block, and yield it with its address.
+
+    Passes `more` to `running_server`.
+    """
     shutdown = trio.Event()
     async with running_server(config, **more) as server, trio.open_nursery() as nursery:
         settings = front_settings(config, "127.0.0.1", port, None)
@@ -172,20 +181,20 @@ async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[
 
 @define
 class Stage:
-    """Where calls are made and shown: lines for a person, JSON objects with `--json`."""
+    """Output of the demo, which makes and shows calls: lines for a person, or JSON objects with `--json`."""
 
     session: CommandSession
     client: OwnerClient
 
     def say(self, text: str) -> None:
-        """A line between calls."""
+        """Print a line between calls."""
         if not self.session.as_json:
             if text[0].isdigit():
                 print_line("")
             print_line(text)
 
     async def call(self, caller: str, tool: str, /, **arguments: Any) -> Mapping[str, Any]:
-        """One MCP call of an agent, shown with its answer."""
+        """Make an MCP call as an agent, and show it with its answer."""
         as_json = self.session.as_json
         if not as_json:
             print_line(f"   {caller:>6} -> {tool} {_shorten(arguments)}")
@@ -199,7 +208,7 @@ class Stage:
         return answer
 
     async def claim(self, agent: str, task: str, winners: list[str]) -> None:
-        """One of several that claim the same aspect; the one that gets it joins `winners`."""
+        """Claim the aspect that several agents want. The agent that gets it is added to `winners`."""
         answer = await self.call(agent, "lithos_task_claim", task_id=task, aspect="draft", agent=agent)
         if answer.get("success"):
             winners.append(agent)
@@ -207,7 +216,7 @@ class Stage:
     async def listen(
         self, kind: str, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Show the next event of a kind; `started` once it will not be missed."""
+        """Show the next event of a kind. `started` is called once that event cannot be missed."""
         head = (await self.client.health())["components"]["events"]["head"]
         task_status.started()
         with trio.fail_after(PATIENCE):
@@ -221,18 +230,20 @@ class Stage:
         return True
 
     def close(self) -> None:
-        """Print what to try next."""
+        """Print suggestions for next steps."""
         if self.session.as_json:
             return
         print_line("")
-        print_line("That was all of it: no cloud, no other service, and the folder is gone again. Next:")
+        print_line(
+            "This was the whole demo: it used no cloud and no other service, and its folder is deleted. Next:"
+        )
         width = max(len(command) for command, _ in _NEXT)
         for command, meaning in _NEXT:
             print_line(f"   {command:<{width}}   {meaning}")
 
 
 def _describe(answer: Mapping[str, Any]) -> list[str]:
-    """An answer in a line; the rows of a search in a line each."""
+    """Return an answer as one line, or search results as one line each."""
     results = answer.get("results")
     if isinstance(results, list):
         return [f"{_sureness(row)}  {row['title']}" for row in results] or ["nothing"]
@@ -245,12 +256,12 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _sureness(row: Mapping[str, Any]) -> str:
-    """Return the score of a row; in a compact answer, which leaves it out, how sure the search is."""
+    """Return the score of a row, or the confidence of the search in compact answers without scores."""
     return f"{row['score']:.2f}" if "score" in row else str(row.get("match", ""))
 
 
 def _shorten(value: Mapping[str, Any], width: int = 96) -> str:
-    """Compact JSON of what says something, ids by their beginning."""
+    """Return a value as compact JSON without uninformative parts. Ids are shortened to their beginning."""
     told = {key: inner for key, inner in value.items() if inner not in (None, [], {})}
     text = _ID.sub(r"\1…", json.dumps(told, ensure_ascii=False))
     return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,7 +1,6 @@
-"""The command `serve`, and servers that run for one command.
+"""The command `serve`, and servers that run for a single command.
 
-Only its own package uses it.
-Never here: rules and queries.
+No other package uses it. It contains no rules or queries.
 """
 
 ROLE = "commands"

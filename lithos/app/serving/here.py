@@ -1,6 +1,6 @@
-"""Servers in the process of a command that finds none running.
+"""Servers inside the process of a command that finds no running server.
 
-The parts of a server are imported when one is started, because they load slowly.
+The parts of a server are imported only when a server is started, because they load slowly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READY_WAIT: Final = 600.0
 
 @attrs.frozen
 class LocalServer:
-    """The server inside this process, asked as an `OwnerClient` is."""
+    """A server inside this process, with the same calls as an `OwnerClient`."""
 
     server: Server
 
@@ -54,7 +54,7 @@ class LocalServer:
 
 
 def run_here(config: Config) -> AbstractAsyncContextManager[Parts]:
-    """Run a server for the block."""
+    """Run a server for the duration of the block."""
     from lithos.app.server import running_server
 
     return running_server(config)
@@ -62,12 +62,12 @@ def run_here(config: Config) -> AbstractAsyncContextManager[Parts]:
 
 @asynccontextmanager
 async def ask_here(config: Config) -> AsyncIterator[LocalServer]:
-    """Run a server for the block, to be asked once its notes are searchable."""
+    """Run a server for the duration of the block. It answers calls once its notes are searchable."""
     import trio
 
     from lithos.app.server import running_server
 
-    # A question does not stay long enough to watch.
+    # The command ends too soon for the watcher to be useful.
     unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))
     async with running_server(unwatched) as server:
         with trio.move_on_after(READY_WAIT):
@@ -76,7 +76,7 @@ async def ask_here(config: Config) -> AsyncIterator[LocalServer]:
 
 
 def declare_here() -> None:
-    """Load the capabilities with what they declare."""
+    """Load the capabilities with all their declarations."""
     import lithos.app.capabilities  # noqa: F401
 
 

@@ -1,6 +1,7 @@
-"""Hosting the server with its front in this process: on HTTP, on stdio, or on loopback behind a bridge.
+"""Hosting of the server and its front in this process: on HTTP, on stdio, or on loopback behind a bridge.
 
-Loads the stores' libraries, which takes most of a start; `serve` does not need it to bridge.
+This module loads the libraries of the stores, which takes most of a start. `serve` does not need it for a
+bridge.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ if TYPE_CHECKING:
     from lithos.vaults.hosting import Vaults
 
 MIB = 1024 * 1024
-#: Seconds between two looks at the progress of a start.
+#: Seconds between two checks of the start's progress.
 PROGRESS = 0.2
-#: Files other than notes from which on the progress of reading them is drawn.
+#: Number of files other than notes from which their reading progress is shown.
 MANY_FILES = 20
 
 
 async def host_server(
     session: CommandSession, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event
 ) -> None:
-    """Serve as the configuration says until `shutdown` is set; `lock` is given up at the end."""
+    """Serve as configured until `shutdown` is set. `lock` is released at the end."""
     _check_access(session)
     announce(session, "Initializing Lithos...")
     async with (
@@ -61,7 +62,7 @@ async def host_server(
 
 
 def _check_access(session: CommandSession) -> None:
-    """Raise `CommandFailed` if a server without named tokens would admit clients that it should not."""
+    """Raise `CommandFailed` if a server without named tokens would admit clients that it must refuse."""
     if session.config.of(ServerConfig).public_url is not None:
         _require("Remote clients cannot get access.", "Leave server.public_url out", "access")
     files = [session.private / name for name in TOKEN_FILES]
@@ -71,18 +72,18 @@ def _check_access(session: CommandSession) -> None:
 
 
 def _require(refused: str, otherwise: str, *packages: str) -> None:
-    """Raise `CommandFailed` if one of these packages was left out of the installation."""
+    """Raise `CommandFailed` if one of these packages is not installed."""
     for package in packages:
         if not capabilities.has(package):
             raise CommandFailed(
-                f"{refused} This installation was made without the package lithos.{package}. {otherwise}, or "
-                "install Lithos with it.",
+                f"{refused} The package lithos.{package} is not part of this installation. "
+                f"{otherwise}, or install Lithos with it.",
                 exit_code=2,
             )
 
 
 async def _show_start(session: CommandSession, server: Server) -> None:
-    """Draw how far the first scan is, and the first reading of attachments, on a terminal."""
+    """Show the progress of the first scan, and of the first reading of attachments, on a terminal."""
     opening = server.get(Opening)
     if session.as_json or not sys.stderr.isatty():
         return
@@ -92,7 +93,7 @@ async def _show_start(session: CommandSession, server: Server) -> None:
 
 
 async def _show_backlog(session: CommandSession, server: Parts) -> None:
-    """Draw how many of the files other than notes have been read, while there are many."""
+    """Show how many of the files other than notes have been read, while many are unread."""
     backlog = server.find(Backlog)
     if backlog is None or not await backlog.known():
         return
@@ -123,7 +124,7 @@ async def _show_opening(session: CommandSession, server: Server) -> None:
 
 
 async def host_behind_bridge(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
-    """Serve on a loopback port of its own until `ended` is set; `lock` is given up at the end."""
+    """Serve on a loopback port until `ended` is set. `lock` is released at the end."""
     _check_access(session)
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
@@ -170,15 +171,15 @@ async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio
         url = url_of(*bound)
         announce(
             session,
-            f"Serving MCP at {url}/mcp and {url}/sse: all vaults that a token may use, {default} if none is "
-            f"named. One vault: {url}/v/NAME/mcp",
+            f"Serving MCP at {url}/mcp and {url}/sse: all vaults that the token may use; calls "
+            f"without a vault use {default}. One vault: {url}/v/NAME/mcp",
             url=url,
             vaults=names,
         )
 
 
 def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str, str]:
-    """Where the settings of a vault are from, without the folders of others that set what is shared."""
+    """Return the sources of a vault's settings, except other vaults' folders that set shared settings."""
     others = [str(each.data_dir) for each in every if each is not vault]
     return {
         key: "the server" if any(folder in source for folder in others) else source
@@ -187,7 +188,7 @@ def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str,
 
 
 async def _serve_all_on_stdio(session: CommandSession, vaults: Vaults, shutdown: trio.Event) -> None:
-    """Serve the client of stdio, who is the owner, over all vaults."""
+    """Serve all vaults to the client on stdio, who is the owner."""
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
 
@@ -212,7 +213,7 @@ async def _serve_front(session: CommandSession, server: Server, shutdown: trio.E
         publish_address(server, url)
         text = f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)"
         if bound != urlsplit(url).netloc:
-            text += f", bound to {bound} (every interface)"
+            text += f", bound to {bound} (all interfaces)"
         announce(session, text, url=url, bound=bound)
         if (public := config.of(ServerConfig).public_url) is not None:
             announce(session, f"Remote clients connect through OAuth at {public}/mcp", public_url=public)
@@ -222,8 +223,8 @@ async def _serve_front(session: CommandSession, server: Server, shutdown: trio.E
 
 
 async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
-    """Serve the client, and a loopback port for other commands on this machine."""
-    # The MCP SDK, which a server on HTTP brings in later.
+    """Serve the client on stdio, and a loopback port for other commands on this machine."""
+    # Load the MCP SDK now; a server on HTTP loads it later.
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
 
@@ -237,7 +238,7 @@ async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.E
 async def _serve_loopback(
     session: CommandSession, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
-    """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
+    """Listen in `nursery` until `shutdown`, with a token that only readers of the lock file know."""
     token = session.config.of(ServerConfig).auth_token
     settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
     front = partial(serve_front, settings, server, shutdown)
@@ -248,7 +249,10 @@ async def _serve_loopback(
 def front_settings(
     config: Config, host: str, port: int, token: str | None, *, console: bool = True, **more: Any
 ) -> FrontSettings:
-    """How the front listens, by the configuration and `more`; `console` False leaves the console out."""
+    """Return the settings of the front from the configuration and `more`.
+
+    `console` False disables the console.
+    """
     return FrontSettings(
         host=host,
         port=port,
@@ -263,11 +267,11 @@ def front_settings(
 
 
 def address_of(host: str, port: int) -> str:
-    """The address that is listened on, as a URL writes it."""
+    """Return the listening address in URL form."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def url_of(host: str, port: int) -> str:
-    """An address that works from this machine, also for a wildcard bind."""
+    """Return a URL that works on this machine, even if the server binds all interfaces."""
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http://{address_of(reachable, port)}"

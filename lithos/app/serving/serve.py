@@ -1,4 +1,4 @@
-"""`lithos serve`: run the server that owns the data directory, or on stdio bridge to the current owner."""
+"""`lithos serve`: run the server that owns the data directory, or on stdio bridge to its current owner."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ log = get_logger("lithos.serve")
 
 #: Seconds between two checks of the parent process.
 PARENT_POLL = 1.0
-#: Seconds for an owner on another host to take a connection.
+#: Maximum seconds for an owner on another host to accept a connection.
 REACH_PATIENCE = 3.0
 
 
 def run_serve(session: CommandSession, signals: Sequence[int] = ()) -> int:
-    """Serve until a signal or, on stdio, until the client leaves or the parent dies. Returns 0.
+    """Serve until a signal or, on stdio, until the client disconnects or the parent process ends. Returns 0.
 
-    `signals` holds those that came before; with one the server stops before it touches anything.
-    Raises what `explained_failures` explains.
+    `signals` contains signals that arrived earlier. If there is one, the server stops before it changes
+    anything. Raises the errors that `explained_failures` explains.
     """
     trio.run(partial(_serve, session, signals))
     return 0
@@ -66,9 +66,9 @@ async def _serve(session: CommandSession, signals: Sequence[int]) -> None:
 
 
 async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: trio.Event) -> None:
-    """Raises `AlreadyOwned` where only an owner can serve."""
+    """Own the data directory, or bridge to its owner. Raises `AlreadyOwned` if a bridge is impossible."""
     is_stdio = session.config.of(ServerConfig).transport == "stdio"
-    # A single vault on stdio is passed on to the process that serves it, with or without a name.
+    # A single vault on stdio is bridged to the process that serves it, with or without a name.
     if session.vaults and not (is_stdio and len(session.vaults) == 1):
         if is_stdio:
             await Threads().run(partial(_refuse_served, session))
@@ -80,7 +80,7 @@ async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: t
     try:
         _take(lock)
     except VaultOwned:
-        raise  # with another data directory, so there is nothing to bridge to
+        raise  # The owner uses another data directory, so a bridge is impossible.
     except AlreadyOwned:
         if session.config.of(ServerConfig).transport != "stdio" or not await _is_within_reach(lock.path):
             raise
@@ -101,7 +101,7 @@ async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: t
 
 
 def _refuse_served(session: CommandSession) -> None:
-    """Raises `CommandFailed` where another process serves one of several vaults already."""
+    """Raise `CommandFailed` if another process already serves one of several vaults."""
     for vault in session.vaults:
         path = vault.data_dir / ".lithos" / "lock"
         if is_owned(path):
@@ -109,8 +109,8 @@ def _refuse_served(session: CommandSession) -> None:
             url = (owner.url or "").removesuffix(f"/v/{vault.name}") if owner is not None else ""
             where = f" Connect your client to {url}/mcp, or give" if url else " Give"
             raise CommandFailed(
-                f"The vault {vault.name} is served by another process already.{where} --vault {vault.name} "
-                "alone, which is passed on to it.",
+                f"Another process already serves the vault {vault.name}.{where} --vault "
+                f"{vault.name} alone, which is passed on to that process.",
                 exit_code=4,
             )
 
@@ -120,7 +120,7 @@ async def _is_within_reach(path: Path) -> bool:
     owner = read_owner(path)
     if owner is None or owner.url is None or owner.host == socket.gethostname():
         return True
-    # Machines are renamed while they run, so the name alone is not enough.
+    # Machines may be renamed while they run, so the host name alone is not enough.
     address = urlsplit(owner.url)
     with trio.move_on_after(REACH_PATIENCE):
         try:
@@ -133,7 +133,7 @@ async def _is_within_reach(path: Path) -> bool:
 
 
 async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
-    """Serve the client on stdio through the owner, and through this process once that has gone."""
+    """Serve the client on stdio through the owner, and through this process once the owner has stopped."""
     from lithos.server.mcp.bridge import serve_bridge
     from lithos.server.mcp.link import OwnerLink, OwnerTrail, Sighting
 
@@ -147,7 +147,7 @@ async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
         nonlocal seen
         if not is_owned(path):
             return Sighting(False)
-        seen = read_owner(path) or seen  # an owner whose lock file was removed writes it again
+        seen = read_owner(path) or seen  # An owner whose lock file was removed writes it again.
         return Sighting(True, seen)
 
     async def take() -> OwnerLock:
@@ -161,8 +161,8 @@ async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
 
 
 async def _host(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
-    """Become the owner, while the bridge keeps serving its client."""
-    # The libraries of the stores load while the client is still listened to.
+    """Become the owner while the bridge keeps serving its client."""
+    # The libraries of the stores load while the bridge still reads the client's requests.
     await Threads().run(partial(import_module, "lithos.app.serving.hosting"))
     from lithos.app.serving.hosting import host_behind_bridge
 
@@ -179,7 +179,7 @@ def _make_lock(session: CommandSession) -> OwnerLock:
 
 
 async def _watch_parent(shutdown: trio.Event) -> None:
-    """Set `shutdown` when the process that started this one has ended, even if stdin is still open."""
+    """Set `shutdown` when the parent process has ended, even if stdin is still open."""
     while os.getppid() == PARENT:  # noqa: ASYNC110 - there is no event for a parent's end
         await trio.sleep(PARENT_POLL)
     log.info("stopping", reason="the parent process has gone")

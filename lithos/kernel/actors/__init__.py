@@ -1,7 +1,6 @@
-"""Mailboxes and their supervision, threads, memory, and the progress of a start.
+"""Mailboxes, actor supervision, worker threads, memory tuning and start progress.
 
-Its own package and later ones use it.
-Never here: the meaning of a message.
+Used by this package and by the packages above it. The meaning of messages is defined elsewhere.
 """
 
 ROLE = "actor"

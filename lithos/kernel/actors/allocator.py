@@ -1,12 +1,13 @@
-"""Tuning of malloc in glibc, which otherwise keeps the peak of freed memory of every thread.
+"""Tuning of glibc's malloc, which otherwise keeps the peak of freed memory for every thread.
 
 By default each worker thread gets its own arena. Memory that a large batch frees in one arena is not reused
 by other threads and not returned to the system.
 
-A commit of the full-text index takes about 15 MB at once, in blocks of 1 to 4 MB, in its own thread, which
-uses either arena, and frees them all. In an arena they leave a gap. Small, longer-lived blocks then fill the
-gap, and the next commit grows the arena again: a server under constant writes grew in steps of 20 MB.
-Therefore such blocks are mapped one by one during a commit, and leave nothing behind.
+A commit of the full-text index allocates about 15 MB in blocks of 1 to 4 MB and then frees all of them. The
+commit runs in its own thread, which may use either arena. The freed blocks leave a gap in the arena, which
+small, longer-lived blocks then fill, so the next commit grows the arena again. Under constant writes, a
+server grew in steps of 20 MB. Therefore large blocks are mapped one by one during a commit, and leave no gap
+when they are freed.
 """
 
 from __future__ import annotations
@@ -23,27 +24,30 @@ from attrs import define, field
 
 from lithos.kernel.actors.threads import Threads
 
-#: `M_ARENA_MAX`, `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` of malloc.h.
+#: Parameter numbers of `M_ARENA_MAX`, `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` in malloc.h.
 _ARENA_MAX: Final = -8
 _MAP_FROM: Final = -3
 _TRIM_FROM: Final = -1
-#: One for the event loop and one for the workers: more arenas only multiply the memory that is kept.
+#: Number of arenas: one for the event loop and one for the workers. More arenas only keep more memory.
 _ARENAS: Final = 2
-#: Seconds between two returns of free memory, which take a few milliseconds of a worker thread.
+#: Seconds between two returns of free memory to the system. Each return blocks a worker thread for a few
+#: milliseconds.
 TRIM_EVERY: Final = 30.0
 
-#: Bytes from which a block is mapped on its own, unless a gap has space for it, and the free space that an
-#: arena keeps at its end: first while large blocks are kept apart, then at other times. Apart: the smallest
-#: of the large blocks of tantivy, and no free space for one at the end. Otherwise: the buffers that a scan of
-#: 400,000 vectors and a transformer take repeatedly stay in the arenas, since mapping costs a trap into the
-#: kernel for each 4 kB; for a transformer that is two thirds more processor time.
+#: Values for the time in which large blocks are kept apart, and for all other times. The first number is the
+#: block size in bytes from which a block is mapped on its own, unless a gap has space for it. The second
+#: number is the free space that an arena keeps at its end. While large blocks are kept apart, the threshold
+#: is tantivy's smallest large block, and an arena keeps no free space for such a block. At other times, the
+#: buffers that a scan of 400,000 vectors and a transformer allocate repeatedly stay in the arenas, because
+#: mapping costs one trap into the kernel per 4 kB. For a transformer, mapping would take two thirds more
+#: processor time.
 _APART: Final = (1 << 20, 1 << 20)
 _TOGETHER: Final = (8 << 20, 16 << 20)
 
 
 @functools.cache
 def _glibc() -> Any | None:
-    """The C library of this process, if it is glibc."""
+    """Return the C library of this process if it is glibc, else None."""
     library = ctypes.CDLL(None)
     wanted = ("gnu_get_libc_version", "mallopt", "malloc_trim")
     return library if all(hasattr(library, name) for name in wanted) else None
@@ -51,21 +55,21 @@ def _glibc() -> Any | None:
 
 @functools.cache
 def _holding() -> Any:
-    """Return the C library for calls that keep the GIL, for functions that take a microsecond.
+    """Return the C library for calls that keep the GIL. Use it only for functions that take a microsecond.
 
-    Getting the GIL back from a busy event loop would take longer.
+    Releasing the GIL and taking it back from a busy event loop would take longer than such a call.
     """
     return ctypes.PyDLL(None)
 
 
 def limit_arenas() -> bool:
-    """Make all threads share a few arenas; return whether that is possible."""
+    """Limit all threads to a few shared arenas. Return whether malloc supports the limit."""
     library = _glibc()
     return library is not None and bool(library.mallopt(_ARENA_MAX, _ARENAS))
 
 
 def return_memory() -> bool:
-    """Return free memory to the system; return whether there was any. Blocks, without holding the GIL."""
+    """Return free memory to the system, without holding the GIL. Return whether any was free. Blocks."""
     library = _glibc()
     return library is not None and bool(library.malloc_trim(0))
 
@@ -103,7 +107,7 @@ _apart: Final = _Apart()
 
 @contextmanager
 def large_blocks_apart() -> Iterator[None]:
-    """Map large blocks one by one while the context is open, for allocations of all threads; any thread."""
+    """Map large blocks of all threads one by one while the context is open. Any thread may call this."""
     if _glibc() is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""The failure boundary of background work: a failure is logged, and the work is retried later."""
+"""Failure boundary of background work: failures are logged, and the work is retried later."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ log = get_logger("lithos.enrichment")
 
 
 async def survive(event: str, work: Callable[[], Awaitable[object]], **fields: Any) -> bool:
-    """Run background work; False when it raised, which is logged as `event`.
+    """Run background work. Return False if it raised; the failure is then logged as `event`.
 
-    No caller waits for it, so not even a bug in it may end the server. `Cancelled` propagates.
+    No caller waits for background work, so not even a bug in it may end the server. `Cancelled` propagates.
     """
     try:
         await work()

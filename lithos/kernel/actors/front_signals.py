@@ -1,4 +1,4 @@
-"""Signals between the start of a server and its front."""
+"""Signals between a starting server and its HTTP front."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from attrs import field, frozen
 
 @frozen
 class FrontSignals:
-    """Events of a server's front; a server without a front sets `loaded` at once."""
+    """Events of a server's front. A server without a front sets `loaded` at once."""
 
-    #: Set once the front listens.
+    #: Set once the front accepts connections.
     listens: trio.Event = field(factory=trio.Event)
-    #: Set once a client waits for a library of the front.
+    #: Set once a client waits for a library that the front still has to load.
     wanted: trio.Event = field(factory=trio.Event)
-    #: Set once no client has to wait for a library of the front.
+    #: Set once no client has to wait for a library of the front any more.
     loaded: trio.Event = field(factory=trio.Event)

@@ -1,14 +1,15 @@
-"""The actor kit: mailboxes, request and reply, batching, supervision, orderly shutdown.
+"""The actor kit: mailboxes, request and reply, batching, supervision and orderly shutdown.
 
-An actor is a function around an inbox: a bounded queue, so that a full one is backpressure. Others hold its
-`Mailbox`; `ask` waits for the reply under one deadline for queueing and work, `post` queues and returns the
-`Envelope`, a future on which the poster can await the reply later. `run_batches` takes what is queued and
-flushes it as one batch, which is where group commit comes from. `supervise` restarts a crashed actor without
-losing queued messages. Shutdown is the end of the channel: close the first mailbox and it walks downstream.
+An actor is a function that serves an inbox. The inbox is a bounded queue, so a full queue slows the senders
+down. Other code holds the actor's `Mailbox`. `ask` waits for the reply, under one deadline for queueing and
+work. `post` queues the message and returns its `Envelope`, a future on which the sender can await the reply
+later. `run_batches` takes all queued messages and flushes them as one batch, which gives group commit.
+`supervise` restarts a crashed actor without losing queued messages. To shut down, close the first mailbox:
+each actor that ends closes the mailboxes downstream.
 
-A refusal is a *reply* (an exception instance returned by `flush`); an exception that `flush` raises is a
-*crash*: every envelope of that batch gets `ActorDown`, since it may or may not have been applied.
-`honest_outcome` words both for a caller: nothing was changed, or the outcome is unknown.
+A refusal is a *reply*: an exception instance that `flush` returns. An exception that `flush` raises is a
+*crash*. Every envelope of the batch then gets `ActorDown`, because the batch may or may not have been
+applied. `honest_outcome` translates both cases for a caller: nothing was changed, or the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -33,27 +34,27 @@ R = TypeVar("R")
 
 
 class ActorDown(Exception):
-    """The actor died holding the request: it may or may not have been applied. Re-read first."""
+    """The actor died while it held the request, which may or may not have been applied. Read again first."""
 
 
 class ActorGaveUp(Exception):
-    """The restart budget is spent: the process must end so that its supervisor restarts it."""
+    """The actor crashed too often. The process must end, so that its supervisor restarts it."""
 
 
 class ShuttingDown(Exception):
-    """The mailbox is closed: nothing was applied."""
+    """The mailbox is closed and the message was not applied."""
 
 
 @attrs.define(eq=False)
 class Envelope(Generic[M, R]):
-    """One request in flight and, once resolved, its reply: a future that one caller awaits."""
+    """One request and, once the actor has resolved it, its reply: a future that one caller awaits."""
 
     message: M
-    #: The caller stopped waiting (timeout, cancellation): drop it if the work has not begun.
+    #: The caller stopped waiting (timeout or cancellation). Drop the request if work on it has not begun.
     abandoned: bool = False
     done: trio.Event = attrs.field(factory=trio.Event)
     result: outcome.Outcome[R] | None = None
-    #: Callback on completion as well, for a caller that waits for the first of several replies.
+    #: Callback on completion, for a caller that waits for the first of several replies.
     on_done: Callable[[], None] | None = None
 
     def resolve(self, result: outcome.Outcome[R]) -> None:
@@ -64,9 +65,10 @@ class Envelope(Generic[M, R]):
             self.on_done()
 
     async def reply(self) -> R:
-        """Wait for the reply; raises the refusal, `ActorDown` or `ShuttingDown`.
+        """Wait for the reply. Raises the refusal, `ActorDown` or `ShuttingDown`.
 
-        Only one caller may, once; that caller sets the deadline. One that is there takes no turn of the loop.
+        Only one caller may await the reply, once, and that caller sets the deadline. If the reply has arrived
+        already, the call returns without a turn of the event loop.
         """
         if self.result is None:
             await self.done.wait()
@@ -76,18 +78,18 @@ class Envelope(Generic[M, R]):
 
 @attrs.define(eq=False)
 class MailboxStats:
-    """Counters of one mailbox and its actor; times in seconds."""
+    """Counters of one mailbox and its actor. Times are in seconds."""
 
     capacity: int
     handled: int = 0
     batches: int = 0
     busy_seconds: float = 0.0
-    #: Callback with the duration of every batch.
+    #: Callback with the duration of every batch in seconds.
     on_batch: Callable[[float], None] | None = None
     restarts: int = 0
 
     def record(self, messages: int, seconds: float) -> None:
-        """Add one batch."""
+        """Add one batch to the counters."""
         self.handled += messages
         self.batches += 1
         self.busy_seconds += seconds
@@ -96,9 +98,9 @@ class MailboxStats:
 
 
 class Mailbox(Generic[M]):
-    """The sending side of an actor. All senders share one Mailbox, so one `close` ends it.
+    """Sending side of an actor. All senders share one Mailbox, so a single `close` ends the actor's inbox.
 
-    `M` is all that the actor understands; the command says the type of its reply.
+    `M` is the union of all messages that the actor understands. Each command defines the type of its reply.
     """
 
     def __init__(self, name: str, capacity: int) -> None:
@@ -112,7 +114,7 @@ class Mailbox(Generic[M]):
         return self._send.statistics().current_buffer_used
 
     def close(self) -> None:
-        """Accept no more messages; queued messages are still served (graceful shutdown)."""
+        """Accept no more messages. Queued messages are still served (graceful shutdown)."""
         self._send.close()
 
     async def post(self, message: Command[R]) -> Envelope[M, R]:
@@ -124,11 +126,12 @@ class Mailbox(Generic[M]):
     async def ask(self, message: Command[R], *, within: float = 30.0) -> R:
         """Queue a message and wait for its reply.
 
-        Raises the refusal of the actor, `ShuttingDown` (not applied), `ActorDown` (unknown), or
-        `trio.TooSlowError` (dropped if it was still queued).
+        Raises the actor's refusal, `ShuttingDown` (not applied), `ActorDown` (outcome unknown), or
+        `trio.TooSlowError` (dropped if the message was still queued).
 
-        The time is split into two halves, since a deadline is a clock time: a process or machine that was
-        suspended finds it expired when it resumes. However long that took, the second half still follows.
+        The time limit is split into two halves, because a deadline is a clock time: when a suspended process
+        or machine resumes, the deadline has expired. The second half then still applies, however long the
+        suspension took.
         """
         envelope = self._address(message)
         is_queued = False
@@ -144,24 +147,26 @@ class Mailbox(Generic[M]):
             envelope.abandoned = True
 
     def nudge(self, message: M) -> None:
-        """Queue a message if there is space, else drop it: with a full mailbox a batch is due anyway."""
+        """Queue a message if there is space, else drop it. If the mailbox is full, a batch is due anyway."""
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._send.send_nowait(Envelope(message))
 
     def _address(self, message: Command[R]) -> Envelope[M, R]:
-        # No type says "of the union `M`, and a Command[R]": the one place where the two are brought together.
+        # The type system cannot express "of the union `M` and a Command[R]". This cast is the only place that
+        # needs it.
         return Envelope(cast(M, message))
 
     async def _queue(self, envelope: Envelope[M, Any]) -> None:
         try:
             try:
-                # Without a turn of the event loop, which may take milliseconds and would order nothing: the
-                # actor handles messages in order, and the caller waits for the reply.
+                # No turn of the event loop here: a turn may take milliseconds and would not change the order.
+                # The actor handles messages in order, and the caller waits for the reply.
                 self._send.send_nowait(envelope)
             except trio.WouldBlock:
                 await self._send.send(envelope)
         except trio.ClosedResourceError:
-            # A raising await need not be a checkpoint: a caller that retries must not freeze the loop.
+            # An await that raises need not be a checkpoint, and a caller that retries must not freeze the
+            # event loop.
             await trio.lowlevel.checkpoint()
             raise ShuttingDown(f"{self.name} is stopping") from None
         except trio.BrokenResourceError:
@@ -184,14 +189,14 @@ async def run_batches(
     limit: float = 60.0,
     stats: MailboxStats | None = None,
 ) -> None:
-    """Serve the inbox in batches until its last sender closes.
+    """Serve the inbox in batches until the last sender closes it.
 
-    A batch is flushed when it has `size` messages or one that `is_urgent`, or when its oldest has waited
-    `linger` seconds; with no linger it takes what is queued already. `on_served` is called after the
-    replies of a batch.
+    A batch is flushed when it has `size` messages, when it has a message that `is_urgent`, or when its oldest
+    message has waited `linger` seconds. Without `linger`, a batch contains the messages that are queued
+    already. `on_served` is called after the replies of a batch.
 
-    `flush` is shielded from cancellation for at most `limit` seconds: it completes or crashes. It returns
-    one reply per message; an exception instance is a refusal.
+    `flush` is shielded from cancellation for at most `limit` seconds, so it either completes or crashes. It
+    returns one reply per message. A reply that is an exception instance is a refusal.
     """
     async for first in inbox:
         batch = await _collect(inbox, first, size, linger() if callable(linger) else linger, is_urgent)
@@ -223,7 +228,8 @@ async def _collect(
         with trio.move_on_after(linger) if can_wait else nullcontext(), suppress(trio.EndOfChannel):
             while len(batch) < size:
                 try:
-                    # First without waiting: `receive` under an expired deadline would leave messages unread.
+                    # Take queued messages without waiting first: under an expired deadline, `receive` would
+                    # leave them unread.
                     batch.append(inbox.receive_nowait())
                 except trio.WouldBlock:
                     if not can_wait:
@@ -237,14 +243,17 @@ async def _collect(
 
 
 def _refuse(envelopes: Iterable[Envelope[M, Any]]) -> None:
-    """Reply `ShuttingDown` (nothing was applied), rather than leave the callers to their timeouts."""
+    """Reply `ShuttingDown` (nothing was applied), so that the callers need not wait for their timeouts."""
     for envelope in envelopes:
-        envelope.resolve(outcome.Error(ShuttingDown("the actor ended before it came to this")))
+        envelope.resolve(outcome.Error(ShuttingDown("the actor ended before it handled this request")))
 
 
 @attrs.define
 class _StartedOnce:
-    """Trio takes `started` once, but every restart calls it; a boot may work only at the second try."""
+    """Task status that accepts `started` several times:
+
+    Trio accepts it only once, but every restart calls it, and the first successful boot may be a restart.
+    """
 
     _status: trio.TaskStatus[None] | None
 
@@ -269,7 +278,7 @@ def _left_in(inbox: Inbox[M]) -> Iterator[Envelope[M, Any]]:
 
 
 class ActorBody(Protocol[M]):
-    """An actor's body: rebuild state from disk, call `task_status.started()`, serve the inbox."""
+    """Body of an actor: rebuild the state from disk, call `task_status.started()`, serve the inbox."""
 
     async def __call__(self, inbox: Inbox[M], *, task_status: trio.TaskStatus[None]) -> None: ...
 
@@ -283,11 +292,11 @@ async def supervise(
     window: float = 60.0,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run an actor, restart it with backoff after a crash, and when its inbox ends close what is downstream.
+    """Run an actor and restart it with backoff after a crash. When its inbox ends, close `closes`.
 
-    More than `crashes` crashes within `window` seconds raise `ActorGaveUp`. The supervisor owns the
-    receiving end, so queued messages survive a crash; those left when the actor is cancelled or
-    given up get `ShuttingDown` as their reply.
+    More than `crashes` crashes within `window` seconds raise `ActorGaveUp`. The supervisor owns the receiving
+    end, so queued messages survive a crash. If the actor is cancelled or given up, the remaining messages get
+    `ShuttingDown` as their reply.
     """
     recent: deque[float] = deque()
     status = _StartedOnce(task_status)
@@ -297,7 +306,7 @@ async def supervise(
                 async with mailbox.inbox.clone() as mine:
                     await start(mine, task_status=status)
                 break
-            except Exception as crash:  # Cancelled is not an Exception: it never causes a restart
+            except Exception as crash:  # Cancelled is not an Exception, so it never causes a restart.
                 recent.append(trio.current_time())
                 while recent[0] <= recent[-1] - window:
                     recent.popleft()
@@ -312,9 +321,7 @@ async def supervise(
 
 @contextmanager
 def honest_outcome(before_retrying: str) -> Iterator[None]:
-    """Translate actor failures and timeouts to `StorageFailed`; `before_retrying` names what to check
-    first.
-    """
+    """Turn actor failures and timeouts into `StorageFailed`. `before_retrying` says what to check first."""
     try:
         yield
     except ShuttingDown:

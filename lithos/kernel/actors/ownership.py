@@ -1,4 +1,4 @@
-"""Keeps the ownership of a data directory."""
+"""Periodic check that this process still owns its data directory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lithos.kernel.databases.lock import CONFIRM_EVERY, OwnerLock
 
 
 async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:
-    """Check periodically that the lock file and the databases are in their place, until cancelled.
+    """Check periodically, until cancelled, that the lock file and the databases are still in place.
 
-    Raises `AlreadyOwned` when another process got the directory meanwhile.
+    Raises `AlreadyOwned` if another process has taken the directory meanwhile.
     """
     looking = Threads()
 

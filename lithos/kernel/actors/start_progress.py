@@ -1,7 +1,9 @@
-"""Progress of a start: until its first scan is complete the server answers, and reports what is missing.
+"""Progress of a start.
 
-First the files are read (ids, titles, URLs); writes wait for this. Then their words are indexed. The start is
-complete when full-text search has every note.
+The server answers before its first scan is complete, and reports which notes are missing.
+
+The files are read first (ids, titles, URLs), and writes wait for this. Then the text of the notes is indexed.
+The start is complete when full-text search contains every note.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import trio
 
 from lithos.kernel.values.errors import StorageFailed
 
-#: The progress callback: progress and total (both in seconds of waiting), and a message.
+#: Progress callback. Its arguments are the progress and the total, both in seconds of waiting, and a message.
 Tell: TypeAlias = Callable[[float, float, str], Awaitable[None]]
 
-#: Seconds between two reports.
+#: Seconds between two progress reports.
 INTERVAL: Final = 1.0
 
 _tell: ContextVar[Tell | None] = ContextVar("tell", default=None)
@@ -27,7 +29,7 @@ _tell: ContextVar[Tell | None] = ContextVar("tell", default=None)
 
 @contextmanager
 def progress_told(tell: Tell) -> Iterator[None]:
-    """Calls inside the block report progress to `tell`, which may be slow but must not raise."""
+    """Report progress of the calls in this block to `tell`, which may be slow but must not raise."""
     token = _tell.set(tell)
     try:
         yield
@@ -36,7 +38,7 @@ def progress_told(tell: Tell) -> Iterator[None]:
 
 
 async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
-    """Wait for the event, at most `within` seconds, and report progress once a second while waiting."""
+    """Wait for the event for at most `within` seconds, and report progress once a second."""
     tell, begin = _tell.get(), trio.current_time()
     with trio.move_on_at(begin + within):
         while not event.is_set():
@@ -46,71 +48,77 @@ async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
                 await event.wait()
 
 
-#: Number of files to read from which clients that can be served earlier do not wait for the start.
+#: Number of files to read from which the start counts as long. Clients that can be served earlier then do not
+#: wait for its end.
 MANY: Final = 300
-#: Seconds that the front waits for a start that turns out to be short.
+#: Maximum seconds for which the front waits for the end of a start, in case the start is short.
 SHORT: Final = 1.0
-#: Seconds for which a scan of many files waits for the libraries of the front, which load twice as fast
-#: alone.
+#: Seconds for which a scan of many files waits for the front's libraries, which load twice as fast when no
+#: scan runs.
 FRONT_FIRST: Final = 2.0
-#: Seconds that a read waits for the notes that were known before the start.
+#: Maximum seconds for which a read waits for the notes that were known before the start.
 READ_WAIT: Final = 30.0
-#: Seconds that a write waits for the first pass.
+#: Maximum seconds for which a write waits until all files are read.
 WRITE_WAIT: Final = 50.0
 
 
 class StartStopped(Exception):
-    """The server stops before its notes have been read."""
+    """The server stops before it has read its notes."""
 
 
 class Opening:
-    """Progress of a start. The thread that reads the files calls `tell`; the event loop calls all other
-    methods.
+    """Progress of a start.
+
+    The scan's thread calls the `teller` callback; the event loop calls all other methods.
     """
 
     def __init__(self, searchable: Callable[[], int] = lambda: 0) -> None:
-        """`searchable` counts the notes that full-text search has."""
+        """Create the progress of a start. `searchable` counts the notes in full-text search."""
         self._searchable = searchable
-        #: Files of notes; then, how many of them are known or read.
+        #: Number of note files that were found; then, how many of them are known or read.
         self.found = 0
         self.read = 0
-        #: Set once readers find the notes that were known before the start, if any were.
+        #: Set once readers can find the notes that were known before the start, if there were any.
         self.recalled = trio.Event()
-        #: Set once every note is known: id, title, URL.
+        #: Set once the id, title and URL of every note are known.
         self.known = trio.Event()
-        #: Set once full text has every note.
+        #: Set once full-text search contains every note.
         self.complete = trio.Event()
-        #: Reason why the notes cannot be read now; the read is retried.
+        #: Reason why the notes cannot be read now. The read is retried.
         self.failure: str | None = None
-        #: Set once there are many files to read.
+        #: Set once the scan has found many files to read.
         self.is_long = trio.Event()
         self._may_read = threading.Event()
-        #: Duration of the start, once it is complete.
+        #: Duration of the start in seconds, once it is complete.
         self.seconds = 0.0
         self._stopped = False
 
     def status(self) -> Mapping[str, int] | None:
-        """Return how many notes of how many can be searched; None when all can."""
+        """Return the numbers of searchable notes and of all notes, or None once all are searchable."""
         return None if self.complete.is_set() else self.progress()
 
     def progress(self) -> Mapping[str, int]:
-        """Return how many notes of how many can be searched."""
+        """Return the numbers of searchable notes and of all notes."""
         return {"done": min(self._searchable(), self.found), "total": self.found}
 
     def told(self) -> str:
-        """Return how many notes can be searched, as a sentence."""
+        """Return a sentence that says how many notes can be searched."""
         done, total = self.progress().values()
         if not total:
             return "Lithos is still reading the notes: none can be searched yet. Ask again in a moment."
         return (
-            f"Lithos is still indexing the notes: {done:,} of {total:,} can be searched so far, others may "
-            "be missing from this answer. Ask again in a moment; a note can be read by its path meanwhile."
+            f"Lithos is still indexing the notes: {done:,} of {total:,} can be searched so far, "
+            "so this answer may be incomplete. Ask again in a moment. Meanwhile a note can be "
+            "read by its path."
         )
 
     def teller(self) -> Callable[[int, int], None]:
-        """Return the progress callback of a scan: files known or read, of all. It may wait for `let_read`.
+        """Return the progress callback of a scan.
 
-        It raises `StartStopped` after `stop`.
+        The callback gets the number of known or read files, and the number of all files. It may block until
+        `let_read`.
+
+        The callback raises `StartStopped` after `stop`.
         """
         token = trio.lowlevel.current_trio_token()
         is_first = True
@@ -128,50 +136,49 @@ class Opening:
         return tell
 
     def show(self, known: int) -> None:
-        """Make `known` notes from before the start available to lists and searches, although none was
-        read again.
-        """
+        """Show `known` notes from before the start in lists and searches before they are read again."""
         self.found = max(self.found, known)
         self.recalled.set()
 
     def let_read(self) -> None:
-        """Let the scan read many files now: no client waits for a library any more."""
+        """Let the scan read many files now, because no client waits for a library any more."""
         self._may_read.set()
 
     def stop(self) -> None:
-        """End a running scan."""
+        """Stop a running scan."""
         self._stopped = True
         self._may_read.set()
 
     async def worth_waiting(self) -> None:
-        """Wait until the start is complete, or has turned out to take long."""
+        """Wait until the start is complete or known to take long."""
         with trio.move_on_after(SHORT):
             async with trio.open_nursery() as nursery:
                 for event in (self.complete, self.is_long):
                     nursery.start_soon(_cancel_after, event, nursery.cancel_scope)
 
     async def wait_recalled(self) -> None:
-        """Wait until the notes that were known before the start are restored, or until that takes long.
+        """Wait until the notes from before the start are restored, up to a time limit.
 
-        Return at once if the folder of the notes cannot be read.
+        Return at once if the notes folder cannot be read.
         """
         if not self.recalled.is_set() and self.failure is None:
-            await wait_telling(self.recalled, READ_WAIT, "recalling the notes")
+            await wait_telling(self.recalled, READ_WAIT, "restoring the known notes")
 
     def will_tell(self, is_recalled: bool) -> bool:
-        """Return whether the scan will report the version of a note whose file has changed bytes."""
+        """Return whether the scan will report the version of a note whose file changed."""
         return not self.known.is_set() and (is_recalled or not self.recalled.is_set())
 
     async def wait_known(self) -> None:
-        """Wait until every note is known; raises `StorageFailed` when that takes too long."""
+        """Wait until every note is known. Raises `StorageFailed` if that takes too long."""
         if self.known.is_set():
             return
         await wait_telling(self.known, WRITE_WAIT, "reading the notes")
         if not self.known.is_set():
             why = f" ({self.failure})" if self.failure else ""
             raise StorageFailed(
-                f"The notes are still being read, {self.read} of {self.found} so far{why}; until then "
-                "nothing is written and no id is known. Nothing was changed; retry in a minute."
+                f"The notes are still being read, {self.read} of {self.found} so far{why}. Until "
+                "all are read, Lithos writes nothing and knows no ids. Nothing was changed; "
+                "retry in a minute."
             )
 
 

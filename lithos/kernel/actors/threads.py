@@ -1,9 +1,11 @@
-"""The thread port: blocking store calls run in worker threads, off the event loop; long loops yield to it.
+"""The thread port, which runs blocking store calls in worker threads.
 
-Every store that writes has its own limiter of one, so its calls never overlap; reads share a
-limiter of two. A thread job takes and returns values and is never abandoned, since a write that
-continues unseen is worse than a late one. Tests use `Inline`, which runs the call at once.
-`slices` is for loops over very many notes on the event loop itself: cooperative, one slice per turn.
+`slices` lets long loops yield to others.
+
+Every store that writes has its own limiter with one slot, so its calls never overlap. Reads share a limiter
+with two slots. A thread job takes and returns values. It is never abandoned, because a write that continues
+unnoticed is worse than a late one. Tests use `Inline`, which runs the call at once. `slices` is for loops
+over very many notes on the event loop itself: it handles one slice of notes per turn.
 """
 
 from __future__ import annotations
@@ -24,22 +26,22 @@ T = TypeVar("T")
 
 
 class Blocking(Protocol):
-    """Port: runs a blocking call where it does not block the event loop."""
+    """Port that runs a blocking call without blocking the event loop."""
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Await the call; returns its result, or raises its exception unchanged."""
+        """Await the call. Return its result, or raise its exception unchanged."""
 
 
 def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> None:
-    """Start a call in a worker thread; the callback `then` gets its outcome on the event loop.
+    """Start a call in a worker thread. The event loop then calls `then` with its outcome.
 
-    For callers that do not await it: there is no task and no limiter. A call must be short and read-only,
-    since it is not joined when the event loop ends.
+    This is for callers that do not await the call: there is no task and no limiter. The call must be short
+    and read-only, because it is not joined when the event loop ends.
     """
     token = trio.lowlevel.current_trio_token()
 
     def deliver(outcome: Outcome[T]) -> None:
-        with suppress(trio.RunFinishedError):  # the event loop has ended, and with it every waiter
+        with suppress(trio.RunFinishedError):  # The event loop has ended, and all waiting tasks with it.
             token.run_sync_soon(then, outcome)
 
     trio.lowlevel.start_thread_soon(call, deliver)
@@ -47,9 +49,9 @@ def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> Non
 
 @frozen
 class _Prompt:
-    """A limiter that grants a free place at once: the limiter of trio first takes a turn of the event loop.
+    """Limiter that grants a free slot at once. Trio's own limiter takes a turn of the event loop first.
 
-    Such a turn may take milliseconds while searches run, and a write has several thread jobs in sequence.
+    Such a turn may take milliseconds while searches run, and one write has several thread jobs in sequence.
     """
 
     _limiter: trio.CapacityLimiter
@@ -65,34 +67,35 @@ class _Prompt:
 
 
 class Threads:
-    """Production adapter: trio worker threads with a capacity limiter of their own."""
+    """Production adapter: Trio worker threads with their own capacity limiter."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._prompt = _Prompt(trio.CapacityLimiter(at_once))
 
     async def run(self, call: Callable[[], T]) -> T:
-        # Trio documents that any object with these two methods is accepted; its annotation names
-        # its own class.
+        # Trio documents that it accepts any object with these two methods, but its annotation names Trio's
+        # own class.
         return await trio.to_thread.run_sync(call, limiter=self._prompt)  # type: ignore[arg-type]
 
 
 class NoteThreads(Threads):
-    """The two threads that walk and compare notes for the calls of clients."""
+    """The two worker threads that walk and compare notes for client calls."""
 
     def __init__(self) -> None:
         super().__init__(2)
 
 
-#: A background thread gets a third of the share of another thread on a busy core (Linux: 1.25 to the 5th).
-#: With 10 a transformer would take an hour for 10,000 notes while clients search without a pause.
+#: Niceness of background threads. On a busy core, such a thread gets a third of another thread's share
+#: (Linux: 1.25 to the 5th). With a niceness of 10, a transformer would take an hour for 10,000 notes while
+#: clients search without a pause.
 NICENESS: Final = 5
 
 
 class BackgroundThread:
     """Production adapter: one low-priority thread per call, for long jobs that no caller waits for.
 
-    Calls never overlap. The priority of a thread cannot be raised again, so it is not taken from trio's pool.
-    On systems without thread priorities (not Linux) it is an ordinary thread.
+    Calls never overlap. The thread is not taken from Trio's pool, because the priority of a thread cannot be
+    raised again. On systems without thread priorities (not Linux) it has normal priority.
     """
 
     def __init__(self, name: str) -> None:
@@ -113,14 +116,15 @@ class BackgroundThread:
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(ended.set)
 
-        # Log lines of the thread name the vault for which it runs.
+        # The copied context lets the thread's log lines name its vault.
         threading.Thread(target=copy_context().run, args=[work], name=self._name).start()
-        with trio.CancelScope(shield=True):  # never abandoned
+        with trio.CancelScope(shield=True):  # The job is never abandoned.
             await ended.wait()
         return outcomes[0].unwrap()
 
 
-#: On other systems a priority belongs to a process, and a thread id may be the id of another process.
+#: On other systems a priority belongs to a whole process, and a thread id may equal the id of another
+#: process.
 _THREADS_HAVE_PRIORITIES: Final = sys.platform == "linux"
 
 
@@ -131,21 +135,23 @@ def _lower_priority() -> None:
 
 
 class Inline:
-    """Test double for a mock clock: no thread, but still a checkpoint."""
+    """Test double for tests with a mock clock: uses no thread, but is still a checkpoint."""
 
     async def run(self, call: Callable[[], T]) -> T:
         await trio.lowlevel.checkpoint()
         return call()
 
 
-#: Notes processed in one turn of the event loop, about two milliseconds.
+#: Number of notes processed in one turn of the event loop, which takes about two milliseconds.
 SLICE: Final = 250
 
 
 async def slices(items: Sequence[T], size: int = SLICE) -> AsyncGenerator[Sequence[T], None]:
-    """Yield `items` in slices with a checkpoint in between; other tasks may change their source meanwhile.
+    """Yield `items` in slices, with a checkpoint after each slice.
 
-    `size`: items of one slice, for operations that take much less, or much more, time than usual.
+    Other tasks may change the source meanwhile.
+
+    `size` is the number of items per slice, for operations that are much faster or slower than usual.
     """
     for start in range(0, len(items), size):
         if start:

@@ -1,4 +1,4 @@
-"""Settings of Python's garbage collector and thread switching for a server process."""
+"""Garbage collector and thread switching settings of a server process."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: Seconds. With a busy Python thread each hand-over of the GIL costs up to the switch interval.
+#: Seconds between forced thread switches. Next to a busy Python thread, each hand-over of the GIL may take
+#: this long.
 SWITCH_INTERVAL: Final = 0.0005
 
 
 @contextmanager
 def tuned_process(switch_interval: float = SWITCH_INTERVAL) -> Iterator[None]:
-    """Set the collector and the switch interval for a server, and restore them afterwards."""
-    # Off until the start is over (`_show_collector`): scanning the objects that it creates again and
-    # again would take a fifth of the time.
+    """Tune the garbage collector and the switch interval for a server, and restore both afterwards."""
+    # Collection is off until the start is over (`_show_collector`): repeated scans of the many new objects
+    # would take a fifth of the start's time.
     gc.disable()
     sys.setswitchinterval(switch_interval)
     try:

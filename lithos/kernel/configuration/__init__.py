@@ -1,7 +1,6 @@
-"""The registry of settings, and how they are read, checked and listed.
+"""Registry of all settings, and the code that reads, checks and lists them.
 
-Its own package and later ones use it.
-Never here: the effect of a setting.
+Used by this package and by the packages above it. The effect of a setting is implemented elsewhere.
 """
 
 ROLE = "settings"

@@ -1,4 +1,4 @@
-"""The registry of settings: every setting as one row, which the loader checks and the documentation lists."""
+"""Registry of settings: one row per setting, which the loader checks and the documentation lists."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lithos.kernel.configuration.sections import find_sections
 
 S = TypeVar("S")
 
-#: The sections that all packages declare, in the order of their places.
+#: Sections that all packages declare, ordered by their places.
 DECLARED: Final = find_sections()
 
-#: Older names that are still read, and the settings they stand for.
+#: Older setting names that are still read, each with its current name.
 OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {old: new for section in DECLARED for old, new in section.older.items()}
 )
 
-#: Short environment variables, weaker than the long ones.
+#: Short environment variables, which the long ones override.
 SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {name: key for section in DECLARED for name, key in section.short.items()}
 )
@@ -33,31 +33,31 @@ HIDDEN: Final = "(hidden)"
 
 @frozen(init=False)
 class Config:
-    """The whole configuration, one value of each section; `Config()` is the defaults."""
+    """The whole configuration, with one value per section. `Config()` contains the defaults."""
 
     by_class: Mapping[type[Any], Any]
 
     def __init__(self, *sections: attrs.AttrsInstance, **named: attrs.AttrsInstance) -> None:
-        """`sections` and `named` are values of sections; all others are the defaults."""
+        """Create a configuration from values of sections. All other sections get their defaults."""
         given = {type(each): each for each in (*sections, *named.values())}
         known = {each.kind: given.pop(each.kind, None) or each.kind() for each in DECLARED}
         if given:
-            raise TypeError(f"No capability declares the section {next(iter(given)).__name__}.")
+            raise TypeError(f"Unknown section {next(iter(given)).__name__}: no capability declares it.")
         self.__attrs_init__(MappingProxyType(known))
 
     def of(self, kind: type[S]) -> S:
-        """Return the values of the section of this class."""
+        """Return the values of the section that this class defines."""
         section: S = self.by_class[kind]
         return section
 
     def replace(self, *sections: attrs.AttrsInstance) -> Config:
-        """Return the configuration with other values of these sections."""
+        """Return a copy of the configuration with other values of these sections."""
         return Config(*{**self.by_class, **{type(each): each for each in sections}}.values())
 
 
 @frozen(kw_only=True)
 class Setting:
-    """One key: `kind` is the Python type of its value, `allowed` describes the allowed values."""
+    """One setting. `kind` is the Python type of its value, and `allowed` describes the allowed values."""
 
     key: str
     kind: Any
@@ -70,17 +70,17 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """The long environment variable of this key."""
+        """Return the long environment variable of this setting."""
         return variable_of(self.key)
 
 
 def variable_of(key: str) -> str:
-    """`server.oauth.issuer` -> `LITHOS_SERVER__OAUTH__ISSUER`."""
+    """Return the environment variable of a key: `server.oauth.issuer` -> `LITHOS_SERVER__OAUTH__ISSUER`."""
     return "LITHOS_" + key.upper().replace(".", "__")
 
 
 def without_none(kind: Any) -> Any:
-    """The type of a setting that may be null."""
+    """Return the type of a setting without its None alternative."""
     kinds = [each for each in get_args(kind) if each is not NoneType]
     return kinds[0] if get_origin(kind) in (UnionType, Union) and len(kinds) == 1 else kind
 
@@ -109,22 +109,22 @@ def _list_settings(section: type[Any], prefix: str) -> Iterator[Setting]:
         )
 
 
-#: Every setting by its key, in the order of the sections.
+#: All settings by key, in the order of the sections.
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     {setting.key: setting for each in DECLARED for setting in _list_settings(each.kind, each.prefix)}
 )
 
-#: Every section, nested ones with their dots.
+#: Keys of all sections, including nested ones such as `server.oauth`.
 SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in SETTINGS if "." in key)
 
 
 def hide_userinfo(text: str) -> str:
-    """An address without the name and password that it may carry."""
+    """Return an address without the user name and password that it may contain."""
     return re.sub(r"//[^/@\s]*@", "//", text)
 
 
 def as_public_dict(config: Config) -> dict[str, Any]:
-    """The configuration as JSON-compatible values; a secret that is set reads `(hidden)`."""
+    """Return the configuration as JSON-compatible values. Each secret that is set is shown as `(hidden)`."""
     shown: dict[str, Any] = {}
     for section in DECLARED:
         values = _as_public(config.of(section.kind), section.prefix)

@@ -1,4 +1,4 @@
-"""Loading with precedence: defaults < YAML file < environment < typed options.
+"""Configuration loader. Precedence: defaults < YAML file < environment < command-line options.
 
 Specified in docs/spec/cli-config.md §3 and §5.
 """
@@ -37,25 +37,25 @@ LOG_FORMATS: Final = ("json", "text")
 
 @frozen(kw_only=True)
 class LoadedConfig:
-    """The effective configuration, warnings about ignored values, and the YAML file that was read, if any."""
+    """Effective configuration, warnings about ignored values, and the YAML file that was read, if any."""
 
     config: Config
     warnings: tuple[str, ...] = ()
     source: Path | None = None
-    #: Where each value comes from, by its key; those that are not named are defaults.
+    #: Source of each value, by key. A key without a source has its default value.
     sources: Mapping[str, str] = field(factory=dict)
 
 
 @frozen(kw_only=True)
 class LogSettings:
-    """The arguments of `kernel.log.configure_logging`; read first, so that later errors are logged."""
+    """Arguments of `kernel.log.configure_logging`. They are read first, so that later errors are logged."""
 
     level: str = "info"
     format: str = "json"
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raise `ConfigError` if there is any problem."""
+    """Raise `ConfigError` if there are any problems."""
     if problems:
         raise ConfigError(*problems)
 
@@ -68,12 +68,12 @@ def load_config(
     overrides: Mapping[str, Any] | None = None,
     report: Callable[[Sequence[str]], None] = refuse,
 ) -> LoadedConfig:
-    """Read all sources and validate every value, even if a source of higher precedence overrides it.
+    """Read all sources and validate every value, even values that a source of higher precedence overrides.
 
-    `config_path` and `data_dir` are the global options; `overrides` maps keys such as `server.port` to
-    options that were typed. Without `config_path` the file is `config.yaml` in the data directory, if there
-    is one. Raises `ConfigError` with one line for every wrong value. To inspect an installation whose
-    configuration may be the problem, pass `report`: it gets these lines instead; wrong values are left out.
+    `config_path` and `data_dir` are the global options. `overrides` maps keys such as `server.port` to the
+    values of command-line options. Without `config_path`, the file is `config.yaml` in the data directory, if
+    it exists. Raises `ConfigError` with one line per invalid value. To inspect an installation whose
+    configuration may be broken, pass `report`: it then receives these lines, and invalid values are left out.
     """
     typed = dict(overrides or {})
     if data_dir is not None:
@@ -99,8 +99,9 @@ def merge_layers(
     found_in: Path | None,
     report: Callable[[Sequence[str]], None] = refuse,
 ) -> LoadedConfig:
-    """Return the configuration of these sources, the strongest last; `found_in`: see
-    `_with_state_of_vault`.
+    """Return the configuration from these sources, the strongest last.
+
+    `_with_state_of_vault` explains `found_in`.
     """
     chosen, wrong = _judge([given for layer in layers for given in layer.given])
     report(wrong)
@@ -119,7 +120,7 @@ def merge_layers(
 
 
 def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
-    """`LITHOS_LOG_LEVEL` and `LITHOS_LOG_FORMAT`; raises `ConfigError` for an unknown value."""
+    """Read `LITHOS_LOG_LEVEL` and `LITHOS_LOG_FORMAT`. Raises `ConfigError` for an unknown value."""
     level = environment.get("LITHOS_LOG_LEVEL", "").strip().lower() or "info"
     form = environment.get("LITHOS_LOG_FORMAT", "").strip().lower() or "json"
     chosen = (("LITHOS_LOG_LEVEL", level, LOG_LEVELS), ("LITHOS_LOG_FORMAT", form, LOG_FORMATS))
@@ -134,7 +135,10 @@ def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
 
 
 def logs_json(environment: Mapping[str, str]) -> bool:
-    """Return whether the log is JSON; an unknown format is refused in the default form."""
+    """Return whether log lines are JSON.
+
+    If the format is unknown, use the default format to report the error.
+    """
     return environment.get("LITHOS_LOG_FORMAT", "").strip().lower() != "text"
 
 
@@ -143,7 +147,7 @@ def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
     path.
     """
     home = Path(environment.get("XDG_DATA_HOME", ""))
-    if not home.is_absolute():  # the XDG specification ignores relative ones
+    if not home.is_absolute():  # The XDG specification says that relative paths are ignored.
         home = Path("~/.local/share").expanduser()
     real = os.path.realpath(vault)
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
@@ -153,9 +157,9 @@ def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
 def _with_state_of_vault(
     chosen: Mapping[str, RawSetting], environment: Mapping[str, str], found_in: Path | None
 ) -> Config:
-    """Return the configuration; a vault without a data directory gets its default one.
+    """Return the configuration with a default data directory if the vault has no data directory.
 
-    `found_in` is the data directory whose `config.yaml` was read; it then takes precedence.
+    `found_in` is the data directory whose `config.yaml` was read. It takes precedence over the default.
     """
     config = _build(chosen)
     storage = config.of(StorageConfig)
@@ -170,17 +174,15 @@ def _with_state_of_vault(
 def _place_state(vault: Path, environment: Mapping[str, str]) -> Path:
     try:
         return state_of_vault(vault, environment)
-    except RuntimeError as error:  # there is no home
+    except RuntimeError as error:  # The home directory is unknown.
         raise ConfigError(f"storage.vault: {error}; name the data directory with --data-dir") from error
 
 
 def find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path | None:
-    """Return `config.yaml` of the data directory that these sources name, if it exists. Raises
-    `ConfigError`.
-    """
+    """Return `config.yaml` in the data directory that these sources name, if any. Raises `ConfigError`."""
     keys = ("storage.data_dir", "storage.vault")
     given = [given for layer in layers for given in layer.given if given.key in keys]
-    chosen = _judge(given)[0]  # an invalid value is reported with all others
+    chosen = _judge(given)[0]  # An invalid value is reported later, together with all others.
     directory: Path = SETTINGS["storage.data_dir"].default
     if "storage.data_dir" in chosen:
         directory = chosen["storage.data_dir"].value
@@ -190,7 +192,7 @@ def find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path |
 
 
 def config_in(directory: Path) -> Path | None:
-    """Return `config.yaml` in a data directory, if it exists. Raises `ConfigError`."""
+    """Return `config.yaml` in a data directory if it exists. Raises `ConfigError`."""
     path = directory / "config.yaml"
     try:
         return path if path.exists() else None
@@ -199,7 +201,7 @@ def config_in(directory: Path) -> Path | None:
 
 
 def _judge(given: Iterable[RawSetting]) -> tuple[dict[str, RawSetting], list[str]]:
-    """Return the last usable value of each key, and the problems of the others."""
+    """Return the last valid value of each key, and the problems of all invalid values."""
     chosen: dict[str, RawSetting] = {}
     problems: list[str] = []
     for each in given:
@@ -264,8 +266,9 @@ def _build(chosen: Mapping[str, RawSetting]) -> Config:
 
 
 def _branch(section: SettingsSection, tree: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of a tree that belongs to a section; for a section without a name, the other top
-    keys.
+    """Return the part of a tree that belongs to a section.
+
+    For the section without a name, return the remaining top-level keys.
     """
     if section.name:
         part: Mapping[str, Any] = tree.get(section.name, {})

@@ -1,4 +1,4 @@
-"""Settings that Lithos once had: a configuration with one still starts, and the user gets the reason."""
+"""Retired settings. A configuration that still uses one starts, and the user gets the reason."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from lithos.kernel.configuration.catalogue import DECLARED, variable_of
 
-#: Retired settings by key, sorted, each with the reason. The key of a section covers all its settings.
+#: Retired settings by key, sorted, each with the reason. The key of a section covers all settings in it.
 RETIRED: Final[Mapping[str, str]] = MappingProxyType(
     dict(sorted((key, reason) for section in DECLARED for key, reason in section.retired.items()))
 )
 
-#: Environment variables that were short for retired settings.
+#: Short environment variables of retired settings.
 SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {name: reason for section in DECLARED for name, reason in section.retired_short.items()}
 )
@@ -22,7 +22,7 @@ SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
 def drop_retired(
     settings: Iterable[tuple[str, Any]], source: str, warnings: list[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the settings of `source` that are not retired; add a line to `warnings` for each that is."""
+    """Yield the settings of `source` that are not retired. Add a line to `warnings` for each retired one."""
     for key, value in settings:
         if key in RETIRED:
             warnings.append(f"{key} in {source} is no longer used and is ignored: {RETIRED[key]}")
@@ -31,7 +31,7 @@ def drop_retired(
 
 
 def tell_retired_variable(name: str) -> str | None:
-    """Return the warning about the environment variable of a retired setting; None for any other name."""
+    """Return the warning for the environment variable of a retired setting, or None for other names."""
     variables = {**SHORT_VARIABLES, **{variable_of(key): reason for key, reason in RETIRED.items()}}
     for variable, reason in variables.items():
         if name == variable or name.startswith(f"{variable}__"):

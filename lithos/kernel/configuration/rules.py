@@ -1,4 +1,4 @@
-"""Validation rules of settings: a predicate with its description, and the attrs field that carries both."""
+"""Validation rules of settings: predicates with descriptions, and the attrs fields that use them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from attrs import field, frozen
 
 @frozen
 class Rule:
-    """`accepts` judges a value of the right type; `text` completes the sentence "give ..."."""
+    """A validation rule.
+
+    `accepts` checks a value of the right type, and `text` completes the sentence "give ...".
+    """
 
     text: str
     accepts: Callable[[Any], bool]
 
 
 class Disagreement(ValueError):
-    """Cross-field validation error: two settings, each valid alone, conflict; `keys` names them."""
+    """Cross-field validation error: two settings conflict, although each is valid alone.
+
+    `keys` names both.
+    """
 
     def __init__(self, message: str, *keys: str) -> None:
         super().__init__(message)
@@ -31,13 +37,13 @@ ANYTHING = Rule("", lambda _: True)
 
 
 def whole(low: int, high: int | None = None) -> Rule:
-    """Whole numbers in the closed range; `high` None leaves it open."""
+    """Return the rule for whole numbers from `low` to `high`. If `high` is None, there is no upper limit."""
     span = f"of at least {low}" if high is None else f"from {low} to {high}"
     return Rule(f"a whole number {span}", lambda n: n >= low and (high is None or n <= high))
 
 
 def number(low: float, high: float | None = None) -> Rule:
-    """Finite numbers in the closed range; `high` None leaves it open."""
+    """Return the rule for finite numbers from `low` to `high`. If `high` is None, there is no upper limit."""
     span = f"of at least {low:g}" if high is None else f"from {low:g} to {high:g}"
     return Rule(f"a number {span}", lambda n: math.isfinite(n) and n >= low and (high is None or n <= high))
 
@@ -49,7 +55,10 @@ NAMES = Rule("a list of texts, none of them blank", lambda names: all(name.strip
 
 
 def are_patterns(globs: Sequence[str]) -> bool:
-    """Return whether `notes.model.scopes.check_typed` accepts these patterns; kernel may not import it."""
+    """Return whether `notes.model.scopes.check_typed` accepts these patterns.
+
+    The kernel may not import it.
+    """
     shown = [normalize("NFC", glob.strip()) for glob in globs]
     excludes = bool(shown) and shown[0].startswith("!")
     return len(shown) <= 100 and not excludes and all(_is_pattern(glob.removeprefix("!")) for glob in shown)
@@ -77,10 +86,10 @@ def setting(
     secret: bool = False,
     convert: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """An attrs field: its rule is also its validator, so a value made in code is checked as well.
+    """Return an attrs field. Its rule is also its validator, so values that code creates are checked as well.
 
-    `description` is one line for the documentation. A `secret` stays out of `repr`. `convert` runs
-    before the rule.
+    `description` is one line of the documentation. A `secret` is not shown in `repr`. `convert` is called
+    before the rule is checked.
     """
 
     def validate(owner: Any, attribute: attrs.Attribute[Any], value: Any) -> None:

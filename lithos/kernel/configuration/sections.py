@@ -1,4 +1,4 @@
-"""The sections of the configuration: each capability declares its own in `lithos/NAME/settings.py`."""
+"""Sections of the configuration. Each capability declares its own sections in `lithos/NAME/settings.py`."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from lithos.kernel.discovery import declared_in
 
 @frozen
 class SettingsSection:
-    """One section: `kind` is an attrs class whose fields are made by `setting`.
+    """One section of the settings. `kind` is an attrs class whose fields `setting` creates.
 
-    All keys are given in full, such as `events.enabled`. The keys of a section without a name have no dot.
+    All keys are written in full, such as `events.enabled`. Keys of the section without a name have no dot.
     """
 
     name: str
     kind: type[Any]
-    #: The position among all sections in every list; the lowest is first.
+    #: Position among all sections in every list, lowest first.
     place: int
-    #: Whether all vaults of one process have the values of the default vault.
+    #: Whether all vaults of a process use the values of the default vault.
     is_shared: bool = False
-    #: Older names that are still read, and the settings they stand for.
+    #: Older setting names that are still read, each with its current name.
     older: Mapping[str, str] = {}
-    #: Short environment variables, weaker than the long ones, and the settings they stand for.
+    #: Short environment variables, which the long ones override, each with its setting.
     short: Mapping[str, str] = {}
-    #: Retired settings, each with the reason. The key of a section stands for all its settings.
+    #: Retired settings by key, each with the reason. The key of a section covers all settings in it.
     retired: Mapping[str, str] = {}
-    #: Environment variables that were short for retired settings, each with the reason.
+    #: Short environment variables of retired settings, each with the reason.
     retired_short: Mapping[str, str] = {}
 
     @property
     def prefix(self) -> str:
-        """The beginning of the key of each setting."""
+        """Return the part that all keys of this section begin with."""
         return f"{self.name}." if self.name else ""
 
 
 def find_sections() -> tuple[SettingsSection, ...]:
-    """Return the `SETTINGS` of every package that has a `settings.py`, in the order of their places.
+    """Return the `SETTINGS` of every package that has a `settings.py`, ordered by their places.
 
-    A package that is missing declares nothing. No `capability.py` is imported: all of them together take
+    A missing package declares no settings. No `capability.py` is imported here: importing all of them takes
     more than a second, and every command reads the configuration first.
     """
     declared = (section for module in declared_in("settings") for section in module.SETTINGS)

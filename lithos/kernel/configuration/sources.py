@@ -1,7 +1,7 @@
-"""Configuration sources: YAML file, environment, typed options; and the conversion of raw values to types.
+"""Configuration sources (YAML file, environment, options) and the conversion of raw values to types.
 
-Nothing is validated here yet: a conversion that fails is a `ValueError` without details, which the loader
-words as a `ConfigError`, since only it knows key, source and what is allowed.
+This module validates no values. A failed conversion raises a `ValueError` without details. The loader turns
+it into a `ConfigError`, because only the loader knows the key, the source and the allowed values.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from lithos.kernel.configuration.catalogue import (
 from lithos.kernel.configuration.retired import drop_retired, tell_retired_variable
 from lithos.kernel.configuration.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
 
-#: Findings that are named at once.
+#: Maximum number of problems listed in one message.
 MOST_PROBLEMS: Final = 50
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; the caller prints the message and exits with 2.
+    """The configuration is invalid. The caller prints the message and exits with code 2.
 
-    `problems` holds one line per finding: key, source, value (never of a secret) and what is allowed.
+    `problems` has one line per problem: key, source, value (never of a secret) and the allowed values.
     """
 
     def __init__(self, *problems: str) -> None:
         if len(problems) > MOST_PROBLEMS:
-            more = f"There are {len(problems) - MOST_PROBLEMS:,} further mistakes; correct these first."
+            more = f"{len(problems) - MOST_PROBLEMS:,} more problems are not shown. Correct these first."
             problems = (*problems[:MOST_PROBLEMS], more)
         super().__init__("\n".join(problems))
         self.problems = problems
@@ -51,7 +51,8 @@ _BOOLS: Final = dict.fromkeys(["1", "true", "yes", "on"], True) | dict.fromkeys(
     ["0", "false", "no", "off"], False
 )
 
-#: Types of a value before it is converted to the kind; Python alone treats a bool as an int.
+#: Accepted types of a raw value for each setting type. They are listed because Python treats a bool as an
+#: int.
 _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
     bool: (bool,),
     int: (int,),
@@ -62,14 +63,14 @@ _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
 
 
 def _structure(value: Any, kind: Any) -> Any:
-    """Return a value of a YAML file as the type of a setting; raises `ValueError` for other types."""
+    """Convert a value of a YAML file to the type of a setting. Raises `ValueError` for other types."""
     if NoneType in get_args(kind):
         return None if value is None else _structure(value, without_none(kind))
     origin = get_origin(kind)
     if kind in _TAKEN:
         fits = isinstance(value, _TAKEN[kind]) and (kind is bool or not isinstance(value, bool))
         if isinstance(value, str):
-            os.fsencode(value)  # its `UnicodeEncodeError` is a `ValueError`: half of a character is not text
+            os.fsencode(value)  # `UnicodeEncodeError` is a `ValueError`: a lone surrogate is not text.
         if fits and kind is Path:
             return Path(value).expanduser() if str(value).strip() else _refuse()
         return kind(value) if fits else _refuse()
@@ -89,7 +90,10 @@ def _refuse() -> Any:
 
 
 def structure_value(setting: Setting, raw: Any, *, from_text: bool) -> Any:
-    """The typed value of a setting; `from_text` reads text as environment variables write values."""
+    """Return a raw value converted to the setting's type.
+
+    `from_text` parses it like an environment variable.
+    """
     if from_text and isinstance(raw, str):
         raw = _read_text(setting.kind, raw.strip())
     try:
@@ -115,44 +119,44 @@ def _read_text(kind: Any, text: str) -> Any:
     if origin is tuple and not text.startswith("["):
         return [item.strip() for item in text.split(",") if item.strip()]
     if origin in (tuple, Mapping):
-        return json.loads(text)  # its error is a ValueError
+        return json.loads(text)  # JSON errors are `ValueError`s.
     return text
 
 
-#: Unknown keys of a file that are named, each with what may have been meant.
+#: Maximum number of unknown keys that are listed, each with a suggestion.
 MOST_UNKNOWN: Final = 20
 LOG_VARIABLES: Final = ("LITHOS_LOG_LEVEL", "LITHOS_LOG_FORMAT")
 
 
 @frozen
 class RawSetting:
-    """One raw value and its `source`, as text."""
+    """A raw value and the name of its `source`."""
 
     key: str
     value: Any
     source: str
-    #: Text is accepted for any type, as in a shell; a YAML file has its own types.
+    #: Whether text is accepted for any type, as in environment variables. YAML files have typed values.
     from_text: bool
 
 
 @frozen
 class Layer:
-    """The values of one source, lowest precedence first, with warnings about ignored ones."""
+    """The values of one source, and warnings about ignored values."""
 
     given: tuple[RawSetting, ...] = ()
     warnings: tuple[str, ...] = ()
-    #: `vaults` and `default_vault` as the file has them (lithos/kernel/configuration/vaults.py).
+    #: `vaults` and `default_vault`, unchanged from the file (lithos/kernel/configuration/vaults.py).
     vaults: Any = None
     default_vault: Any = None
 
     def without(self, keys: Collection[str]) -> Layer:
-        """The layer without the values of some keys."""
+        """Return a copy of the layer without the values of some keys."""
         return evolve(self, given=tuple(each for each in self.given if each.key not in keys))
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
-    """Values of the known variables; a variable that is set to nothing counts as not set."""
-    # A short name is weaker than a long one, and an older name than the one that replaced it.
+    """Return the values of all known environment variables. An empty variable counts as not set."""
+    # A long name overrides a short one, and a current name overrides an older one.
     names = {
         **SHORT_VARIABLES,
         **{variable_of(old): new for old, new in OLDER_NAMES.items()},
@@ -176,7 +180,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
 
 
 def read_options(options: Mapping[str, Any]) -> Layer:
-    """Options as they were typed; an unknown key is a mistake of the caller (`KeyError`)."""
+    """Return the values of command-line options. An unknown key is a bug of the caller (`KeyError`)."""
     return Layer(
         tuple(
             RawSetting(SETTINGS[key].key, value, "the command line", from_text=True)
@@ -186,7 +190,7 @@ def read_options(options: Mapping[str, Any]) -> Layer:
 
 
 def read_file(path: Path, *, in_data_dir: bool) -> Layer:
-    """Return the values of a YAML file; raises `ConfigError` if it is unreadable or not a mapping."""
+    """Return the values of a YAML file. Raises `ConfigError` if the file is unreadable or not a mapping."""
     try:
         tree = read_yaml(path)
     except UnusableFile as unusable:
@@ -199,7 +203,7 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
         )
     vaults, default_vault = tree.pop("vaults", None), tree.pop("default_vault", None)
     given: list[RawSetting] = []
-    older: list[RawSetting] = []  # weaker than the names that replaced them
+    older: list[RawSetting] = []  # Values under older names, which the current names override.
     warnings: list[str] = []
     unknown: list[str] = []
     for key, value in drop_retired(flatten(tree, "", path), f"file {path}", warnings):
@@ -222,7 +226,7 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
 
 
 def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, Any]]:
-    """The keys of sections with their dots, and the values. Raises `ConfigError`."""
+    """Yield the values of all sections, each with its dotted key. Raises `ConfigError`."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
         is_section = key in SECTIONS
@@ -230,13 +234,13 @@ def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[
             yield from flatten(value, key + ".", path)
         elif not is_section:
             yield key, value
-        elif value is not None:  # a heading with nothing under it is an empty section
+        elif value is not None:  # A heading without any settings under it is an empty section.
             raise ConfigError(
                 f"{key} in file {path} is a section; put its settings under it, each on its own line"
             )
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """Return the likely meaning of an unknown name, as the end of a sentence."""
+    """Return a suggestion for an unknown name, as the end of a sentence."""
     nearest = difflib.get_close_matches(name[:LONGEST_SHOWN], known, n=1, cutoff=0.8)
     return f"; did you mean {nearest[0]}?" if nearest else ""

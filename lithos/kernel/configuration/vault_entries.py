@@ -1,4 +1,4 @@
-"""How vaults are declared: as `--vault work=~/work`, and as entries of `vaults` in a configuration file.
+"""Declarations of vaults: `--vault work=~/work`, and entries of `vaults` in a configuration file.
 
 Specified in docs/spec/cli-config.md §3.1.
 """
@@ -20,11 +20,11 @@ from lithos.kernel.configuration.retired import drop_retired
 from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, RawSetting, flatten, guess
 from lithos.kernel.configuration.yaml_file import shorten
 
-#: Settings that say which folders are served; for a named vault only its own entry may set them.
+#: Settings for the served folders. For a named vault, only its own entry may set them.
 PLACES: Final = ("storage.vault", "storage.data_dir")
-#: Sections that apply to the whole process, and their classes.
+#: Sections that apply to the whole process, with their classes.
 SHARED: Final = {each.name: each.kind for each in DECLARED if each.is_shared}
-#: The name of a vault.
+#: Pattern of a vault name.
 NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _NAMED: Final = re.compile(r"([a-z0-9-]{1,32})=(.*)", re.DOTALL)
 _NAMES: Final = "A name has 1 to 32 small letters, digits and dashes"
@@ -33,7 +33,7 @@ _ENTRY: Final = "give each vault as `work: {path: ~/work}`"
 
 @frozen
 class DeclaredVault:
-    """A vault as it is declared: where it is, and its own settings."""
+    """A declared vault: its folder and its own settings."""
 
     name: str
     path: Path
@@ -44,7 +44,7 @@ class DeclaredVault:
 
 
 def split_typed(typed: Sequence[str]) -> tuple[list[DeclaredVault], list[str]]:
-    """Return vaults that are declared as `work=~/work`, and all other values. Raises `ConfigError`."""
+    """Return the vaults that are declared as `work=~/work`, and all other values. Raises `ConfigError`."""
     found = [(text, _NAMED.fullmatch(text)) for text in typed]
     plain = [text for text, named in found if named is None]
     entries = [_declared(text, *named.groups()) for text, named in found if named is not None]
@@ -78,12 +78,12 @@ def _absolute(place: str, where: str) -> Path:
         return Path(os.path.abspath(Path(place).expanduser()))
     except UnicodeEncodeError as error:
         raise ConfigError(f"{where}: it holds half of a character; give the path of a folder") from error
-    except RuntimeError as error:  # there is no home
+    except RuntimeError as error:  # The home directory is unknown.
         raise ConfigError(f"{where}: {error}; give an absolute path") from error
 
 
 def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
-    """Return the vaults of a file. Raises `ConfigError` with all errors in their declarations."""
+    """Return the vaults of a file. Raises `ConfigError` with all problems of their declarations."""
     if vaults is None or path is None:
         return
     if not isinstance(vaults, Mapping):
@@ -130,7 +130,7 @@ def _read_entry(name: str, entry: Any, path: Path) -> DeclaredVault:
 def _read_own(
     rest: Mapping[str, Any], where: str, path: Path, source: str
 ) -> tuple[tuple[RawSetting, ...], tuple[str, ...]]:
-    """The settings of an entry, and warnings about ignored ones. Raises `ConfigError`."""
+    """Return an entry's settings, and warnings about ignored ones. Raises `ConfigError`."""
     given, warnings, problems = list[RawSetting](), list[str](), list[str]()
     for key, value in drop_retired(flatten(rest, "", path), source, warnings):
         if key in PLACES:
@@ -155,7 +155,7 @@ def _read_own(
 
 
 def is_shared_warning(what: str) -> str:
-    """Return a warning that a setting is ignored, and why."""
+    """Return the warning that a process-wide setting is ignored, with the reason."""
     return (
         f"{what} is ignored: all vaults share one server, whose settings are those of the file, the "
         "environment and the default vault"
@@ -163,7 +163,7 @@ def is_shared_warning(what: str) -> str:
 
 
 def with_own(entry: DeclaredVault, own: DeclaredVault | None) -> DeclaredVault:
-    """Return a vault of the command line, with the settings that a file has for its name."""
+    """Return a vault from the command line, with the settings that a file has for its name."""
     if own is None:
         return entry
     data = own.data_dir if own.path == entry.path else None

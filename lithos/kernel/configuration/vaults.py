@@ -1,9 +1,9 @@
-"""Several vaults in one process: their names, and the configuration of each.
+"""Several vaults in one process: their names and their configurations.
 
-Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as the vault of a separate server would be:
-defaults < file < environment < options < its own sections in `vaults`. The file is the one that names the
-vaults; if the command line names them, it is `--config`, otherwise the `config.yaml` of each data directory.
-The section `server` exists once per process; all vaults take it from the default vault.
+Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as if it had a separate server: defaults <
+file < environment < options < its own entry in `vaults`. The file is the one that names the vaults. If the
+command line names the vaults, the file is `--config`, or the `config.yaml` of each data directory. The
+process has only one `server` section: all vaults use that of the default vault.
 """
 
 from __future__ import annotations
@@ -45,48 +45,48 @@ from lithos.kernel.configuration.vault_entries import (
 )
 from lithos.kernel.settings import StorageConfig
 
-#: Means every vault, in commands that accept several.
+#: Value that selects all vaults, in commands that accept several.
 EVERY: Final = "*"
 
 
 @frozen(kw_only=True)
 class NamedVault:
-    """One vault among several, with its whole configuration."""
+    """One of several vaults, with its whole configuration."""
 
     name: str
     loaded: LoadedConfig
-    #: Problems of its configuration, if the caller wanted them instead of a refusal.
+    #: Problems in the configuration, if the caller asked for them instead of a `ConfigError`.
     problems: tuple[str, ...] = ()
 
     @property
     def root(self) -> Path:
-        """Return the folder of its notes, absolute."""
+        """Return the absolute path of the notes folder."""
         return self.loaded.config.of(StorageConfig).notes_folder
 
     @property
     def data_dir(self) -> Path:
-        """Return its data directory, absolute."""
+        """Return the absolute path of the data directory."""
         return self.loaded.config.of(StorageConfig).data_dir
 
 
 @frozen(kw_only=True)
 class ConfiguredVaults:
-    """All named vaults, in their order; empty if one vault without a name is served."""
+    """All named vaults in order. Empty if the server has one vault without a name."""
 
     configured: tuple[NamedVault, ...] = ()
-    #: The name of the vault that is used when a call names none.
+    #: Name of the vault for calls that name no vault.
     default: str | None = None
-    #: The vaults that `--vault` names, each once; all of them for `*`.
+    #: Vaults that `--vault` selects, each once. All vaults for `*`.
     chosen: tuple[str, ...] = ()
     #: Whether `--vault` was `*`.
     is_every: bool = False
-    #: Whether the command line declares the vaults (`work=~/work`), and not a file.
+    #: Whether the command line (`work=~/work`) declares the vaults, instead of a file.
     is_typed: bool = False
-    #: The file that names the vaults, or gives settings to all of them.
+    #: File that names the vaults or contains settings for all of them.
     source: Path | None = None
 
     def named(self, name: str) -> NamedVault:
-        """Return the vault of this name, which must exist."""
+        """Return the vault with this name, which must exist."""
         return next(vault for vault in self.configured if vault.name == name)
 
 
@@ -99,10 +99,10 @@ def load_vaults(
     overrides: Mapping[str, Any] | None = None,
     is_lenient: bool = False,
 ) -> ConfiguredVaults:
-    """Return the named vaults; empty if a vault without a name is meant, which `load_config` loads.
+    """Return the named vaults. Empty if the vault has no name; `load_config` then loads it.
 
-    `typed` has the values of `--vault`, unchanged; `overrides` are other options as in `load_config`,
-    without `PLACES`. `is_lenient` keeps errors in the configuration of a vault in its
+    `typed` contains the unchanged values of `--vault`. `overrides` contains other options, as in
+    `load_config`, without `PLACES`. `is_lenient` collects the problems of a vault's configuration in its
     `problems`. Raises `ConfigError`.
     """
     named, plain = split_typed(typed)
@@ -147,9 +147,9 @@ def _read_base(
     data_dir: Path | None,
     environment: Mapping[str, str],
 ) -> tuple[Layer, Path] | None:
-    """Return the file that may list vaults; None if the vault without a name is meant.
+    """Return the file that may list vaults, or None for a vault without a name.
 
-    That is `--config`, otherwise the `config.yaml` of the data directory that applies without any vault.
+    The file is `--config`, or else the `config.yaml` in the data directory that applies without any vault.
     """
     if config_path is not None:
         return read_file(config_path, in_data_dir=False), config_path
@@ -166,12 +166,12 @@ def _read_base(
         if plain and Path(plain[0]).is_dir():  # a folder, even if other things are wrong
             return None
         if not plain:
-            return None  # `load_config` reads the same file, and reports its errors
+            return None  # `load_config` reads the same file and reports its problems.
         raise
 
 
 def _refuse_without_vaults(base: Layer, path: Path | None, plain: Sequence[str]) -> None:
-    """Refuse options that only make sense with named vaults."""
+    """Raise `ConfigError` for options that only make sense with named vaults."""
     if base.default_vault is not None:
         raise ConfigError(
             f"default_vault in file {path} names a vault, but the file has no vaults; name them "
@@ -190,7 +190,7 @@ def _refuse_without_vaults(base: Layer, path: Path | None, plain: Sequence[str])
 
 
 def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
-    """Refuse a file that has both named vaults and one without a name."""
+    """Raise `ConfigError` for a file that has both named vaults and a vault without a name."""
     found = sorted({given.key for given in base.given if given.key in PLACES})
     if found and not is_typed:
         raise ConfigError(
@@ -202,7 +202,7 @@ def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
 def _choose(
     plain: Sequence[str], entries: Sequence[DeclaredVault], *, is_file_named: bool
 ) -> tuple[str, ...] | None:
-    """Return the vaults that `--vault` names; None for a folder that is not a named vault.
+    """Return the vaults that `--vault` selects, or None for a folder that is not a named vault.
 
     Raises `ConfigError`.
     """
@@ -234,7 +234,7 @@ def _choose(
 def _is_at(entry: DeclaredVault, text: str) -> bool:
     try:
         return os.path.realpath(Path(text).expanduser()) == os.path.realpath(entry.path)
-    except (RuntimeError, ValueError):  # no home, or not a path
+    except (RuntimeError, ValueError):  # The home directory is unknown, or the value is not a path.
         return False
 
 
@@ -257,8 +257,9 @@ def _load(
     base: Path | None,
     environment: Mapping[str, str],
 ) -> NamedVault:
-    """Load one vault, from the shared layers and its own; without a shared file also from its directory's
-    file.
+    """Load one vault from the shared layers and its own.
+
+    Without a shared file, also read its data directory's file.
     """
     problems: list[str] = []
     data = entry.data_dir or state_of_vault(entry.path, environment)
@@ -283,7 +284,7 @@ def _load(
 
 
 def _share(vaults: Iterable[NamedVault], default: str) -> tuple[NamedVault, ...]:
-    """Return the vaults with the process-wide sections of the default vault."""
+    """Return the vaults with the default vault's process-wide sections."""
     found = {vault.name: vault for vault in vaults}
     shared = found[default].loaded
     return tuple(

@@ -1,7 +1,7 @@
-"""Reading of a YAML file of settings, with limits for size, nesting, numbers and quotes in messages.
+"""YAML reader for settings files. It limits file size, nesting, number length, and quotes in messages.
 
-A key that is given twice is refused: YAML would keep only the last one. With a duplicate section all
-values under the first would be lost, possibly a token.
+A duplicate key is refused, because YAML would keep only the last value. With a duplicate section, all
+settings of the first section would be lost, possibly including a token.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Any, Final
 import yaml
 from yaml.constructor import ConstructorError
 
-#: Bytes of a file.
+#: Maximum size of a file in bytes.
 LARGEST_FILE: Final = 1024 * 1024
-#: Characters of a number: 1:59:59... with many sixties takes minutes to read, and cannot be shown.
+#: Maximum length of a number in characters. Reading 1:59:59... with many sixties takes minutes, and the
+#: result cannot be printed.
 _LONGEST_NUMBER: Final = 100
-#: Characters of a key or value in a message.
+#: Maximum length of a key or value in a message, in characters.
 LONGEST_SHOWN: Final = 120
-#: The tag of the key `<<`, which brings the keys of other mappings in.
+#: Tag of the key `<<`, which merges the keys of other mappings.
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 class UnusableFile(Exception):
-    """The file cannot be read; the message gives the reason, and quotes nothing that may be a secret."""
+    """The file cannot be read. The message gives the reason and quotes no text that may be a secret."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses very long numbers."""
+    """YAML loader that refuses very long numbers."""
 
 
 def _short_number(loader: _Loader, node: yaml.ScalarNode) -> object:
@@ -43,12 +44,12 @@ for _kind in ("int", "float"):
 
 
 def shorten(text: str) -> str:
-    """The beginning of a text, for a message."""
+    """Return the beginning of a text for a message."""
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file; None for an empty one. Raises `UnusableFile`."""
+    """Return the content of a YAML file, or None if it is empty. Raises `UnusableFile`."""
     loader: _Loader | None = None
     try:
         loader = _Loader(_read_text(path))
@@ -62,7 +63,7 @@ def read_yaml(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise UnusableFile(f"file {path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # Neither the parser's excerpt nor its message: both may quote a secret.
+        # The message contains neither the parser's excerpt nor its message, because both may quote a secret.
         raise UnusableFile(
             f"file {path} is not valid YAML{_place(error)}; check the lines around it"
         ) from None
@@ -83,11 +84,11 @@ def _read_text(path: Path) -> str:
 
 
 def _refuse_doubles(root: yaml.Node, path: Path) -> None:
-    """Raise `UnusableFile` for a key that a mapping has twice."""
+    """Raise `UnusableFile` if a mapping has the same key twice."""
     seen, waiting = set[int](), [("", root)]
     while waiting:
         where, node = waiting.pop()
-        if id(node) in seen:  # an alias
+        if id(node) in seen:  # The node is an alias.
             continue
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):

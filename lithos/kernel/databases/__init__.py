@@ -1,7 +1,6 @@
-"""SQLite databases, their tables and migrations, and the lock of the data directory.
+"""SQLite databases with their tables and migrations, and the lock of the data directory.
 
-Its own package and later ones use it.
-Never here: the meaning of a table.
+Used by this package and by the packages above it. The meaning of a table is defined elsewhere.
 """
 
 ROLE = "rows"

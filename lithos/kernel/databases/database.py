@@ -1,15 +1,15 @@
-"""SQLite database files: one connection writes, another reads.
+"""SQLite database files, each with one connection for writing and one for reading.
 
-`Database` opens a file with its pragmas and creates or migrates its tables. A damaged file is
-refused, or quarantined and replaced by a new one, as its layout defines.
+`Database` opens a file, sets its pragmas, and creates or migrates its tables. Its layout defines whether a
+damaged file is refused, or quarantined and replaced by a new file.
 
-`LearningDatabase` (`edges.db`, `stats.db`) is created by a server or by the first write. It remembers whether
-writes succeed, for `/health`. Damage that shows only in use changes nothing at once: a marker file makes
-the next opening check all of it, however large it is.
+A server or the first write creates a `LearningDatabase` (`edges.db`, `stats.db`). It remembers for `/health`
+whether writes succeed. If a query finds damage in a running server, the file stays in use for now, but a
+marker file makes the next opening check the whole file, whatever its size.
 
-Other programs may remove or replace a file that is open: later writes then go to a file without a name, and
-are lost with the process. A database compares its files with their paths before each transaction, and refuses
-to write when they differ (`DatabaseLost`).
+Other programs may remove or replace an open file. Later writes would then go to a file without a name, and
+would be lost when the process ends. A database therefore compares its files with their paths before each
+transaction, and refuses to write if they differ (`DatabaseLost`).
 """
 
 from __future__ import annotations
@@ -38,33 +38,34 @@ from lithos.kernel.databases.sqlite import (
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.times import EPOCH, parse_time
 
-#: The writing and the reading connection, which may be the same.
+#: The connections for writing and for reading, which may be the same connection.
 Connections = tuple[apsw.Connection, apsw.Connection]
-#: The database and its WAL: the files that contain a commit.
+#: Identities of the database and its WAL, the files that contain a commit.
 _Files = tuple[Identity | None, Identity | None]
 
 
 @frozen
 class DatabaseLayout:
-    """The tables of a database; `upgrade` changes those of an older file, inside a transaction."""
+    """Tables of a database. `upgrade` changes the tables of an older file inside a transaction."""
 
     tables: str
     upgrade: Callable[[apsw.Connection, datetime], None]
     durability: Durability = Durability.FULL
-    #: Whether another thread reads while one writes.
+    #: Whether another thread reads while one thread writes.
     has_reader: bool = True
-    #: Log event when a damaged file is replaced by a new one; without it, such a file cannot be opened.
+    #: Log event when a damaged file is replaced by a new one. If None, a damaged file cannot be opened.
     set_aside: str | None = None
-    #: Whether references are enforced. For upstream's tables they never were: its rows may break them.
+    #: Whether foreign keys are enforced. Upstream never enforced them for its tables, so its rows may violate
+    #: them.
     has_references: bool = False
 
 
 class DatabaseLost(OSError):
-    """The file was removed, replaced or cut short while it was open; the message says what to do."""
+    """The file was removed, replaced or truncated while it was open. The message says what to do."""
 
 
 class Database:
-    """Writes go through one caller inside `transaction()`; reads use the second connection."""
+    """An open database. One caller writes inside `transaction()`; reads use the second connection."""
 
     layout: ClassVar[DatabaseLayout]
     log: ClassVar = get_logger("lithos.database")
@@ -73,43 +74,52 @@ class Database:
         self._path = path
         self._connections = connections
         self._files: _Files = (None, None)
-        #: Bytes of the file, which never gets shorter.
+        #: Largest known size of the file in bytes. The file never shrinks.
         self._size = 0
-        #: Changes of another program to the files, and how to recover.
+        #: How another program changed the files, and how to recover.
         self.loss: str | None = None
         self._is_closed = False
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
-        """Open or create the database. Raises `CorruptDatabase` unless a damaged one is set aside."""
+        """Open or create the database.
+
+        Raises `CorruptDatabase` if it is damaged and its layout does not replace it.
+        """
         store = cls(path)
         store._connect_or_replace(now)
         return store
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """Return the file name of the database."""
         return self._path.name
 
     def transaction(self) -> AbstractContextManager[None]:
-        """One write transaction. Raises `DatabaseLost` unless its file is at the path, `DatabaseFailed`."""
+        """Begin a write transaction.
+
+        Raises `DatabaseLost` if the file is not at its path, and `DatabaseFailed`.
+        """
         self.look()
         if self.loss is not None:
             raise DatabaseLost(self.loss)
         return transaction(self._writer)
 
     def part(self) -> AbstractContextManager[None]:
-        """Begin a part of the open transaction, which is rolled back on its own on an exception."""
+        """Begin a savepoint in the open transaction. An exception rolls back only this part."""
         return savepoint(self._writer)
 
     def close(self) -> None:
-        """Close both connections; the last one writes the WAL back. Finally may raise `DatabaseLost`."""
+        """Close both connections, the last of which checkpoints the WAL.
+
+        May raise `DatabaseLost` afterwards.
+        """
         if self._connections is None or self._is_closed:
             return
         self.look()
         self._is_closed = True
-        for connection in dict.fromkeys(reversed(self._connections)):  # the writer may read, too
-            if self.loss is not None:  # SQLite uses the WAL at the path, even if another program made it
+        for connection in dict.fromkeys(reversed(self._connections)):  # The writer may also be the reader.
+            if self.loss is not None:  # SQLite uses the WAL at the path, even if another program created it.
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.close(True)
         if self.loss is not None:
@@ -143,7 +153,7 @@ class Database:
                 writer.execute("PRAGMA foreign_keys=OFF")
             with transaction(writer):
                 layout.upgrade(writer, now)
-            # Pages that were read for the check will not be needed by queries: up to 2 MB of each file.
+            # Free up to 2 MB per file: queries will not need the pages that the check has read.
             writer.execute("PRAGMA shrink_memory")
             reader = open_reader(self._path) if layout.has_reader else writer
             self._files, self._size = self._find()
@@ -153,15 +163,15 @@ class Database:
         self._connections = (writer, reader)
 
     def _read_whole(self) -> int | None:
-        """Return the size up to which the file is read as a whole when it is opened; None means any size."""
+        """Return the size up to which opening reads the whole file, in bytes. None means any size."""
         return None
 
     # -- its place -----------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Compare the files with those that were opened, and set `loss` accordingly. Any thread."""
+        """Compare the files with the opened ones, and set `loss` if they differ. Any thread may call this."""
         if self._connections is None or self._files[0] is None or self._is_closed:
-            return  # also where it reads by the connections of a snapshot
+            return  # A database that reads through snapshot connections ends here, too.
         files, size = self._find()
         if files == self._files and size >= self._size:
             self._size, self.loss = size, None
@@ -175,7 +185,7 @@ class Database:
         )
 
     def _find(self) -> tuple[_Files, int]:
-        """Return the files that are at the paths, and the length of the database."""
+        """Return the identities of the files that are at the paths now, and the database's size in bytes."""
         with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(self._path)
             wal = identity_of(self._path.with_name(self._path.name + "-wal"))
@@ -184,9 +194,9 @@ class Database:
 
 
 def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mapping[str, str]]) -> None:
-    """Give the tables of an older file the columns it lacks; its rows get their defaults.
+    """Add missing columns to the tables of an older file. Old rows get the default values.
 
-    `tables` maps the name of a table to its columns and their definitions.
+    `tables` maps each table name to its columns and their definitions.
     """
     for name, columns in tables.items():
         known = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
@@ -196,14 +206,14 @@ def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mappin
 
 
 def _for_old_rows(definition: str) -> str:
-    """Return the definition for old rows: SQLite adds no column that is NOT NULL without a default."""
+    """Return the column definition for old rows: SQLite cannot add a NOT NULL column without a default."""
     if "NOT NULL" not in definition or "DEFAULT" in definition:
         return definition
     return f"{definition} DEFAULT {0 if definition.startswith('INTEGER') else chr(39) * 2}"
 
 
 def read_time(text: object) -> datetime | None:
-    """Return a time that an older version, or a person, may have written; None for an invalid one."""
+    """Return a time that an older version or a person may have written, or None if it is invalid."""
     try:
         return parse_time(text) if isinstance(text, str) else None
     except ValueError:
@@ -211,12 +221,12 @@ def read_time(text: object) -> datetime | None:
 
 
 def stored_time(text: object) -> datetime:
-    """Return a required time; an invalid one reads as the epoch (docs/spec/coordination.md §1)."""
+    """Return a required time. An invalid time is read as the epoch (docs/spec/coordination.md §1)."""
     return read_time(text) or EPOCH
 
 
-#: Bytes up to which a file is read as a whole when it is opened: about 0.2 s, on a slow disk a second. The
-#: data of retrieval may be many times as large.
+#: Maximum size in bytes of a file that opening reads as a whole. That takes about 0.2 s, or a second on a
+#: slow disk. Retrieval data may be many times as large.
 READ_WHOLE: Final = 64 * 1024 * 1024
 SUSPECT: Final = ".suspect"
 #: Log event when a damaged file is replaced by a new one.
@@ -226,22 +236,22 @@ _DAMAGED: Final = (apsw.CorruptError, apsw.NotADBError)
 
 
 class LearningDatabase(Database):
-    """A database without connections until its file is created."""
+    """A database that has no connections until its file is created."""
 
-    #: Whether opening creates the file if it is missing.
+    #: Whether opening creates a missing file.
     is_made_at_once: ClassVar = False
 
     def __init__(self, path: Path, now: datetime) -> None:
         super().__init__(path)
         self._opened_at = now
-        #: Why the last write failed, until one succeeds.
+        #: Reason why the last write failed. None after a successful write.
         self.failure: str | None = None
-        #: Damage inside the file, until it is opened again.
+        #: Damage found inside the file, until the file is opened again.
         self.damage: str | None = None
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
-        """Open the database if there is one, or make it; a damaged one is set aside and a new one made."""
+        """Open an existing database or create one. A damaged file is set aside and replaced by a new one."""
         store = cls(path, now)
         if cls.is_made_at_once or path.exists():
             store._connect_or_replace(now)
@@ -250,19 +260,22 @@ class LearningDatabase(Database):
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a database."""
+        """Return whether the database exists."""
         return self._connections is not None
 
     @property
     def is_in_transaction(self) -> bool:
-        """False also when SQLite gave the open one up, as on a full disk."""
+        """Return whether a transaction is open.
+
+        It is not if SQLite has rolled it back, for example on a full disk.
+        """
         return self._connections is not None and self._writer.in_transaction
 
     # -- writing -------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Begin one durable write transaction, in a new database if necessary."""
+        """Begin a durable write transaction. Create the database first if it is missing."""
         with self.noticing_damage():
             try:
                 if self._connections is None:
@@ -273,12 +286,12 @@ class LearningDatabase(Database):
             except (DatabaseFailed, OSError) as failure:
                 self._note_failure(failure)
                 raise
-        if self._writer.total_changes() != before:  # else nothing was written to disk
+        if self._writer.total_changes() != before:  # Without changes, nothing was written to disk.
             self._note_success()
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """Begin a part of the open transaction, which is rolled back on its own on an exception."""
+        """Begin a savepoint in the open transaction. An exception rolls back only this part."""
         try:
             with self.noticing_damage(), super().part():
                 yield
@@ -288,7 +301,7 @@ class LearningDatabase(Database):
             raise
 
     def try_writing(self) -> None:
-        """Write a meaningless value. Raises `DatabaseFailed` and `OSError`."""
+        """Write a meaningless value to test whether writes succeed. Raises `DatabaseFailed` and `OSError`."""
         with self.transaction():
             self._writer.execute("PRAGMA user_version=0")
         self._note_success()
@@ -329,7 +342,7 @@ class LearningDatabase(Database):
 
 
 def trouble_of(store: LearningDatabase) -> str | None:
-    """Return the problem of a database, and how to fix it."""
+    """Return the problem of a database and how to fix it, or None."""
     if store.loss:
         return store.loss
     if store.damage:

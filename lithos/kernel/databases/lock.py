@@ -1,8 +1,9 @@
-"""The ownership lock: one process owns a data directory and serves a vault (docs/spec/lifecycle.md §2).
+"""Ownership lock: only one process may own a data directory and serve a vault (docs/spec/lifecycle.md §2).
 
-An owner holds `.lithos/lock`, the data directory and the folder of its vault by `flock`. These locks end with
-the process, so a leftover file is not an obstacle. The owner record in the lock file names the owner. For a
-vault the record is stored in the user's state folder, since nothing is created in a vault.
+An owner locks `.lithos/lock`, the data directory and the folder of its vault with `flock`. These locks end
+with the process, so a leftover file never blocks a start. The owner record in the lock file names the owner.
+The record of a vault is stored in the user's state folder, because Lithos creates no files of its own in a
+vault.
 """
 
 from __future__ import annotations
@@ -29,33 +30,34 @@ log = get_logger("lithos.lock")
 
 #: Seconds between two calls of `confirm`.
 CONFIRM_EVERY: Final = 20.0
-#: Errors of `flock` on a file system without locks; network file systems cannot lock folders.
+#: Errors of `flock` that mean the file system has no locks. Network file systems cannot lock folders.
 NO_LOCKS: Final = frozenset(
     {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 )
-#: Attempts to take a lock that a probe holds for an instant, and seconds between two.
+#: Number of attempts to take a lock that a probe may hold for an instant, and the seconds between them.
 _TRIES: Final = 10
 _PAUSE: Final = 0.01
 #: Seconds between two checks of a vault whose owner may be starting.
 _STARTING: Final = 0.05
 
-#: Device and inode.
+#: Device number and inode number of a file.
 Identity = tuple[int, int]
 
 
 @frozen
 class OwnerRecord:
-    """The owner of a data directory; `started_at` is ISO 8601 in UTC."""
+    """Owner of a data directory. `started_at` is an ISO 8601 time in UTC."""
 
     pid: int
     host: str
     url: str | None
     started_at: str
-    #: Admits commands and hooks of the user who may read the lock file (mode 0600).
+    #: Token for commands and hooks of the user, who may read the lock file (mode 0600).
     token: str | None = field(default=None, repr=False)
-    #: The address is only for those commands, as for a server on stdio; clients get another address.
+    #: Whether the address is only for those commands, as for a server on stdio. Clients then use another
+    #: address.
     private: bool = False
-    #: The address for remote clients.
+    #: Address for remote clients.
     public_url: str | None = None
 
     def __str__(self) -> str:
@@ -70,7 +72,7 @@ def encode_owner(record: OwnerRecord) -> bytes:
 
 
 def read_owner(path: Path) -> OwnerRecord | None:
-    """Return the record in a lock file, or None when no record can be read."""
+    """Return the owner record in a lock file, or None if it cannot be read."""
     try:
         content = json.loads(path.read_bytes())
         return OwnerRecord(
@@ -79,7 +81,7 @@ def read_owner(path: Path) -> OwnerRecord | None:
             url=content.get("url"),
             started_at=str(content["started_at"]),
             token=content.get("token"),
-            # Earlier servers had a token of their own only for such an address.
+            # Earlier servers had a token only for a private address.
             private=bool(content.get("private", content.get("token") is not None)),
             public_url=content.get("public_url"),
         )
@@ -92,15 +94,15 @@ class AlreadyOwned(Exception):
 
     def __init__(self, path: Path, owner: OwnerRecord | None) -> None:
         super().__init__(
-            f"The data directory is in use by {owner or 'another process'}. Connect to that server, stop it "
-            "first, or choose another data directory with --data-dir."
+            f"Another process uses the data directory: {owner or 'another process'}. Connect to "
+            "that server, stop it first, or choose another data directory with --data-dir."
         )
         self.path = path
         self.owner = owner
 
 
 class VaultOwned(AlreadyOwned):
-    """Another live process serves the vault, with another data directory."""
+    """Another live process serves the vault from another data directory."""
 
     def __init__(self, vault: Path, owner: OwnerRecord | None, data: str | None) -> None:
         super().__init__(vault, owner)
@@ -112,7 +114,7 @@ class VaultOwned(AlreadyOwned):
 
 
 class NoLocks(OSError):
-    """The file system has no locks, so nothing would keep a second server out."""
+    """The file system has no locks, so Lithos could not keep out a second server."""
 
     def __init__(self, path: Path, failure: OSError) -> None:
         super().__init__(
@@ -123,9 +125,9 @@ class NoLocks(OSError):
 
 
 class OwnerLock:
-    """Holds a data directory, and the vault that is served, from `acquire` to `release`.
+    """Lock on a data directory and on the served vault, from `acquire` to `release`.
 
-    `confirm` may run in another thread than the rest.
+    `confirm` may run in another thread than the other methods.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class OwnerLock:
         *,
         needs_locks: bool = True,
     ) -> None:
-        """Prepare only. `vault_record` is the file of the vault's owner record.
+        """Prepare the lock without taking it. `vault_record` is the file for the vault's owner record.
 
         `needs_locks` refuses file systems without locks.
         """
@@ -147,19 +149,20 @@ class OwnerLock:
         self._turn = threading.Lock()
         self._descriptor: int | None = None
         self._record: OwnerRecord | None = None
-        #: Descriptors of the folders that are held: the data directory and the vault.
+        #: Descriptors of the locked folders: the data directory and the vault.
         self._folders: dict[Path, int] = {}
-        #: Changes of other programs to the lock file, and how to recover; for `/health`.
+        #: How another program changed the lock file, and how to recover, for `/health`.
         self.trouble: str | None = None
 
     def acquire(self, started_at: str) -> None:
-        """Acquire the lock, or raise `AlreadyOwned` without waiting for its owner. Raises `NoLocks`."""
+        """Take the lock. Raises `AlreadyOwned` at once if another process has it, and `NoLocks`."""
         if self._descriptor is not None:
             raise AlreadyOwned(self.path, self._record)
         self.path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with ExitStack() as undo:
             undo.callback(self.release)
-            # First: an owner whose lock file was removed writes it again without a rival.
+            # Lock the folder first, so that an owner whose lock file was removed can write it again without a
+            # rival.
             self._hold(self.path.parent.parent)
             self._descriptor = self._open_file()
             if self._vault is not None:
@@ -168,7 +171,7 @@ class OwnerLock:
             undo.pop_all()
 
     def publish(self, record: OwnerRecord) -> None:
-        """Write the owner record, again once the address of the server is known."""
+        """Write the owner record. Call this again once the address of the server is known."""
         with self._turn:
             assert self._descriptor is not None
             overwrite(self._descriptor, encode_owner(record))
@@ -177,9 +180,11 @@ class OwnerLock:
                 self._publish_vault(self._vault_record, record)
 
     def confirm(self) -> None:
-        """Check every `CONFIRM_EVERY` seconds that what is held is in its place, or hold what replaced it.
+        """Check that the locked files are still in place, or lock their replacements.
 
-        Raises `AlreadyOwned` when another process got the data directory or the vault meanwhile.
+        Call every `CONFIRM_EVERY` s.
+
+        Raises `AlreadyOwned` if another process has taken the data directory or the vault meanwhile.
         """
         with self._turn:
             if self._descriptor is None or self._record is None:
@@ -195,7 +200,7 @@ class OwnerLock:
                 self.trouble = None
 
     def release(self) -> None:
-        """Release the lock; idempotent."""
+        """Release the lock. Further calls do nothing."""
         with self._turn:
             descriptor, self._descriptor = self._descriptor, None
             record, self._record = self._record, None
@@ -231,7 +236,7 @@ class OwnerLock:
         return VaultOwned(folder, read_owner(self._vault_record), data)
 
     def _open_file(self) -> int:
-        """Open or create the lock file, and lock it. Raises `AlreadyOwned`."""
+        """Open or create the lock file and lock it. Raises `AlreadyOwned`."""
         for _ in range(_TRIES):
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with ExitStack() as undo:
@@ -268,10 +273,13 @@ class OwnerLock:
         overwrite(descriptor, encode_owner(record))
 
     def _publish_vault(self, path: Path, record: OwnerRecord) -> None:
-        """Write the record of the vault, never with the token; only the message of a refusal needs it."""
+        """Write the owner record of the vault, which only the message of a refusal uses.
+
+        It never has the token.
+        """
         told = {
             name: getattr(record, name) for name in ("pid", "host", "url", "started_at")
-        }  # never the token
+        }  # The token is never written here.
         places = {"vault": str(self._vault), "data_dir": str(self.path.parent.parent.absolute())}
         try:
             path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -288,7 +296,7 @@ def lock_of(
     *,
     needs_locks: bool = True,
 ) -> OwnerLock:
-    """Return the lock of a data directory, with that of the vault it serves; not taken yet."""
+    """Return the lock of a data directory and of the vault that it serves, without taking it."""
     path = data / ".lithos" / "lock"
     if vault is None:
         return OwnerLock(path, needs_locks=needs_locks)
@@ -298,9 +306,9 @@ def lock_of(
 
 
 def is_owned(path: Path) -> bool:
-    """Return whether a live process holds the lock file at `path`, or the data directory of a removed one.
+    """Return whether a live process has locked the file at `path`, or the folder of a removed lock file.
 
-    Where the file system has no locks, a record in the file counts as an owner.
+    On a file system without locks, a record in the file counts as an owner.
     """
     for place in (path, path.parent.parent):
         try:
@@ -317,11 +325,11 @@ def is_owned(path: Path) -> bool:
 
 
 def serves_other(vault: Path) -> bool:
-    """Return whether the owner of a data directory that is in use serves something else than this vault.
+    """Return whether the owner of a data directory in use serves something other than this vault.
 
-    False where folders cannot be locked, which proves nothing.
+    False where folders cannot be locked, because the check then proves nothing.
     """
-    for _ in range(_TRIES):  # one that starts takes its data directory first
+    for _ in range(_TRIES):  # A starting owner locks its data directory first.
         try:
             if not vault.is_dir() or is_locked(vault):
                 return False
@@ -332,10 +340,10 @@ def serves_other(vault: Path) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process has an exclusive lock of a file or folder. Raises `OSError`."""
+    """Return whether a process holds an exclusive lock on a file or folder. Raises `OSError`."""
     with opened(path, os.O_RDONLY) as descriptor:
         try:
-            # Shared: many may ask at once, and none takes another for the owner.
+            # A shared lock lets many processes probe at once, without taking each other for the owner.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -343,7 +351,7 @@ def is_locked(path: Path) -> bool:
 
 
 def has_locks(folder: Path) -> bool:
-    """Return whether the file system can lock this folder; True also for one that cannot be opened."""
+    """Return whether the file system can lock this folder. Also True if the folder cannot be opened."""
     try:
         is_locked(folder)
     except OSError as failure:
@@ -352,7 +360,7 @@ def has_locks(folder: Path) -> bool:
 
 
 def identity_of(path: Path) -> Identity | None:
-    """Return device and inode of the file at `path`; None if it does not exist."""
+    """Return device and inode of the file at `path`, or None if it does not exist."""
     with suppress(FileNotFoundError, NotADirectoryError):
         found = path.stat()
         return found.st_dev, found.st_ino
@@ -365,7 +373,7 @@ def _identity_of_open(descriptor: int) -> Identity:
 
 
 def _try_flock(descriptor: int) -> bool:
-    """Take an exclusive lock; retry for a moment while probes (`is_locked`) share it."""
+    """Take an exclusive lock. Retry for a moment while probes (`is_locked`) hold a shared lock."""
     for _ in range(_TRIES):
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -373,7 +381,7 @@ def _try_flock(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return False  # an owner: probes only share the lock
+            return False  # Another process owns the lock, because probes only share it.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         time.sleep(_PAUSE)
     return False

@@ -1,7 +1,8 @@
-"""Migrations of the data directory: its layout version, and files that older layouts kept elsewhere.
+"""Migrations of the data directory from older layouts to the current one.
 
 `.lithos/migrations/registry.json` is `{"current_version": int, "applied": [{"from","to","name",
-"applied_at"}]}`; a fresh one is version 1 and gets one empty step to 2 (docs/spec/notes.md §1).
+"applied_at"}]}`. A new data directory has version 1 and gets one empty step to version 2 (docs/spec/notes.md
+§1).
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ _DATABASE: Final = "coordination.db"
 
 
 class NewerLayout(Exception):
-    """The data directory was written by a later version of Lithos."""
+    """A later version of Lithos has written the data directory."""
 
 
-#: Steps from one version to the next by their names. The first only marks the directory as registered.
+#: Names of the steps, by the version that they start from. The first step only marks the directory as
+#: registered.
 _STEPS: Final = {1: "register"}
 CURRENT: Final = 2
 
 
 def migrate(data: Path, now: datetime) -> None:
-    """Bring a data directory to the current layout; running it again changes nothing.
+    """Migrate a data directory to the current layout. Further calls change nothing.
 
-    Raises `NewerLayout`, and `OSError` when the directory cannot be changed.
+    Raises `NewerLayout`, or `OSError` if the directory cannot be changed.
     """
     private = data / ".lithos"
     _move_database(data, private)
@@ -41,8 +43,8 @@ def migrate(data: Path, now: datetime) -> None:
     registry = _read_registry(path)
     if registry["current_version"] > CURRENT:
         raise NewerLayout(
-            f"{data} was last used by a newer Lithos (layout {registry['current_version']}, this one knows "
-            f"{CURRENT}). Install that version or a later one, or choose another --data-dir."
+            f"A newer Lithos last used {data} (layout {registry['current_version']}, this version "
+            f"knows {CURRENT}). Install that version or a later one, or choose another --data-dir."
         )
     for source, name in _STEPS.items():
         if registry["current_version"] == source:
@@ -54,10 +56,10 @@ def migrate(data: Path, now: datetime) -> None:
 
 
 def _move_database(data: Path, private: Path) -> None:
-    """Older layouts kept `coordination.db` at the root; with its `-wal` and `-shm` it moves once."""
+    """Move `coordination.db` with its `-wal` and `-shm` from the root, where older layouts kept it."""
     if not (data / _DATABASE).is_file() or (private / _DATABASE).exists():
         return
-    # The database is moved last: until it is moved, an interrupted migration is simply repeated.
+    # The database is moved last, so that an interrupted migration can simply be repeated.
     for suffix in ("-wal", "-shm", ""):
         source = data / (_DATABASE + suffix)
         if source.exists():
@@ -66,14 +68,12 @@ def _move_database(data: Path, private: Path) -> None:
 
 
 def _read_registry(path: Path) -> dict[str, Any]:
-    """Return the registry; an unreadable one is set aside and started afresh, since no step is
-    destructive.
-    """
+    """Return the registry. If it is unreadable, set it aside and start a new one: no step is destructive."""
     try:
         registry: dict[str, Any] = json.loads(path.read_bytes())
         if isinstance(registry["current_version"], int) and isinstance(registry["applied"], list):
             return registry
-        problem = "it has not the expected form"
+        problem = "its form is not as expected"
     except FileNotFoundError:
         return {"current_version": 1, "applied": []}
     except (ValueError, KeyError, TypeError) as failure:

@@ -1,4 +1,4 @@
-"""The stores that are open on disk while a server runs."""
+"""Stores that stay open on disk while a server runs."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ log = get_logger("lithos.app")
 
 @frozen
 class Occasion:
-    """Where and when the stores of a server are opened."""
+    """Folders and start time with which a server opens its stores."""
 
-    #: The data directory, and the folder of the databases in it.
+    #: The data directory, and the folder inside it that contains the databases.
     data: Path
     private: Path
     now: datetime
-    #: Folders that this start creates.
+    #: Folders that this start has created.
     fresh: frozenset[Path]
 
 
 @frozen
 class Stores:
-    """The stores that are open on disk; closed in reverse order."""
+    """Stores that stay open on disk while a server runs. They are closed in reverse order."""
 
     lock: OwnerLock
-    #: By the class that its opener promises; None if it is switched off.
+    #: Stores by the class that their opener promises. None if a store is switched off.
     opened: Mapping[Any, Any]
-    #: Closes everything, the last one first, even if a step fails.
+    #: Closes all stores, the last one first, even if one fails to close.
     closing: ExitStack
 
     @property
     def databases(self) -> tuple[Database, ...]:
-        """Databases that are checked for removal by other programs while they are open."""
+        """Return the open databases that are checked for removal by other programs."""
         return tuple(each for each in self.opened.values() if isinstance(each, Database))
 
 
@@ -51,5 +51,5 @@ def sync_names(folders: Iterable[Path]) -> None:
     for folder in sorted(folders):
         try:
             sync_folder(folder)
-        except OSError as failure:  # an unreadable folder, or a file system that cannot sync folders
+        except OSError as failure:  # The folder is unreadable, or its file system cannot sync folders.
             log.warning("folder not synced", folder=str(folder), reason=str(failure))

@@ -1,7 +1,7 @@
 """Synchronous storage: the only importers of tantivy, usearch, rustworkx, apsw, model2vec and onnxruntime.
 
-Actors change stores; services read them through handles. Every method may block.
-Never here: trio, mailboxes, or decisions about requests.
+Actors change stores, and services read them through handles. Every method may block. This package never
+imports trio, uses no mailboxes, and makes no decisions about requests.
 """
 
 import os
@@ -11,15 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-#: The mode of new folders that hold texts of notes and agents: only the owner can read them.
+#: Mode of new folders that contain texts of notes and agents: only the owner can read them.
 PRIVATE_FOLDER: Final = 0o700
-#: The file of tokens, and its lock. A backup has both: without them its server would be open to all.
+#: The token file and its lock. A backup contains both, because a restored server without them would be open
+#: to all callers.
 TOKEN_FILES: Final = ("tokens.json", "tokens.lock")
 
 
 @contextmanager
 def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
-    """Open a descriptor for the block."""
+    """Open a file descriptor for the duration of the block."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
     try:
         yield descriptor
@@ -28,19 +29,19 @@ def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync one folder, so that the names of its files are durable."""
+    """Sync one folder, so that its file names are durable."""
     with opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
-    """Replace the bytes of an open file, by one write, which a kill does not interrupt."""
+    """Replace the content of an open file with one write, which a kill does not interrupt."""
     os.pwrite(descriptor, data, 0)
     os.ftruncate(descriptor, len(data))
 
 
 def replace_file(path: Path, data: bytes, temporary: Path | None = None, mode: int = 0o666) -> None:
-    """Write a file durably under a temporary name (ending in `.tmp` by default), then rename it.
+    """Write a file durably under a temporary name, then rename it. The default name ends in `.tmp`.
 
     The folder is not synced. Raises `OSError`.
     """
@@ -53,22 +54,22 @@ def replace_file(path: Path, data: bytes, temporary: Path | None = None, mode: i
 
 
 class NotRegular(OSError):
-    """The path is not a regular file, but a folder, a pipe or similar."""
+    """The path is not a regular file but a folder, a pipe or similar."""
 
 
 def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
-    """Open a file for reading. Raises `NotRegular`, and `OSError`."""
-    # O_NONBLOCK: opening a named pipe would wait for a writer indefinitely.
+    """Open a regular file for reading. Raises `NotRegular` and `OSError`."""
+    # O_NONBLOCK: otherwise opening a named pipe would wait indefinitely for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return open(descriptor, "rb", buffering=buffering)
     os.close(descriptor)
-    raise NotRegular("it is not a file")
+    raise NotRegular("the path is not a regular file")
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of a person's Lithos state, below `$XDG_STATE_HOME`."""
+    """Return the folder of the user's Lithos state, below `$XDG_STATE_HOME`."""
     state = Path(environment.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():  # the XDG specification ignores relative ones
+    if not state.is_absolute():  # The XDG specification says that relative paths are ignored.
         state = Path(os.path.expanduser("~/.local/state"))
     return state / "lithos"

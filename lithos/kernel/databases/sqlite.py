@@ -1,8 +1,9 @@
 """SQLite through apsw, which bundles a current release: connections, transactions, read-only snapshots, JSON.
 
-SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and the SQLite of
-Python may be that old; apsw >= 3.51.3 is not. `snapshot` reads a database without leaving a trace, even while
-another process writes it. `load_*` read JSON columns that older versions, or people, may have filled.
+SQLite before 3.51.3 can corrupt a WAL database if two connections checkpoint it at the same time. Python may
+contain such an old SQLite; apsw >= 3.51.3 does not. `snapshot` reads a database without leaving any files
+behind, even while another process writes it. `load_*` functions read JSON columns that older versions or
+people may have filled.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 
 BUSY_TIMEOUT_MS = 5_000
 
-#: Raised by any statement: full, read-only or broken storage.
+#: Error that any statement may raise if the storage is full, read-only or broken.
 DatabaseFailed = apsw.Error
 
 
 class Durability(Enum):
-    """The durability of a commit: `FULL` survives a power failure, `OFF` only the end of the process."""
+    """Durability of a commit: `FULL` survives a power failure, `OFF` only the end of the process."""
 
     FULL = "FULL"
     OFF = "OFF"
 
 
 class CorruptDatabase(Exception):
-    """The file is not an intact SQLite database; its bytes are untouched."""
+    """The file is not an intact SQLite database. Its bytes are unchanged."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} is damaged ({reason})")
@@ -45,11 +46,11 @@ class CorruptDatabase(Exception):
 
 
 def reserve_private(path: Path) -> None:
-    """Create an empty file that only its owner may read, if it is missing: a new database for SQLite.
+    """Create an empty file for a new database, if it is missing. Only the owner may read it.
 
-    The files that SQLite creates next to a database get its mode. An existing file keeps its mode.
+    The files that SQLite creates next to a database get the same mode. An existing file keeps its mode.
     """
-    with suppress(OSError):  # SQLite tries the same, and reports the error itself
+    with suppress(OSError):  # SQLite tries the same and reports the error itself.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
@@ -58,9 +59,9 @@ def open_database(
 ) -> apsw.Connection:
     """Open or create a WAL database and apply `schema` (idempotent statements).
 
-    A file of more than `read_whole` bytes (None: of any size) is not read as a whole: then only its header,
-    its length and the beginning of each table are checked. The connection may be used from any
-    thread, by one at a time. Raises `CorruptDatabase`.
+    A file larger than `read_whole` bytes is not read as a whole: only its header, its length and the
+    beginning of each table are checked. With None, a file of any size is read as a whole. Any thread may use
+    the connection, but only one at a time. Raises `CorruptDatabase`.
     """
     path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     reserve_private(path)
@@ -68,8 +69,8 @@ def open_database(
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        # A damaged file keeps its bytes: until it is known to be sound, closing must not write the
-        # WAL back, and nothing else may write either.
+        # A damaged file must keep its bytes. Until the file is known to be intact, closing must not
+        # checkpoint the WAL, and no other code may write either.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         is_small = read_whole is None or path.stat().st_size <= read_whole
         problem = _read_all(connection) if is_small else _look_over(connection, path)
@@ -80,7 +81,8 @@ def open_database(
         connection.execute(f"PRAGMA synchronous={durability.value}")
         connection.execute("PRAGMA fullfsync=ON")  # where a sync may stay in the disk's own memory (macOS)
         connection.execute("PRAGMA foreign_keys=ON")
-        # A commit for each statement: where a disk refuses some writes, each start gets further.
+        # Each statement is committed on its own: if a disk refuses some writes, each start gets a little
+        # further.
         connection.execute(schema)
     except (apsw.NotADBError, apsw.CorruptError) as damage:
         connection.close(True)
@@ -92,7 +94,7 @@ def open_database(
 
 
 def _require_beginning(path: Path) -> None:
-    """SQLite drops the WAL of an empty file: a person who removed the file would have removed that too."""
+    """Raise `CorruptDatabase` if a WAL has no database. SQLite would drop the WAL of an empty file."""
     wal = path.with_name(path.name + "-wal")
     with suppress(FileNotFoundError):
         if path.stat().st_size == 0 < wal.stat().st_size:
@@ -100,16 +102,16 @@ def _require_beginning(path: Path) -> None:
 
 
 def _read_all(connection: apsw.Connection) -> str | None:
-    """Return the damage inside the file; it takes about a second for each 400 MB."""
+    """Return the damage inside the file, or None. Takes about one second per 400 MB."""
     found = str(connection.execute("PRAGMA quick_check(1)").fetchall()[0][0])
     return None if found == "ok" else found
 
 
 def _look_over(connection: apsw.Connection, path: Path) -> str | None:
-    """Return the damage that a few pages show; raises the errors of SQLite for them."""
+    """Return the damage that a few pages show, or None. Raises the SQLite errors of these pages."""
     wal = path.with_name(path.name + "-wal")
     ((pages,),), ((size,),) = (connection.execute(f"PRAGMA {name}") for name in ("page_count", "page_size"))
-    # The last added pages may still be only in a WAL.
+    # The last pages may still be only in the WAL.
     if not (wal.exists() and wal.stat().st_size) and path.stat().st_size < int(pages) * int(size):
         return f"the file ends before its last page ({pages} of {size} bytes)"
     for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'").fetchall():
@@ -118,7 +120,7 @@ def _look_over(connection: apsw.Connection, path: Path) -> str | None:
 
 
 def open_reader(path: Path) -> apsw.Connection:
-    """A second, read-only connection to a database that is open already."""
+    """Open a second, read-only connection to a database that is already open."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     return connection
@@ -139,9 +141,9 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def savepoint(connection: apsw.Connection) -> Iterator[None]:
-    """Begin a part of a transaction, which is rolled back on its own on an exception.
+    """Begin a savepoint in a transaction. An exception rolls back only this part.
 
-    A full disk makes SQLite roll the whole transaction back at once, and then there is no savepoint.
+    On a full disk, SQLite rolls back the whole transaction at once, and the savepoint no longer exists.
     """
     connection.execute("SAVEPOINT part")
     try:
@@ -154,9 +156,9 @@ def savepoint(connection: apsw.Connection) -> Iterator[None]:
 
 
 def quarantine(path: Path, now: datetime) -> Path:
-    """Move a damaged file aside as `<name>.corrupt-<YYYYmmddTHHMMSSZ>[-n]` and return the new path.
+    """Rename a damaged file to `<name>.corrupt-<YYYYmmddTHHMMSSZ>[-n]` and return the new path.
 
-    A database's `-wal` is moved with it, since it may hold the newest rows; `-shm` is only an index.
+    A database's `-wal` is moved with it, because it may contain the newest rows. `-shm` is only an index.
     """
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     target, number = path.with_name(f"{path.name}.corrupt-{stamp}"), 0
@@ -172,12 +174,12 @@ def quarantine(path: Path, now: datetime) -> Path:
 
 
 def copy_content(source: apsw.Connection, target: Path) -> None:
-    """Create a durable database file without a WAL from the content that a connection sees."""
+    """Copy the content that a connection sees into a new, durable database file without a WAL."""
     target.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     reserve_private(target)
     writing = apsw.Connection(str(target))
     try:
-        writing.execute("PRAGMA journal_mode=MEMORY").fetchall()  # a kill leaves one file alone
+        writing.execute("PRAGMA journal_mode=MEMORY").fetchall()  # In this mode, a kill leaves only one file.
         with writing.backup("main", source, "main") as copying:
             while not copying.done:
                 copying.step(-1)
@@ -189,7 +191,7 @@ def copy_content(source: apsw.Connection, target: Path) -> None:
 
 
 def load_json(text: str | None) -> Any:
-    """Return the value; None for NULL and for invalid JSON (including NaN, which Python would write)."""
+    """Return the value, or None for NULL and for invalid JSON (including NaN, which Python can write)."""
     try:
         return _DECODER.decode(text if isinstance(text, str) else bytes(text).decode()) if text else None
     except (ValueError, TypeError, RecursionError):
@@ -197,18 +199,18 @@ def load_json(text: str | None) -> Any:
 
 
 def load_object(text: str | None) -> dict[str, Any]:
-    """Return the object; any other value reads as an empty one (docs/spec/coordination.md §1)."""
+    """Return the object. Any other value is read as an empty object (docs/spec/coordination.md §1)."""
     value = load_json(text)
     return value if isinstance(value, dict) else {}
 
 
 def load_texts(text: str | None) -> tuple[str, ...]:
-    """Return the texts of a list; any other value reads as an empty one."""
+    """Return the texts of a JSON list. Any other value is read as an empty list."""
     return texts_of(load_json(text))
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """Return the texts of a list that was parsed already."""
+    """Return the texts of a list that is already parsed."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
@@ -216,17 +218,18 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-#: Created once: `json.loads` would create one for each text.
+#: Created only once, because `json.loads` with this option creates a decoder for each text.
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 @contextmanager
 def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
-    """Open a read-only connection for the block, None if there is no database. Raises `CorruptDatabase`.
+    """Open a read-only connection for the block; None without a database. Raises `CorruptDatabase`.
 
-    Reading a WAL database usually creates files next to it. With `is_live`, when its writer runs and these
-    files exist anyway, it is read in place. Otherwise a sound one is opened as immutable, and one whose
-    writer was killed is read from a copy, since reading its last commits would write.
+    Reading a WAL database usually creates files next to it. `is_live` means that the writer runs and these
+    files exist anyway, so the database is read in place. Otherwise an intact database is opened as immutable.
+    A database whose writer was killed is read from a copy, because reading its last commits would write to
+    it.
     """
     if not path.exists():
         yield None

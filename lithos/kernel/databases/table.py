@@ -1,7 +1,7 @@
-"""Rows of a database: tables that know the class of their values, and the base class of all row classes.
+"""Database rows: tables that are derived from attrs classes, and the base class of all row classes.
 
-A `Table` has an attrs class, its columns, their key, and the encoding of values. From these it derives the
-list of columns, the tuple of values, the upsert and the row reader. Queries are written by hand.
+A `Table` is defined by an attrs class, columns, a key, and the encoding of its values. From these it derives
+the list of columns, the tuple of values, the upsert and the row reader. Queries are written by hand.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ T = TypeVar("T")
 
 
 class ColumnCodec(NamedTuple):
-    """How the values of a column are written (None: as they are) and read."""
+    """Functions that write and read the values of a column. None keeps the values unchanged."""
 
     write: Callable[[Any], Any] | None
     read: Callable[[Any], Any]
 
 
 def dump(value: object) -> str:
-    """Return JSON, with characters unescaped."""
+    """Return a value as JSON, without escaping non-ASCII characters."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def listed(values: Iterable[object]) -> str:
-    """Return a list in the form that `json_each` accepts."""
+    """Return a list as JSON text for `json_each`."""
     return json.dumps(list(values))
 
 
 def or_else(default: object) -> ColumnCodec:
-    """Return a value that older files may lack: NULL and empty values read as the default."""
+    """Return the codec of a value that older files may lack.
+
+    NULL and empty values are read as the default.
+    """
     return ColumnCodec(None, lambda value: value or default)
 
 
@@ -49,7 +52,7 @@ def matching(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
     return " AND ".join(given) or "1", list(given.values())
 
 
-#: A required time, and an optional one.
+#: Codecs of a required time and of an optional time.
 TIME: Final = ColumnCodec(format_time, stored_time)
 MOMENT: Final = ColumnCodec(format_optional, read_time)
 TEXTS: Final = ColumnCodec(lambda texts: dump(list(texts)), load_texts)
@@ -59,7 +62,7 @@ COUNT: Final = or_else(0)
 
 
 class Table(Generic[T]):
-    """The table of a class's values: a column for each attribute."""
+    """Database table of a class: one column per attribute."""
 
     def __init__(
         self,
@@ -72,10 +75,12 @@ class Table(Generic[T]):
         order: Iterable[str] = (),
         **how: ColumnCodec,
     ) -> None:
-        """`key` names the columns of a conflict; an upsert leaves the columns in `kept` unchanged.
+        """Define a table.
 
-        `names` maps attributes to SQL columns of another name; `order` is another
-        order of the attributes than in the class; `how` has the encodings of attributes.
+        `key` has the columns of a conflict; an upsert leaves the columns in `kept` unchanged.
+
+        `names` maps attributes to SQL columns with a different name. `order` replaces the attribute order of
+        the class. `how` contains the encodings of attributes.
         """
         self._of = of
         self._attributes = tuple(order) or tuple(each.name for each in fields(of))  # type: ignore[arg-type]
@@ -93,14 +98,14 @@ class Table(Generic[T]):
         self._reading = tuple((each, how[each].read) for each in how)
 
     def row(self, value: T) -> Sequence[Any]:
-        """Return the values of the columns."""
+        """Return the column values of an object."""
         row = [*self._values(value)]
         for place, write in self._writing:
             row[place] = write(row[place])
         return row
 
     def read(self, row: Iterable[Any]) -> T:
-        """Return the value that the columns contain."""
+        """Return the object that a row contains."""
         values = dict(zip(self._attributes, row, strict=True))
         for attribute, read in self._reading:
             values[attribute] = read(values[attribute])
@@ -108,7 +113,7 @@ class Table(Generic[T]):
 
 
 class Rows:
-    """Rows as one connection sees them; writing needs an open transaction."""
+    """Rows of one connection. Writing needs an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
@@ -122,23 +127,26 @@ class Rows:
         return self.connection.execute(sql, given).fetchone()
 
     def _find(self, table: Table[T], where: str, *given: apsw.SQLiteValue) -> list[T]:
-        """Return the values of a table; `where` is the rest of the query."""
+        """Return the objects that a query of a table finds.
+
+        `where` is the query's end, after the table name.
+        """
         return list(map(table.read, self.connection.execute(f"{table.select} {where}", given)))
 
     def _texts(self, sql: str, *given: apsw.SQLiteValue) -> list[str]:
-        """Return the first column."""
+        """Return the first column of a query as texts."""
         return [str(row[0]) for row in self.connection.execute(sql, given)]
 
     def _run(self, sql: str, *given: apsw.SQLiteValue) -> int:
-        """Change rows; return their number."""
+        """Run a statement that changes rows. Return the number of changed rows."""
         self.connection.execute(sql, given)
         return self.connection.changes()
 
     def _drop_from(self, table: str, column: str, values: Iterable[object]) -> int:
-        """Delete the rows that have one of these values; return their number."""
+        """Delete the rows whose column has one of these values. Return the number of deleted rows."""
         sql = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - our names
         return self._run(sql, listed(values))
 
     def _run_all(self, sql: str, rows: Iterable[Sequence[apsw.SQLiteValue]]) -> None:
-        """Run a change for each row of values."""
+        """Run a statement once for each row of values."""
         self.connection.executemany(sql, rows)

@@ -1,4 +1,4 @@
-"""Folders with notes that Lithos does not serve yet."""
+"""Detection of notes in folders that Lithos does not serve yet."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ FOLDER: Final = ".obsidian"
 
 
 def find_own_notes(folder: Path) -> str | None:
-    """Return evidence that a folder has notes: settings of Obsidian, or Markdown files; else None.
+    """Return evidence that a folder contains notes (Obsidian settings or Markdown files), or None.
 
-    Files are searched directly in the folder, and in its direct subfolders.
+    Only the folder itself and its direct subfolders are searched.
     """
     if (folder / FOLDER).is_dir():
         return FOLDER
@@ -29,5 +29,5 @@ def find_own_notes(folder: Path) -> str | None:
             elif entry.name.endswith(".md"):
                 return entry.name
     except OSError:
-        return None  # opening it reports why it cannot be read
+        return None  # Opening the folder later reports why it cannot be read.
     return None

@@ -1,8 +1,9 @@
-"""Checks that vaults are separate on the disk: no folder of one is, contains or is inside of another's.
+"""Checks that vaults are separate on disk: no folder of one vault may equal or contain a folder of another.
 
-Specified in docs/spec/cli-config.md §3.1. A folder is identified by its real path, and by device and inode:
-these detect mounts and file systems that ignore case, where paths differ. Link targets outside a vault are
-not read (`notes/files/tree.py`), so only the roots count. A missing folder is compared by its path.
+Specified in docs/spec/cli-config.md §3.1. A folder is identified by its real path and by device and inode.
+Device and inode also detect mounts, and file systems that ignore case, where the paths differ. Targets of
+links out of a vault are not read (`notes/files/tree.py`), so only the root folders are compared. A missing
+folder is compared by its path.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lithos.kernel.databases.lock import Identity, identity_of
 
 Kind = Literal["notes", "data"]
 _WORDS: Final = {"notes": "the folder {} of vault {}", "data": "the data directory {} of vault {}"}
-#: Ways to separate two folders, by their content.
+#: Ways to separate two folders, depending on what they contain.
 _WAYS_OUT: Final = {
     frozenset({"notes"}): "Serve them as one vault, or give each a folder of its own.",
     frozenset({"data"}): "Give each vault a separate data directory "
@@ -32,24 +33,25 @@ _WAYS_OUT: Final = {
 
 @frozen
 class VaultFolder:
-    """A folder of a vault, and its real location."""
+    """A folder of a vault and its real location."""
 
     vault: str
     kind: Kind
     path: Path
-    #: Its real path, as far as it exists.
+    #: Real path of the folder, or of its existing part.
     real: str
-    #: Identities of the folder itself, None if missing, and of its parent folders, from there up.
+    #: Identity of the folder itself (None if missing), followed by those of its parent folders up to the
+    #: root.
     identity: Identity | None = None
     above: tuple[Identity, ...] = ()
 
 
 class VaultsOverlap(Exception):
-    """Two vaults share a folder; the message names both, and how to separate them."""
+    """Two vaults share a folder. The message names both, and how to separate them."""
 
 
 def check_vault_roots(vaults: Sequence[tuple[str, Path, Path]]) -> None:
-    """Raise `VaultsOverlap` if vaults overlap; each has a name, notes and a data directory. Blocks."""
+    """Raise `VaultsOverlap` if vaults overlap. Each vault has a name, notes and a data directory. Blocks."""
     trouble = next(find_overlaps([place for vault in vaults for place in _look_at(*vault)]), None)
     if trouble is not None:
         raise VaultsOverlap(trouble)
@@ -72,9 +74,10 @@ def _identity_of(path: Path) -> Identity | None:
 
 
 def find_overlaps(places: Sequence[VaultFolder]) -> Iterator[str]:
-    """Return the overlaps of these folders, each with both vaults and folders, and what to do.
+    """Yield a message for each overlap of these folders. It names both vaults and folders, and what to do.
 
-    The notes of each vault come before the data directory, which may contain its own notes, as `knowledge`.
+    The notes folder of each vault is listed before its data directory, which may contain the notes, as in
+    `knowledge`.
     """
     for one, other in combinations(places, 2):
         relation = _relation_of(one, other)
@@ -104,5 +107,5 @@ def _tell(one: VaultFolder, relation: str, other: VaultFolder) -> str:
 
 
 def _shown(place: VaultFolder) -> str:
-    """Return the given path, and its real location if that differs."""
+    """Return the given path, followed by its real location if that differs."""
     return str(place.path) if str(place.path) == place.real else f"{place.path} ({place.real})"

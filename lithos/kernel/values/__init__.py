@@ -1,7 +1,6 @@
-"""Errors, times, limits, names of events, principals, commands and the registry of checks.
+"""Errors, times, limits, event names, principals, commands and the registry of checks.
 
-All packages use it.
-Never here: files, clocks, threads and logs.
+All packages may use these values. This package uses no files, clocks, threads or logs.
 """
 
 ROLE = "model"

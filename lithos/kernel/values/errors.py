@@ -1,7 +1,7 @@
-"""Domain errors (refusals): one exception class per wire code (docs/spec/tools.md §1.3).
+"""Domain errors (refusals), one exception class per wire code (docs/spec/tools.md §1.3).
 
-A `LithosError` is a *refusal*: nothing was changed unless its message says so.
-Only `lithos.server.tools` turns one into an envelope; bugs and dead disks are ordinary exceptions.
+A `LithosError` is a *refusal*: nothing was changed unless its message says so. Only `lithos.server.tools`
+turns a refusal into an error envelope. Bugs and broken disks raise ordinary exceptions.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 
 class LithosError(Exception):
-    """A refusal with a wire code: the name of the class in snake case, or its explicit code.
+    """A refusal with a wire code: the class name in snake case, or an explicit code.
 
-    `message` is one sentence that says what to do next; `extras` are the further keys of the
-    envelope, in order; `tools` adds the empty `warnings` of a refused write.
+    `message` is one sentence that says what to do next. `extras` are additional keys of the envelope, in
+    order. `tools` adds the empty `warnings` of a refused write.
     """
 
     code: ClassVar[str] = "internal_error"
@@ -31,7 +31,7 @@ class LithosError(Exception):
 
 
 def leaves_of(failure: BaseException) -> Iterator[BaseException]:
-    """Return the failures in a group, or the failure itself."""
+    """Yield the failures in an exception group, or the failure itself."""
     if isinstance(failure, BaseExceptionGroup):
         for inner in failure.exceptions:
             yield from leaves_of(inner)
@@ -40,16 +40,16 @@ def leaves_of(failure: BaseException) -> Iterator[BaseException]:
 
 
 def first_of(failure: BaseException) -> BaseException:
-    """Return the first of the failures in a group."""
+    """Return the first failure in an exception group, or the failure itself."""
     return next(leaves_of(failure))
 
 
 class InvalidInput(LithosError):
-    """An argument has a value that can never work."""
+    """An argument has an invalid value."""
 
 
 class Forbidden(LithosError):
-    """The token lacks the right, or names another agent than the one it is bound to."""
+    """The token lacks the needed right, or is bound to another agent than the named one."""
 
 
 class DocNotFound(LithosError):
@@ -61,26 +61,26 @@ class NoteNotFound(LithosError):
 
 
 class VersionConflict(LithosError):
-    """`expected_version` is not the current version; extras: `current_version`, `warnings`.
+    """`expected_version` is not the current version. Extras: `current_version`, `warnings`.
 
-    Of a merge with overlaps also `conflicts`, between the two.
+    If a merge has overlapping changes, the extra `conflicts` is placed between these two.
     """
 
 
 class SectionNotFound(LithosError):
-    """No section has this path, or several have; extras: `candidates` (at most 20 paths)."""
+    """No section or several sections have this path. Extras: `candidates` (at most 20 paths)."""
 
 
 class TextNotFound(LithosError):
-    """The text to find does not occur."""
+    """The note does not contain the text to find."""
 
 
 class TextAmbiguous(LithosError):
-    """The text to find occurs more than once; extras: `count`."""
+    """The note contains the text to find more than once. Extras: `count`."""
 
 
 class VersionNotFound(LithosError):
-    """This version is not kept; extras: `oldest_version`."""
+    """This version is not stored any more. Extras: `oldest_version`."""
 
 
 class ProposalNotFound(LithosError):
@@ -88,23 +88,23 @@ class ProposalNotFound(LithosError):
 
 
 class ProposalClosed(LithosError):
-    """The proposal was decided already, or is being approved; extras: `proposal_status`, `decided_by`."""
+    """The proposal is already decided or being approved. Extras: `proposal_status`, `decided_by`."""
 
 
 class HistoryDisabled(LithosError):
-    """`history.enabled` is off."""
+    """The setting `history.enabled` is false."""
 
 
 class SlugCollision(LithosError):
-    """Another note has the slug; extras: `existing_id`, `slug_collision_existing_id`, `warnings`."""
+    """Another note has the same slug. Extras: `existing_id`, `slug_collision_existing_id`, `warnings`."""
 
 
 class PathCollision(LithosError):
-    """The file exists already; extras: `existing_id`, `warnings`."""
+    """The file already exists. Extras: `existing_id`, `warnings`."""
 
 
 class Duplicate(LithosError):
-    """Another note has the `source_url`; extras: `duplicate_of`, `warnings`."""
+    """Another note has the same `source_url`. Extras: `duplicate_of`, `warnings`."""
 
 
 class ContentTooLarge(LithosError):
@@ -112,31 +112,31 @@ class ContentTooLarge(LithosError):
 
 
 class StorageFailed(LithosError):
-    """Storage failed; nothing was applied unless the message says so."""
+    """Storage failed. Nothing was applied unless the message says so."""
 
     code = "internal_error"
 
 
 class OutcomeUnknown(LithosError):
-    """It is unknown whether an unanswered call took effect; the retry changed nothing."""
+    """It is unknown whether an unanswered call took effect. The retry changed nothing."""
 
 
 class VaultUnavailable(LithosError):
-    """One of several vaults cannot be served now; the message says why."""
+    """One of several vaults is unavailable now. The message gives the reason."""
 
 
 class InvalidMode(LithosError):
-    """Unknown search mode."""
+    """The search mode is unknown."""
 
 
 class SearchBackendFailed(LithosError):
-    """No search backend could answer."""
+    """No search backend could answer the query."""
 
     code = "search_backend_error"
 
 
 class LcmaDisabled(LithosError):
-    """`lcma.enabled` is false."""
+    """The setting `lcma.enabled` is false."""
 
 
 class NotFound(LithosError):
@@ -144,51 +144,57 @@ class NotFound(LithosError):
 
 
 class UpdateFailed(LithosError):
-    """The edge could not be updated; nothing was changed."""
+    """The edge could not be updated. Nothing was changed."""
 
 
 class ClaimFailed(LithosError):
-    """Task missing, closed or blocked, or aspect held; extras: `reason`, the holder, or the blockers."""
+    """The task is missing, closed or blocked, or its aspect is held.
+
+    Extras: `reason`, the holder, or blockers.
+    """
 
 
 class StaleFence(LithosError):
-    """No active claim of the open task has this fence; extras: `held_by`, `expires_at` (null: no holder)."""
+    """No active claim on the open task has this fence.
+
+    Extras: `held_by`, `expires_at` (null without a holder).
+    """
 
 
 class ClaimNotFound(LithosError):
-    """This agent holds no such claim."""
+    """This agent does not hold such a claim."""
 
 
 class TaskNotFound(LithosError):
-    """The task is unknown, or not open where it must be."""
+    """The task is unknown, or not open although it must be."""
 
 
 class ReceiptNotFound(LithosError):
-    """The receipt is unknown or of another task."""
+    """The receipt is unknown or belongs to another task."""
 
 
 class TaskNotResolved(LithosError):
-    """The task to reopen is open."""
+    """The task cannot be reopened because it is open."""
 
 
 class InvalidTaskType(LithosError):
-    """Not `task`, `epic` or `gate`."""
+    """The task type is not `task`, `epic` or `gate`."""
 
 
 class InvalidMetadataKey(LithosError):
-    """`depends_on` or `blocked_on` in task metadata."""
+    """Task metadata contains the forbidden key `depends_on` or `blocked_on`."""
 
 
 class InvalidEdgeType(LithosError):
-    """Not a task edge type."""
+    """The edge type does not exist for tasks."""
 
 
 class SelfEdge(LithosError):
-    """A task linked to itself."""
+    """The edge links a task to itself."""
 
 
 class NotAGate(LithosError):
-    """`waits_on_gate` from a task that is not a gate."""
+    """`waits_on_gate` starts from a task that is not a gate."""
 
 
 class Cycle(LithosError):
@@ -196,15 +202,15 @@ class Cycle(LithosError):
 
 
 class ParentExists(LithosError):
-    """The child has another parent."""
+    """The child already has another parent."""
 
 
 class InvalidRelationType(LithosError):
-    """A spawn relation other than `discovered_from` or `blocks`."""
+    """The spawn relation is not `discovered_from` or `blocks`."""
 
 
 class IndexFailed(Exception):
     """A search index could not be changed, saved or opened for writing.
 
-    The index stays usable for searches and may be tried again; notes are not affected.
+    The index can still be searched, and the change can be retried. Notes are not affected.
     """

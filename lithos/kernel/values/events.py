@@ -1,4 +1,4 @@
-"""Event values and their hidden origins; one total order by `seq` (docs/spec/events-http.md §1 and §2)."""
+"""Event values and their internal origins, totally ordered by `seq` (docs/spec/events-http.md §1 and §2)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ AGENT_REGISTERED: Final = "agent.registered"
 EDGE_UPSERTED: Final = "edge.upserted"
 REINDEX_COMPLETE: Final = "reindex_complete"
 
-#: Sources of hidden origins: a tool call, one that takes a change back, and the enrich worker, which skips
-#: events of its own making.
+#: Sources of internal origins: a tool call, an undo, and the enrich worker, which skips events that it caused
+#: itself.
 TOOL: Final = "tool"
 TAKING_BACK: Final = "undo"
 ENRICHMENT: Final = "enrichment"
@@ -26,12 +26,12 @@ ENRICHMENT: Final = "enrichment"
 
 @frozen(kw_only=True)
 class EventDraft:
-    """An event before it is journalled, without a sequence number.
+    """An event without a sequence number, before it is written to the journal.
 
-    `origin` never leaves the process: `<source>` or `<source>:<digest>:<version>`, where the digest is that
-    of the note file the event is about, so that a start scan knows whether a change was announced, and
-    which version its bytes had; for an edge it is `<source>:<id of its outbox row>`, so that the event is
-    journalled once (idempotency key).
+    `origin` never leaves the process. It has the form `<source>` or `<source>:<digest>:<version>`, where the
+    digest is that of the event's note file. A start scan can then see whether a change was announced, and
+    which version the bytes had. For an edge the form is `<source>:<id of its outbox row>`, so that the event
+    is journalled only once (idempotency key).
     """
 
     type: str
@@ -44,38 +44,38 @@ class EventDraft:
 
 @frozen(kw_only=True)
 class Event:
-    """A journalled event: the sequence number `seq` strictly increases over all types of events."""
+    """A journalled event. The sequence number `seq` strictly increases over all event types."""
 
     seq: int
     draft: EventDraft
-    #: Cache of its wire formats, each encoded once for all subscribers.
+    #: Cached wire formats, each encoded once for all subscribers.
     encoded: dict[str, bytes] = field(factory=dict, eq=False, repr=False)
 
 
 def event_size(event: Event) -> int:
-    """The approximate size in bytes: 300, and the texts of its payload and tags."""
+    """Return the approximate size in bytes: 300 plus the texts of the payload and tags."""
     draft = event.draft
     texts = sum(len(value) for value in draft.payload.values() if isinstance(value, str))
     return 300 + texts + sum(map(len, draft.tags))
 
 
 def note_origin(source: str, digest: str, version: int) -> str:
-    """The origin of an event about a note file."""
+    """Return the origin of an event about a note file."""
     return f"{source}:{digest}:{version}"
 
 
 def origin_source(origin: str) -> str:
-    """The source inside an origin."""
+    """Return the source that an origin contains."""
     return origin.partition(":")[0]
 
 
 def origin_digest(origin: str) -> str | None:
-    """The file digest inside an origin, if it has one."""
+    """Return the file digest that an origin contains, or None."""
     _, separator, rest = origin.partition(":")
     return rest.partition(":")[0] if separator else None
 
 
 def origin_version(origin: str) -> int | None:
-    """Return the effective version inside an origin; older events lack it."""
+    """Return the effective version that an origin contains, or None as in older events."""
     version = origin.rpartition(":")[2] if origin.count(":") == 2 else ""
     return int(version) if version.isdecimal() else None

@@ -1,7 +1,8 @@
-"""The registry of checks, and what `lithos doctor`, `validate` and `care` find (docs/spec/cli-config.md §2).
+"""Registry of checks, and the results of `lithos doctor`, `validate` and `care` (docs/spec/cli-config.md §2).
 
-`CHECKS` has all checks; commands and pages are views of it. A `CheckResult` holds what one check of the
-doctor found, by severity, and a `IssueReport` the issues of all notes by check (docs/spec/copies.md §5).
+`CHECKS` contains all checks, and commands and pages show subsets of it. A `CheckResult` contains the findings
+of one doctor check by severity. An `IssueReport` contains the issues of all notes by check
+(docs/spec/copies.md §5).
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from attrs import frozen
 
-#: The views: `lithos doctor`, the console's page System, `lithos validate`, and `lithos reconcile`.
+#: Views of checks: `lithos doctor`, the console page System, `lithos validate` and `lithos reconcile`.
 DOCTOR, SYSTEM, VALIDATE, RECONCILE = "doctor", "system", "validate", "reconcile"
-#: The views of all notes: `lithos care` with the console's page Care, and the console's overview.
+#: Views of checks on all notes: `lithos care` with the console page Care, and the console's overview.
 CARE, OVERVIEW = "care", "overview"
-#: The name of the check of the configuration.
+#: Name of the configuration check.
 CONFIGURATION: Final = "configuration"
-#: An error keeps a note from being served, a warning deserves attention, an info is normal in a folder that
-#: another program made.
+#: Severity of an issue. An error keeps a note from being served, a warning deserves attention, and an info is
+#: normal in a folder that another program created.
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
 
@@ -29,15 +30,15 @@ Look = TypeVar("Look", bound=Callable[[Any], Any])
 
 
 class Installation(Protocol):
-    """The subject of the checks of the doctor, as far as every capability may know it."""
+    """The installation that the doctor checks, with the facts that every capability may use."""
 
     @property
     def config(self) -> Any:
-        """Return its configuration, as far as it is usable."""
+        """Return the valid part of the configuration."""
 
     @property
     def clock(self) -> Callable[[], datetime]:
-        """Return the clock."""
+        """Return the clock, which returns the current time."""
 
     @property
     def data(self) -> Path:
@@ -49,34 +50,34 @@ class Installation(Protocol):
 
     @property
     def is_live(self) -> bool:
-        """Return whether a server has the files open."""
+        """Return whether a server has opened the files."""
 
     @property
     def is_outside(self) -> bool:
-        """Return whether it is checked from outside of a server."""
+        """Return whether the check runs outside of a server."""
 
     @property
     def survey(self) -> Any:
-        """Return the notes that were read."""
+        """Return the survey of the notes."""
 
     @property
     def owner(self) -> Any:
-        """Return the report of its owner about itself, as `record`."""
+        """Return the owner's report about itself, as `record`."""
 
 
 def has_data(each: Installation) -> bool:
-    """Return whether there is more than a configuration; a running server skips the disk, which may hang."""
+    """Return whether more than a configuration exists. A running server skips the disk, which may hang."""
     return not each.is_outside or each.data.is_dir()
 
 
 @frozen(kw_only=True)
 class Check:
-    """One kind of problem, as it is registered.
+    """A registered kind of problem, with the function that finds it.
 
-    `look(subject)` yields its findings and changes nothing. `mend` repairs it, None if only a person can.
-    `when` says whether there is anything to check. `place` orders the checks of a view. `severity` applies
-    to all its findings, None if each finding has its own. `title` is the heading of the findings, and
-    `way_out` the advice for a person; without a title the name is shown.
+    `look(subject)` yields findings and changes nothing. `mend` fixes the problem; it is None if only a person
+    can. `when` returns whether there is anything to check. `place` orders the checks of a view. `severity`
+    applies to all findings; it is None if each finding has its own. `title` is the heading of the findings
+    (without it, the name is shown), and `way_out` is the advice for a person.
     """
 
     name: str
@@ -90,14 +91,14 @@ class Check:
     way_out: str = ""
 
 
-#: All checks of the modules that were imported.
+#: Checks of all imported modules.
 CHECKS: Final[list[Check]] = []
-#: The modules with checks, as the capabilities name them. They are imported when checks are needed.
+#: Modules with checks, as declared by the capabilities. They are imported when checks are needed.
 CHECK_MODULES: Final[list[str]] = []
 
 
 def check(name: str, *views: str, place: int, **more: Any) -> Callable[[Look], Look]:
-    """Register the decorated function as the `look` of a check; `more` are fields of `Check`."""
+    """Register the decorated function as the `look` of a check. `more` contains further fields of `Check`."""
 
     def register(look: Look) -> Look:
         CHECKS.append(Check(name=name, views=views, place=place, look=look, **more))
@@ -107,20 +108,20 @@ def check(name: str, *views: str, place: int, **more: Any) -> Callable[[Look], L
 
 
 def load_checks() -> None:
-    """Import the modules with checks. Blocks."""
+    """Import all modules with checks. Blocks."""
     for name in CHECK_MODULES:
         import_module(name)
 
 
 def checks_of(view: str) -> list[Check]:
-    """The checks of a view, in the order in which one explains the next."""
+    """Return the checks of a view, ordered so that earlier checks explain later ones."""
     load_checks()
     return sorted((each for each in CHECKS if view in each.views), key=lambda each: each.place)
 
 
 @frozen
 class NamedNote:
-    """A note that an issue names; a file that is not served has no `id`."""
+    """A note that an issue names. A file that is not served has no `id`."""
 
     id: str | None
     title: str
@@ -129,9 +130,9 @@ class NamedNote:
 
 @frozen
 class Issue:
-    """One problem of one file, or of `notes`: the first of them has the path.
+    """A problem of one file, or of the files in `notes`, the first of which has the path.
 
-    `link` is a target that leads to no note, and `likely` the note that it probably means.
+    `link` is a link target without a note, and `likely` is the note that the link probably means.
     """
 
     path: str
@@ -143,7 +144,7 @@ class Issue:
 
 @frozen
 class IssueGroup:
-    """The first issues of one check, and the number of all."""
+    """The first issues of one check, and the total number of its issues."""
 
     check: Check
     total: int
@@ -152,9 +153,9 @@ class IssueGroup:
 
 @frozen
 class IssueReport:
-    """The issues of all notes, by the name of the check and in the order of the checks.
+    """The issues of all notes, grouped by check name in the order of the checks.
 
-    `notes` is the number of notes, and `troubles` are the reasons why checks failed.
+    `notes` is the number of notes. `troubles` contains the reasons why checks failed.
     """
 
     at: datetime
@@ -165,13 +166,13 @@ class IssueReport:
 
 Status = Literal["ok", "warn", "fail"]
 _ORDER: Final[tuple[Status, ...]] = ("ok", "warn", "fail")
-#: Names listed in a message; the rest is counted.
+#: Number of names listed in a message. Further names are only counted.
 _NAMED: Final = 3
 
 
 @frozen
 class CheckFinding:
-    """One finding with its severity, and for all but `ok` the remedy. Both texts are whole sentences."""
+    """A finding with its severity and its remedy (none for `ok`). Both texts are whole sentences."""
 
     status: Status
     cause: str
@@ -180,14 +181,14 @@ class CheckFinding:
 
 @frozen
 class CheckResult:
-    """The result of one check; there is at least one finding."""
+    """The result of one check, with at least one finding."""
 
     name: str
     findings: tuple[CheckFinding, ...]
 
     @property
     def status(self) -> Status:
-        """The severity of the worst finding."""
+        """Return the severity of the worst finding."""
         return worst(finding.status for finding in self.findings)
 
     @property
@@ -198,7 +199,7 @@ class CheckResult:
 
     @property
     def message(self) -> str:
-        """The reported findings with their remedies on one line; a remedy shared by several only once."""
+        """Return the reported findings and remedies on one line. A shared remedy is listed only once."""
         told = self.told
         later = [{each.way_out for each in told[number + 1 :]} for number in range(len(told))]
         return " ".join(
@@ -207,7 +208,7 @@ class CheckResult:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The result as printed."""
+        """Return the result in its printed JSON form."""
         findings = [
             {"status": each.status, "cause": each.cause, "way_out": each.way_out or None}
             for each in self.findings
@@ -216,27 +217,27 @@ class CheckResult:
 
 
 def ok(cause: str) -> CheckFinding:
-    """A finding that all is well."""
+    """Return a finding that reports no problem."""
     return CheckFinding("ok", cause)
 
 
 def warn(cause: str, way_out: str) -> CheckFinding:
-    """Return a warning: worth attention, but Lithos works."""
+    """Return a warning: the finding deserves attention, but Lithos works."""
     return CheckFinding("warn", cause, way_out)
 
 
 def fail(cause: str, way_out: str) -> CheckFinding:
-    """A failure: something does not work."""
+    """Return a failure: a function of Lithos does not work."""
     return CheckFinding("fail", cause, way_out)
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Return the worst of some statuses, `ok` if the list is empty."""
+    """Return the worst of some statuses, or `ok` if the list is empty."""
     return max(statuses, key=_ORDER.index, default="ok")
 
 
 def name_some(names: Iterable[str], others: str = "and {} more") -> str:
-    """Return the first few names, and how many more there are."""
+    """Return the first few names and the number of further names."""
     listed = list(names)
     more = " " + others.format(len(listed) - _NAMED) if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more

@@ -1,10 +1,11 @@
-"""Length and size limits: of tool arguments, of metadata, and of the frontmatter that is kept of a file.
+"""Length and size limits of tool arguments, metadata, and frontmatter that Lithos keeps in memory.
 
-The texts of a tool call are checked, and so is metadata after merging, as many small patches may make it
-large (docs/spec/tools.md §1.2). Only a limited part of a file's frontmatter is kept in memory, the catalogue
-and the databases: a file is never refused or changed for being larger. The rest stays in the file, byte for
-byte, and is unknown to tools. These limits are wider than those of tool calls, so that any value a tool
-stored reads back, and so do most values that earlier versions accepted.
+The texts of a tool call are checked. Metadata is checked after merging as well, because many small patches
+may make it large (docs/spec/tools.md §1.2). Memory, the catalogue and the databases contain only a limited
+part of a file's frontmatter. A file is never refused or changed because its frontmatter is larger: the rest
+stays in the file, byte for byte, and tools cannot see it. These limits are wider than those of tool calls.
+Any value that a tool stored can therefore be read back, and so can most values that earlier versions
+accepted.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ TITLE: Final = 1_000
 NAME: Final = 200
 DESCRIPTION: Final = 20_000
 OUTCOME: Final = 20_000
-#: UTF-8 bytes of its JSON.
+#: Maximum size of metadata as JSON in UTF-8 bytes.
 METADATA_BYTES: Final = 64 * 1024
-#: Maximum number of values of one JSON text of a caller: all that the limits of any tool's arguments allow.
+#: Maximum number of values in one JSON text from a caller. No valid tool arguments contain more.
 JSON_VALUES: Final = 40_000
 _PART: Final = 64 * 1024
 
 
 class Newest(OrderedDict[K, V]):
-    """A dict of at most `most` entries: when it is full, the entry set or moved to the end first is
-    dropped.
+    """A dict of at most `most` entries.
+
+    When it is full, the entry that was set or moved to the end first is dropped.
     """
 
     def __init__(self, most: int) -> None:
@@ -43,7 +45,7 @@ class Newest(OrderedDict[K, V]):
         self.most = most
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Set an entry, which is the newest then."""
+        """Set an entry, which becomes the newest entry."""
         super().__setitem__(key, value)
         self.move_to_end(key)
         if len(self) > self.most:
@@ -51,7 +53,7 @@ class Newest(OrderedDict[K, V]):
 
 
 class Fitting(Generic[K, V]):
-    """A cache of entries that fit into `room` together; the least recently used entry is dropped first."""
+    """A cache with a total size of at most `room`. It drops the least recently used entry first."""
 
     def __init__(self, room: int, size: Callable[[V], int]) -> None:
         self._left = room
@@ -66,17 +68,19 @@ class Fitting(Generic[K, V]):
             self.forget(next(iter(self._kept)))
 
     def forget(self, key: K) -> None:
-        """Drop the entry of a key."""
+        """Remove the entry of a key."""
         old = self._kept.pop(key, None)
         self._left += self._size(old) if old is not None else 0
 
 
 @define
 class ValueCount:
-    """Counts the values of a JSON text as its parts arrive, without parsing it, in a few passes of C.
+    """Counter for the values of a JSON text.
+
+    It reads parts as they arrive, in a few fast passes, without parsing.
 
     It counts commas and opening brackets outside of strings, which are at least as many as the values. In
-    invalid JSON it counts as far as a parser would get.
+    invalid JSON it counts as far as a parser would read.
     """
 
     limit: int
@@ -85,8 +89,8 @@ class ValueCount:
     _is_escaped: bool = False
 
     def exceeds(self, part: bytes) -> bool:
-        """Whether the text holds more than `limit` values with this part."""
-        # Without escapes every quote begins or ends a string.
+        """Add a part, and return whether the text now has more than `limit` values."""
+        # After escapes are removed, every quote begins or ends a string.
         bare = part[self._is_escaped :].replace(rb"\\", b"").replace(rb"\"", b"")
         if part:
             self._is_escaped = bare.endswith(b"\\")
@@ -94,12 +98,12 @@ class ValueCount:
         outside = b"".join(pieces[self._quotes % 2 :: 2])
         self._quotes += len(pieces) - 1
         self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-        # A string is a value, or the name of one.
+        # A string is a value or the name of a value.
         return self._values > self.limit or self._quotes > 4 * self.limit
 
 
 def holds_more_values(text: bytes, limit: int) -> bool:
-    """Return whether a JSON text holds more than `limit` values; a shorter text is not scanned."""
+    """Return whether a JSON text has more than `limit` values. A text too short for that is not scanned."""
     if len(text) <= limit:
         return False
     count = ValueCount(limit)
@@ -107,7 +111,7 @@ def holds_more_values(text: bytes, limit: int) -> bool:
 
 
 def check_text(name: str, value: str, limit: int) -> None:
-    """Raise `InvalidInput` when `value`, the argument `name`, has more than `limit` characters."""
+    """Raise `InvalidInput` if `value`, the argument `name`, has more than `limit` characters."""
     if len(value) > limit:
         raise InvalidInput(
             f"{name} has {len(value):,} characters; at most {limit:,} are accepted. "
@@ -115,29 +119,33 @@ def check_text(name: str, value: str, limit: int) -> None:
         )
 
 
-#: Characters of an author, a tag, a namespace and the like; the rest is truncated.
+#: Maximum length of an author, a tag, a namespace and similar names in characters. Longer names are
+#: truncated.
 NAME_KEPT: Final = 1_000
-#: Characters of an id and of a web address: part of one would be another, so a longer one is dropped.
+#: Maximum length of an id or a web address in characters. Longer values are dropped, because a truncated one
+#: would have another meaning.
 ID: Final = 200
 URL: Final = 8_192
-#: Characters of a summary.
+#: Maximum length of a summary in characters.
 SUMMARY: Final = 20_000
-#: Items of a list, and their characters together.
+#: Maximum number of items in a list, and maximum number of characters in all of them together.
 ITEMS: Final = 20_000
 ITEMS_CHARACTERS: Final = 256_000
-#: Bytes of JSON of the keys that Lithos does not own; the entries that do not fit are left out.
+#: Maximum size of the frontmatter keys that Lithos does not own, as JSON in bytes. Entries that do not fit
+#: are left out.
 EXTRA_BYTES: Final = 256 * 1024
-#: Without aliases no frontmatter this small can hold more: the worst escape takes six bytes for one.
+#: Size in bytes below which frontmatter without aliases always fits: the worst JSON escape takes six bytes
+#: for one.
 _SURELY_SMALL: Final = EXTRA_BYTES // 6
 
 
 def cut_name(text: str) -> str:
-    """Trim and truncate to `NAME_KEPT` characters; then trim again, as it would be on reading."""
+    """Trim a name and truncate it to `NAME_KEPT` characters. Then trim it again, as reading it back would."""
     return text.strip()[:NAME_KEPT].rstrip()
 
 
 def cut_items(items: Iterable[str]) -> Iterator[str]:
-    """Truncate the items as names, drop empty ones, and keep as many as fit."""
+    """Yield the items truncated like names, without empty items, and only as many as fit."""
     characters = kept = 0
     for item in items:
         text = cut_name(item)
@@ -150,7 +158,7 @@ def cut_items(items: Iterable[str]) -> Iterator[str]:
 
 
 def cut_extra(extra: dict[str, Any], source: str) -> dict[str, Any]:
-    """Keep the entries that fit, in order; `source` is the YAML they were read from."""
+    """Keep the entries that fit, in order. `source` is the YAML text from which they were read."""
     is_small = len(source) <= _SURELY_SMALL and "&" not in source
     if is_small or json_bytes(extra) <= EXTRA_BYTES:
         return extra
@@ -171,9 +179,9 @@ def json_bytes(value: Mapping[str, Any] | list[Any]) -> int:
 
 
 def check_merged(old: Mapping[str, Any], merged: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` when a patch makes metadata grow beyond its limit.
+    """Raise `InvalidInput` if a patch makes metadata grow beyond its limit.
 
-    Metadata that was larger already, from an earlier version or a person's editor, may stay and shrink.
+    Metadata that was already larger, from an earlier version or a person's editor, may stay or shrink.
     """
     size = json_bytes(merged)
     if size > METADATA_BYTES and size > json_bytes(old):

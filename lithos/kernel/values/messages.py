@@ -1,4 +1,4 @@
-"""Commands: the requests to actors; the class of each defines the type of its reply."""
+"""Commands, the requests to actors. The class of a command defines the type of its reply."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Command(Generic[R_co]):
-    """A message that is answered with an `R_co`; it has no fields of its own."""
+    """A message with a reply of type `R_co`. The base class has no fields."""
 
     __slots__ = ()
 
 
 class BoardCommand(Command[R_co]):
-    """A command that a board of the coordinator carries out in its transaction."""
+    """A command that a board of the coordinator runs in its transaction."""
 
     __slots__ = ()
 
 
 @frozen
 class Done(Generic[R_co]):
-    """The reply of a command, and the events it announces."""
+    """The reply to a command, and the events to publish."""
 
     reply: R_co
     events: tuple[EventDraft, ...] = ()
 
 
-#: The method for each class of command. That they match is tested by tests/kernel/actors/test_replies.py.
+#: Method for each command class. tests/kernel/actors/test_replies.py checks that the types match.
 Handlers = Mapping[type, Callable[[Any, datetime], Done[Any]]]
 
 
 def carry_out(handlers: Handlers, command: Command[R], now: datetime) -> Done[R]:
-    """Call the method for the command."""
+    """Call the method that handles the command."""
     return handlers[type(command)](command, now)

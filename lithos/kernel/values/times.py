@@ -1,4 +1,4 @@
-"""Times on the wire: ISO 8601 in UTC with microseconds and `+00:00`."""
+"""Times in messages: ISO 8601 in UTC, with microseconds and `+00:00`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-#: A clock that is this much ahead is believed at once: all that is deleted by its age is older.
+#: Maximum clock lead that is believed at once. Rows that are deleted by age are all older than this.
 SLACK: Final = timedelta(days=2)
 #: Factor by which the settled time catches up with a clock that is further ahead.
 CATCHING_UP: Final = 24
@@ -23,12 +23,12 @@ def format_time(moment: datetime) -> str:
 
 
 def format_optional(moment: datetime | None) -> str | None:
-    """Format as `format_time`; None stays None."""
+    """Format a time like `format_time`. None stays None."""
     return None if moment is None else format_time(moment)
 
 
 def parse_time(text: str) -> datetime:
-    """Read `Z`, any offset, or no zone (then UTC); raises `ValueError`."""
+    """Parse a time with `Z`, any offset, or no zone (then UTC). Raises `ValueError`."""
     moment = datetime.fromisoformat(text.strip())
     if moment.tzinfo is UTC:
         return moment
@@ -39,7 +39,7 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_end(text: str) -> datetime:
-    """Parse an end time, as `parse_time`; a day or month without a time lasts to its end in UTC.
+    """Parse an end time like `parse_time`. A day or month without a time ends with its last moment in UTC.
 
     Raises `ValueError`.
     """
@@ -51,7 +51,7 @@ def parse_end(text: str) -> datetime:
         if month is None:
             return parse_time(text)
         year, number = map(int, month.groups())
-        first = date(year, number, 1)  # refuses month 13, which has no last day
+        first = date(year, number, 1)  # This raises an error for month 13, which has no last day.
         day = first.replace(day=monthrange(year, number)[1])
     return end_of_day(day)
 
@@ -62,17 +62,17 @@ def end_of_day(day: date) -> datetime:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Return microseconds since 1970."""
+    """Return a time as microseconds since 1970."""
     return (moment - EPOCH) // _MICROSECOND
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """Return the time of `to_microseconds`."""
+    """Return the time for a number of microseconds since 1970."""
     return EPOCH + timedelta(microseconds=microseconds)
 
 
 def from_nanoseconds(nanoseconds: int) -> datetime:
-    """Convert a file time (nanoseconds since 1970) to microseconds, clamped to the years that exist."""
+    """Convert a file time (nanoseconds since 1970) to a time in microseconds, limited to valid years."""
     try:
         return from_microseconds(nanoseconds // 1000)
     except OverflowError:
@@ -80,10 +80,11 @@ def from_nanoseconds(nanoseconds: int) -> datetime:
 
 
 def settled_time(last: datetime, elapsed: timedelta, now: datetime) -> datetime:
-    """Return the time that decides what is old enough to be deleted; never later than the clock's `now`.
+    """Return the time that decides which rows are old enough to be deleted. Never later than `now`.
 
-    `last` was such a time, `elapsed` seconds ago on a monotonic clock. A clock that is far ahead of both may
-    be wrong, or the machine was off for long: the time then catches up at `CATCHING_UP` times its pace.
+    `last` was the settled time `elapsed` seconds ago on a monotonic clock. If the clock is far ahead of both,
+    it may be wrong, or the machine was off for long. The settled time then catches up at `CATCHING_UP` times
+    its normal pace.
     """
     ahead = now - last
     return last + ahead if ahead <= elapsed + SLACK else last + min(ahead, CATCHING_UP * elapsed)

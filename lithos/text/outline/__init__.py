@@ -1,7 +1,6 @@
-"""The sections of a Markdown text: outline, edits, differences and merging of lines.
+"""Sections of a Markdown text: their outline and edits, and differences and merges of lines.
 
-Its own package and later ones use it.
-Never here: files, and knowledge of notes.
+Used by this package and by the packages above it. It reads no files and knows nothing about notes.
 """
 
 ROLE = "model"

@@ -1,10 +1,10 @@
-"""Matching lines of two texts, and unified diffs of two versions of a note; both bounded, in time and size.
+"""Line matching of two texts, and unified diffs of two note versions, both limited in time and size.
 
-Lines that occur once on both sides are anchors, their longest increasing subsequence is kept (patience
-diff, Bram Cohen); `difflib` matches what is left between two anchors. Its cost grows with the number of
-equal pairs of lines, so each comparison has a budget of them: a range beyond it stays unmatched, as if it
-had been rewritten. A merge then finds an overlap where a better matching might have found none, never the
-reverse. Format of diffs: GNU diffutils, "Detailed Description of Unified Format".
+Lines that occur once on both sides are anchors, of which the longest increasing subsequence is used (patience
+diff, Bram Cohen). `difflib` matches the remaining lines between two anchors. Its cost grows with the number
+of equal line pairs, so each comparison has a budget of pairs. A range that exceeds the budget stays
+unmatched, as if it had been rewritten. A merge may then find an overlap that a better matching would avoid,
+but it never misses one. Format of diffs: GNU diffutils, "Detailed Description of Unified Format".
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Final
 
 from attrs import frozen
 
-#: Equal pairs of lines that `difflib` may look at for each line of both texts, and at most in all.
+#: Maximum number of equal line pairs that `difflib` may examine: per line of both texts, and in total.
 PAIRS_PER_LINE: Final = 100
 MOST_PAIRS: Final = 2_000_000
-#: Maximum depth at which unique lines between two anchors become anchors again.
+#: Maximum depth at which unique lines between two anchors are used as further anchors.
 _DEPTH: Final = 8
 
-#: Where equal lines begin in the first and in the second text, and how many there are.
+#: Start of equal lines in the first and in the second text, and their number.
 Block = tuple[int, int, int]
-#: The operation on lines (`equal`, `replace`, `delete`, `insert`), and their bounds in both texts.
+#: Operation on lines (`equal`, `replace`, `delete`, `insert`), and its bounds in both texts.
 EditScriptStep = tuple[str, int, int, int, int]
-#: Bounds in the first and in the second text.
+#: Bounds of a range in the first and in the second text.
 _Range = tuple[int, int, int, int]
 
 
 def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block], bool]:
-    """Blocks of equal lines in ascending order, not empty, and whether the budget sufficed for all.
+    """Return non-empty blocks of equal lines in ascending order, and whether the budget was sufficient.
 
-    Lines are given as numbers: equal numbers are equal lines.
+    Lines are given as numbers. Equal numbers mean equal lines.
     """
     budget = min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second)))
-    # For each line of the first text its equal in the second, or -1.
+    # For each line of the first text, its equal line in the second text, or -1.
     partners = [-1] * len(first)
     is_complete = True
     waiting: list[tuple[_Range, int]] = [((0, len(first), 0, len(second)), 0)]
@@ -58,7 +58,7 @@ def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block
 
 
 def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partners: list[int]) -> _Range:
-    """Return the range without its equal beginning and end, which are matched."""
+    """Match the equal lines at both ends of a range. Return the range between them."""
     i, i_end, j, j_end = whole
     while i < i_end and j < j_end and first[i] == second[j]:
         partners[i] = j
@@ -70,13 +70,15 @@ def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partne
 
 
 def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list[tuple[int, int]]:
-    """Return the lines that occur once in the range of each text: the longest sequence with the same order in
-    both.
+    """Return the lines that occur once in the range of each text.
+
+    They form the longest sequence that has the same order in both texts.
     """
     once = _positions_of_single(first, inner[0], inner[1])
     other = _positions_of_single(second, inner[2], inner[3])
     pairs = [(i, j) for line, i in once.items() if (j := other.get(line)) is not None]
-    # Longest increasing subsequence of the second positions: `tails[n]` ends the best one of n + 1 pairs.
+    # Longest increasing subsequence of the second positions. `tails[n]` is the end of the best subsequence of
+    # n + 1 pairs.
     tails: list[int] = []
     ending: list[int] = []
     before: list[int] = []
@@ -98,7 +100,7 @@ def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list
 
 
 def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
-    """Return the position of each line that occurs once in the range."""
+    """Return the position of each line that occurs exactly once in the range."""
     positions: dict[int, int] = {}
     for position in range(start, end):
         line = lines[position]
@@ -107,7 +109,7 @@ def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int
 
 
 def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]:
-    """Yield the ranges before, between and behind anchors in which there are lines of both texts."""
+    """Yield the ranges before, between and after anchors that contain lines of both texts."""
     i, j = inner[0], inner[2]
     for to_i, to_j in (*anchors, (inner[1], inner[3])):
         if i < to_i and j < to_j:
@@ -118,7 +120,10 @@ def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]
 def _match_repeated(
     first: Sequence[int], second: Sequence[int], inner: _Range, budget: int, partners: list[int]
 ) -> tuple[int, bool]:
-    """Match a range with `difflib`, its longest match first; the budget left, and if it sufficed."""
+    """Match a range with `difflib`, longest match first.
+
+    Return the remaining budget and whether it sufficed.
+    """
     i_start, j_start = inner[0], inner[2]
     lines, others = first[i_start : inner[1]], second[j_start : inner[3]]
     matcher = SequenceMatcher(None, lines, others, autojunk=False)
@@ -144,7 +149,7 @@ def _match_repeated(
 
 
 def _blocks(partners: Sequence[int]) -> list[Block]:
-    """Return the runs of partners that follow each other in both texts."""
+    """Return the runs of matched lines that are consecutive in both texts."""
     blocks: list[Block] = []
     begin = -1
     for i, j in enumerate(partners):
@@ -158,37 +163,37 @@ def _blocks(partners: Sequence[int]) -> list[Block]:
     return blocks
 
 
-#: Characters of a diff.
+#: Maximum length of a diff in characters.
 LONGEST_DIFF: Final = 20_000
-#: Equal lines around a change.
+#: Number of equal lines shown around a change.
 CONTEXT: Final = 3
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 
 
 @frozen
 class Diff:
-    """A unified diff; `is_truncated` when it was longer than `LONGEST_DIFF` characters."""
+    """A unified diff. `is_truncated` is True if it was longer than `LONGEST_DIFF` characters."""
 
     text: str
     is_truncated: bool
 
 
 class _Matched(SequenceMatcher[str]):
-    """Two texts whose equal lines are known, so that `difflib` only groups the changes."""
+    """Two texts with known equal lines, so that `difflib` only has to group the changes."""
 
     def __init__(self, first: Sequence[str], second: Sequence[str], blocks: Sequence[Block]) -> None:
         super().__init__(autojunk=False)
         self._blocks = [*(Match(*block) for block in blocks), Match(len(first), len(second), 0)]
 
     def get_matching_blocks(self) -> list[Match]:
-        """Return the equal lines, and the ends."""
+        """Return the equal lines, and the end of both texts."""
         return self._blocks
 
 
 def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
-    """Return the diff of two files, whose header names them; empty for equal files.
+    """Return the diff of two files with their names in its header. Equal files have an empty diff.
 
-    Bytes that are not UTF-8 are shown as U+FFFD. A line break is LF, so CRs are part of their lines.
+    Bytes that are not UTF-8 are shown as U+FFFD. Lines are separated by LF, so a CR is part of its line.
     """
     if old == new:
         return Diff("", is_truncated=False)
@@ -204,19 +209,19 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
 
 
 def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[EditScriptStep]]:
-    """Yield the changes from one text to another by lines, in groups with a few equal lines around each."""
+    """Yield the line changes from one text to another, in groups with a few equal lines around each."""
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
     matched = _Matched(first, second, match_lines(one, other)[0])
     for group in matched.get_grouped_opcodes(CONTEXT):
-        if len(first) - group[-1][2] <= CONTEXT:  # the few lines that are left are shown as well
+        if len(first) - group[-1][2] <= CONTEXT:  # The few remaining lines are shown as well.
             tag, i, _, j, _ = group[-1]
             group[-1] = tag, i, len(first), j, len(second)
         yield group
 
 
 def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return the numbers of lines added to a text and removed from it."""
+    """Return the number of added lines and the number of removed lines."""
     first, second = _lines_of(old), _lines_of(new)
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
@@ -225,7 +230,7 @@ def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines with their LF; the last line may have no LF."""
+    """Return the lines with their LF. The last line may lack it."""
     lines = text.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])
@@ -249,7 +254,7 @@ def _render(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
 
 
 def _range(start: int, end: int) -> str:
-    """`start,count` with lines counted from 1; of an empty range the line before it."""
+    """Return `start,count` with lines counted from 1. An empty range starts at the line before it."""
     count = end - start
     if count == 1:
         return str(start + 1)

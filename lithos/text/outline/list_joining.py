@@ -1,6 +1,6 @@
-"""Whether a block continues the list or the table next to it, so that no blank line parts them.
+"""Decision whether a block continues the list or table next to it, without a blank line between them.
 
-Decided from the lines between the last blank line and the place, as they are written: a parser would have to
+Only the source lines from the last blank line to the insertion point are examined. A parser would have to
 read the whole text for each line that an agent adds to a log.
 """
 
@@ -18,15 +18,15 @@ _RULE: Final = re.compile(r"[ \t]*(?:-[ \t]*){3,}\Z|[ \t]*(?:\*[ \t]*){3,}\Z")
 _QUOTE: Final = re.compile(r" {0,3}>[ \t]?")
 #: Beginnings of unindented lines that do not continue a list item.
 _OTHER_BLOCKS: Final = ("#", ">", "|", "<", "-->", "```", "~~~", "$$", "%%")
-#: Lines of a block that are looked at.
+#: Maximum number of lines of a block that are examined.
 _MOST_LINES: Final = 5_000
-#: Columns of a tab, and from which on a line is code.
+#: Width of a tab, and the indentation that makes a line code, both in columns.
 _TAB = 4
 
 
 @frozen
 class _Item:
-    """The first line of a list item: the column of its marker and of its text, and what kind of list."""
+    """First line of a list item: the columns of its marker and of its text, and the kind of list."""
 
     column: int
     text: int
@@ -34,7 +34,7 @@ class _Item:
 
 
 def joins_above(above: str, block: str) -> bool:
-    """Return whether the block continues the list or table at the end of the text `above`."""
+    """Return whether the block continues the list or table at the end of `above`."""
     first = block.split("\n", 1)[0].rstrip("\r")
     if "|" not in first and _item(_unquoted(first)) is None:
         return False
@@ -42,9 +42,7 @@ def joins_above(above: str, block: str) -> bool:
 
 
 def joins_below(block: str, below: str) -> bool:
-    """Return whether the list at the beginning of the text `below` continues the list at the end of the
-    block.
-    """
+    """Return whether the list at the beginning of `below` continues the list at the end of the block."""
     lines = islice(_lines_down(below), _MOST_LINES)
     first = next(lines, "")
     item = _item(_unquoted(first))
@@ -68,7 +66,7 @@ def _continues(lines: Iterator[str], first: str, block: str) -> bool:
 
 
 def _joins_list(lines: Iterator[str], item: _Item) -> bool:
-    """Return whether an item belongs to the list at the end of these lines, the last one first."""
+    """Return whether an item belongs to the list at the end of these lines, given last line first."""
     shallowest: _Item | None = None
     for line in lines:
         if not line.strip():
@@ -87,9 +85,9 @@ def _joins_list(lines: Iterator[str], item: _Item) -> bool:
 
 
 def _is_loose(further: Iterator[str], item: _Item) -> bool:
-    """Return whether a blank line parts an item from its neighbour, as it does all items of a loose list.
+    """Return whether a blank line separates an item from its neighbour, as in a loose list.
 
-    `further` are the lines on the way to that.
+    `further` are the lines between the two.
     """
     is_parted = False
     for line in further:
@@ -105,7 +103,7 @@ def _is_loose(further: Iterator[str], item: _Item) -> bool:
 
 
 def _is_table(lines: Iterator[str]) -> bool:
-    """Return whether these lines, the last one first, end with a table."""
+    """Return whether these lines, given last line first, end with a table."""
     for line in takewhile(_is_row, lines):
         if _is_delimiter(line):
             return _is_row(next(lines, ""))
@@ -113,7 +111,7 @@ def _is_table(lines: Iterator[str]) -> bool:
 
 
 def _has_own_head(block: str) -> bool:
-    """Return whether a block is a table of its own."""
+    """Return whether a block is a table with its own header."""
     return any(_is_delimiter(_unquoted(line)) for line in block.splitlines()[1:2])
 
 
@@ -134,13 +132,13 @@ def _item(line: str) -> _Item | None:
 
 
 def _unquoted(line: str) -> str:
-    """Return the line without the mark of a quote."""
+    """Return the line without a quote mark."""
     found = _QUOTE.match(line)
     return line[found.end() :] if found else line
 
 
 def _lines_up(text: str) -> Iterator[str]:
-    """Yield the lines of a text, the last one first."""
+    """Yield the lines of a text, last line first."""
     end = len(text)
     while end > 0:
         begin = text.rfind("\n", 0, end) + 1

@@ -1,8 +1,8 @@
-"""The outline of a note's body: its headings according to CommonMark, and the sections they begin.
+"""Outline of a note's body: its CommonMark headings, and the sections that begin with them.
 
-markdown-it-py decides which lines are headings. Only headings outside lists and quotes begin sections.
-Positions count characters of the body, which is the text after the frontmatter. The time is linear in the
-body's length.
+markdown-it-py decides which lines are headings. Only headings outside of lists and quotes begin sections.
+Positions count characters of the body, which is the text after the frontmatter. Takes linear time in the
+length of the body.
 """
 
 from __future__ import annotations
@@ -29,22 +29,24 @@ if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
-#: The section of the text before the first heading.
+#: Name of the section before the first heading.
 TOP: Final = "(top)"
-#: The name in a path of a heading without text.
+#: Name of a heading without text in a path.
 UNTITLED: Final = "(untitled)"
 JOINT: Final = " > "
-#: Paths that a refusal names.
+#: Maximum number of paths that an error lists.
 CANDIDATES: Final = 20
-#: Hexadecimal digits of a section's hash.
+#: Number of hexadecimal digits in the hash of a section.
 HASH_DIGITS: Final = 12
-#: A list or table takes 20 microseconds a line, a quote without end 70: this is some seconds at worst.
+#: Maximum number of lines that are parsed. A line of a list or table takes 20 microseconds and a line of an
+#: endless quote 70, so the worst case takes some seconds.
 MOST_LINES: Final = 100_000
-#: Nesting (each list takes two levels) beyond which the content of an item is read as plain paragraphs.
-#: Beyond its own limit the parser would skip the rest of the body.
+#: Maximum nesting depth (each list takes two levels). Deeper content of an item is read as plain paragraphs,
+#: because beyond its own limit the parser would skip the rest of the body.
 DEEPEST: Final = 20
-#: Blocks before a change that are read again: the one with the change, and one that it may join. Before them
-#: may be the definition of a link, which is not a block, and whose title continues in the next lines.
+#: Number of blocks before a change that are parsed again: the changed block and a block that it may join. The
+#: text before them may be a link definition, which is not a block, and whose title continues in the next
+#: lines.
 _AROUND: Final = 3
 
 _BREAK: Final = re.compile(r"\r\n?|\n")
@@ -66,7 +68,7 @@ class Heading:
 
 @frozen
 class TaskItem:
-    """A task-list item: where the character between its brackets is, and its text on one line."""
+    """A task-list item: the position of the character between its brackets, and its text on one line."""
 
     mark: int
     is_done: bool
@@ -75,7 +77,7 @@ class TaskItem:
 
 @frozen
 class Blocks:
-    """The parser's result for a body: its headings, and where each outermost block begins."""
+    """Parser result of a body: its headings, and the start of each outermost block."""
 
     headings: tuple[Heading, ...]
     starts: tuple[int, ...]
@@ -83,11 +85,12 @@ class Blocks:
 
 @frozen
 class Section:
-    """A section of a body.
+    """A section of a note's body.
 
-    `start`: of its heading, of `(top)` where its first line of text is or would be. `text_end`: where the
-    text of the heading's last line ends (of `(top)`: of the title's). `stop`: where its last line that is not
-    blank ends, without the line break. `end`: where the next section begins that is not within it.
+    `start`: start of its heading, or for `(top)` the start of its first line of text, even if that is still
+    missing. `text_end`: end of the text in the heading's last line, or for `(top)` in the title's. `stop`:
+    end of its last non-blank line, without the line break. `end`: start of the next section that is not
+    inside of it.
     """
 
     path: str
@@ -100,12 +103,12 @@ class Section:
 
 @cache
 def _parser() -> MarkdownIt:
-    """CommonMark's blocks. It keeps nothing from one text to the next, so threads may share it."""
+    """Return a CommonMark block parser. It keeps no state between texts, so threads may share it."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - a twentieth of a start, and for few calls
     from markdown_it.rules_block import blockquote, list_block  # noqa: PLC0415
 
     class Markdown(MarkdownIt):
-        """Where a link leads does not matter here, and some are slow to look at."""
+        """The parser ignores link targets, because they do not matter here and some are slow to check."""
 
         def normalizeLink(self, url: str) -> str:  # noqa: N802
             return url
@@ -127,23 +130,23 @@ def _parser() -> MarkdownIt:
 
 
 class Outline:
-    """The sections of one body, in the order of the document, with ways to find and to hash them."""
+    """Sections of one body in document order, with methods to find and hash them."""
 
     def __init__(self, body: str, title: tuple[int, int] | None, blocks: Blocks) -> None:
-        """`title`: where the H1 with the note's title begins and where its text ends, if there is one."""
+        """Create the outline. `title` has the bounds of the H1 with the note's title, if there is one."""
         self.body = body
         self.blocks = blocks
         self.title = title
-        #: Where the text of the title's line ends, 0 without one: the content begins behind it.
+        #: End of the title's text, or 0 without a title. The content begins after it.
         self.origin = 0 if title is None else title[1]
         self.sections = _make_sections(body, title, blocks.headings)
 
     def listed(self) -> Sequence[Section]:
-        """Return the sections to show: without an empty `(top)`."""
+        """Return the sections to show, without an empty `(top)`."""
         return [each for each in self.sections if each.path != TOP or each.start < each.stop]
 
     def find(self, given: str) -> Section:
-        """Return the section of a path or of an unambiguous tail of one, compared without regard to case.
+        """Return the section with a path, or with an unambiguous end of a path. The comparison ignores case.
 
         Raises `SectionNotFound` with `candidates`.
         """
@@ -158,36 +161,35 @@ class Outline:
                 return found[0]
             if found:
                 raise SectionNotFound(
-                    f"{len(found)} sections are called {given[:200]!r}. Give the path of the one meant: see "
-                    "candidates.",
+                    f"{len(found)} sections are called {given[:200]!r}. Give the full path of one "
+                    "of them: see candidates.",
                     candidates=[each.path for each in found[:CANDIDATES]],
                 )
         raise SectionNotFound(
-            f"There is no section {given[:200]!r}. Use a path of candidates, or read the note with "
-            "outline=true.",
+            f"Unknown section {given[:200]!r}. Use a path of candidates, or read the note with outline=true.",
             candidates=[each.path for each in self._nearest(_key(wanted))],
         )
 
     def _nearest(self, key: str) -> Sequence[Section]:
-        """Return sections, those with similar names first, else in order."""
+        """Return the sections with similar names first, or in document order if no name is similar."""
         words = set(key.split())
         like = [each for each in self.sections if key in _key(each.path)]
         like += [each for each in self.sections if words & set(_key(each.path).split())]
         return list(dict.fromkeys([*like, *self.listed()]))[:CANDIDATES]
 
     def at(self, start: int, level: int) -> Section | None:
-        """Return the section that begins at a position; for level 0 that is `(top)`."""
+        """Return the section that begins at a position, or None. Level 0 means `(top)`."""
         for each in self.sections:
             if each.level == level and (level == 0 or each.start == start):
                 return each
         return None
 
     def text_of(self, section: Section) -> str:
-        """Its text, heading included, without blank lines around it."""
+        """Return the section's text including its heading, without blank lines around it."""
         return self.body[section.start : section.stop]
 
     def hash_of(self, section: Section) -> str:
-        """Return the hash of its text."""
+        """Return the hash of the section's text."""
         return hash_text(self.text_of(section))
 
 
@@ -197,7 +199,10 @@ def hash_text(text: str) -> str:
 
 
 def title_of(layout: Layout) -> tuple[int, int] | None:
-    """Return where the H1 with the title is in the body of a file: begin, and end of the text of its line."""
+    """Return the bounds of the title's H1 in a file's body: its start, and the end of its text.
+
+    None without a title.
+    """
     heading = layout.heading
     if heading is None or layout.keeps_heading:
         return None
@@ -208,14 +213,14 @@ def title_of(layout: Layout) -> tuple[int, int] | None:
 
 
 def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
-    """Return the outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
+    """Return the outline of a body. Raises `InvalidInput` for more than `MOST_LINES` lines."""
     return Outline(body, title, _read_blocks(body))
 
 
 def scan_outline(body: str) -> Outline:
-    """Return the outline of a body by its `#` headings alone, in a fraction of the time of `read_outline`.
+    """Return the outline of a body from its `#` headings alone, in a fraction of `read_outline`'s time.
 
-    The outlines are the same if no heading is underlined and no `#` is in a comment or a list.
+    The result equals that of `read_outline` if no heading is underlined and no `#` is in a comment or a list.
     """
     found = (
         (start, body.find("\n", start), level, _plain(text)) for start, level, text in scan_headings(body)
@@ -228,17 +233,17 @@ def scan_outline(body: str) -> Outline:
 
 
 def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: int, end: int) -> Outline:
-    """Return the outline of a body that differs from that of `old` only between two positions of the old one.
+    """Return the outline of a changed body. `start` and `end` bound the change in the body of `old`.
 
-    Only some blocks around the change are parsed, since a block does not depend on text before its first
-    line. Raises `InvalidInput` like `read_outline`.
+    Only some blocks around the change are parsed, because a block does not depend on the text before its
+    first line. Raises `InvalidInput` like `read_outline`.
     """
     starts, grown = old.blocks.starts, len(body) - len(old.body)
     first = max(bisect_left(starts, start) - _AROUND, 0)
     begin = starts[first] if first else 0
     last = bisect_left(starts, end)
     while True:
-        # A block that still begins where it did has all behind it unchanged.
+        # If a block still begins at the same place, all blocks after it are unchanged.
         joint = starts[last] if last < len(starts) else None
         stop = starts[last + 1] if last + 1 < len(starts) else len(old.body)
         found = _read_blocks(body[begin : stop + grown])
@@ -264,7 +269,7 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
 
 
 def begins_with_heading(text: str, level: int) -> bool:
-    """Return whether the first block of a text is a heading of this level."""
+    """Return whether the first block of a text is a heading with this level."""
     paragraph = re.split(r"\n[ \t\r]*\n", text, maxsplit=1)[0]
     if paragraph.count("\n") > TITLE:
         return False
@@ -277,12 +282,12 @@ def _moved(headings: Sequence[Heading], by: int) -> Iterator[Heading]:
 
 
 def _lines_of(body: str) -> list[int]:
-    """Return the beginning of each line, and the length of the text."""
+    """Return the start of each line, and the length of the text."""
     starts = [0, *(found.end() for found in _BREAK.finditer(body)), len(body)]
     if len(starts) > MOST_LINES:
         raise InvalidInput(
-            f"The note has more than {MOST_LINES:,} lines, too many to look for sections. Leave section and "
-            "outline out, or split the note into several."
+            f"The note has more than {MOST_LINES:,} lines, which is too many to find sections. "
+            "Leave out section and outline, or split the note into several notes."
         )
     return starts
 
@@ -313,7 +318,10 @@ def _read_blocks(body: str) -> Blocks:
 
 
 def scan_tasks(body: str) -> Iterator[TaskItem]:
-    """Yield the task-list items of a body, or of a section: they may be in lists and quotes, not in code."""
+    """Yield the task-list items of a body or section.
+
+    Items in lists and quotes count, items in code do not.
+    """
     if "[" not in body:
         return
     lines = _lines_of(body)

@@ -98,7 +98,7 @@ def test_unknown_keys_are_named_up_to_a_bound(tmp_path: Path) -> None:
     assert warnings[-1].startswith("49,981 further keys")
     assert max(map(len, warnings)) < 400
     told = refusal(tmp_path, "vaults:\n" + "".join(f"  {number}: {{}}\n" for number in range(1_000)))
-    assert told.endswith("There are 950 further mistakes; correct these first.")
+    assert told.endswith("950 more problems are not shown. Correct these first.")
     keys = ", ".join(f"k{number}: 1" for number in range(1_000))
     assert refusal(tmp_path, f"vaults: {{a: {{path: x, {keys}}}}}").count("is not a setting") == MOST_UNKNOWN
 

@@ -139,7 +139,7 @@ def test_replaced_data_directory_is_locked_once_noticed(path: Path, holder: Hold
 def test_owner_ends_when_another_process_got_its_data_directory(path: Path, holder: Holder) -> None:
     replace_data(path)
     with another_owner(path):
-        with pytest.raises(AlreadyOwned, match="The data directory is in use by process 4711"):
+        with pytest.raises(AlreadyOwned, match="Another process uses the data directory: process 4711"):
             holder.confirm()
         assert read_owner(path).pid == 4711  # type: ignore[union-attr]
 
