@@ -1,5 +1,4 @@
-"""Search of notes: full-text, semantic and by links.
+"""Note search: full-text, semantic and link-based.
 
-Later packages use it.
-Never here: changes of notes.
+Later packages use it. Never here: changes to notes.
 """

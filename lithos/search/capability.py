@@ -1,4 +1,4 @@
-"""Search as a capability: the indexes, the actors that keep them, and the queries."""
+"""The search capability: the indexes, their actors and the queries."""
 
 from __future__ import annotations
 
@@ -40,28 +40,29 @@ from lithos.search.state import (
 from lithos.search.whole_index import WholeIndex
 from lithos.text.chunk import ChunkSizes
 
-#: Notes per commit of a rebuild: a commit takes about 20 ms for one note and 200 ms for this many.
+#: Number of notes per commit of a rebuild. A commit takes about 20 ms for one note and 200 ms for 1,000
+#: notes.
 FULLTEXT_SLICE = 1_000
-#: A commit costs more than the rest of a write: writes should share it. No caller waits
-#: that long: a caller that needs a change in the index hurries it.
+#: Seconds that a commit is delayed so that several writes share it, because a commit costs more than the rest
+#: of a write. A caller that needs its change in the index flushes the index instead of waiting.
 FULLTEXT_LINGER = 0.2
 FULLTEXT_BATCH = 256
 
 
 class EmbeddingThread(Threads):
-    """The one thread that embeds with the static model."""
+    """The only thread that embeds text with the static model."""
 
     def __init__(self) -> None:
         super().__init__(1)
 
 
 def make_opening(fulltext: FulltextIndex) -> Opening:
-    """Make the progress of the start."""
+    """Create the progress report of the server start."""
     return Opening(fulltext.document_count)
 
 
 def make_sizes(search: SearchConfig) -> ChunkSizes:
-    """Make the sizes of chunks."""
+    """Create the chunk sizes."""
     return ChunkSizes(search.chunk_size)
 
 
@@ -75,7 +76,7 @@ def make_semantic(
     files: NoteFiles,
     words: FulltextIndexer,
 ) -> SemanticBackend:
-    """Make the backend of semantic search."""
+    """Create the backend of semantic search."""
     directory = storage.data_dir / ".usearch"
     port, accurate = VectorPort(sizes), None
     if search.tier != "static":
@@ -83,7 +84,8 @@ def make_semantic(
         accurate = AccurateTier(
             port, catalogue, files, load, directory / ACCURATE, search.tier, models.embedding
         )
-    # The words of a first index give the first answers: the model takes the remaining processor time.
+    # Full-text search gives the first answers of a new index, so the model only gets the remaining processor
+    # time.
     port.leaves_a_core = lambda: not words.is_converged
     return SemanticBackend(
         port, embedding, partial(models.static, load_embedder), directory, search.embedding_model, accurate
@@ -91,14 +93,14 @@ def make_semantic(
 
 
 def make_fulltext_port(fulltext: FulltextIndex, sizes: ChunkSizes, catalogue: Catalogue) -> FulltextPort:
-    """Make the indexer's view of the full-text index."""
+    """Create the indexer's port to the full-text index."""
     return FulltextPort(fulltext, sizes, catalogue.entities)
 
 
 def make_fulltext_indexer(
     port: FulltextPort, catalogue: Catalogue, files: NoteFiles, fulltext: FulltextIndex
 ) -> FulltextIndexer:
-    """Make the indexer of words."""
+    """Create the full-text indexer."""
     return FulltextIndexer(
         "fulltext",
         port,
@@ -116,7 +118,7 @@ def make_fulltext_indexer(
 def make_vector_indexer(
     semantic: SemanticBackend, catalogue: Catalogue, files: NoteFiles, embedding: EmbeddingThread
 ) -> VectorIndexer:
-    """Make the indexer of meaning."""
+    """Create the vector indexer."""
     port = semantic.port
     return VectorIndexer(
         "vectors", port, catalogue, files, embedding, reading=Threads(), on_behind=port.tell_behind
@@ -124,22 +126,22 @@ def make_vector_indexer(
 
 
 def make_indexes(words: FulltextIndexer, meaning: VectorIndexer) -> Sequence[NoteIndex]:
-    """Make the indexes that follow the notes."""
+    """Return the indexes that follow changes to notes."""
     return words, meaning
 
 
 def make_text_matches(search: Search) -> TextMatches:
-    """Make what finds notes by a full-text query for lists of notes."""
+    """Create the function that filters note lists by a full-text query."""
     return search
 
 
 def make_similar_notes(duplicates: Duplicates) -> SimilarNotes:
-    """Make what finds notes like one that is written."""
+    """Create the search for notes that resemble a newly written note."""
     return duplicates
 
 
 def make_asked(search: Search) -> RecentQueries:
-    """Make the memory of what was asked lately."""
+    """Create the memory of recent queries."""
     return search.asked
 
 

@@ -1,4 +1,4 @@
-"""The commands of searching."""
+"""The search commands."""
 
 from __future__ import annotations
 

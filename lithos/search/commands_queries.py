@@ -1,4 +1,4 @@
-"""`lithos search`, `stats`, `audit`, `care`, `worth` and `inspect`: answers of tools, as text."""
+"""`lithos search`, `stats`, `audit`, `care`, `worth` and `inspect`: print tool answers as text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lithos.server.command.output import list_pairs, tell
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Maximum number of tasks whose findings are fetched, one call each, and number of concurrent calls.
+#: Maximum number of tasks whose findings are fetched, with one call per task. All calls run concurrently.
 MOST_TASKS: Final = 200
 CALLS_AT_ONCE: Final = 8
-#: Maximum number of blocked tasks and notes of a title that are requested at once.
+#: Maximum number of blocked tasks, and of notes with the same title, that one call requests.
 MOST_LISTED: Final = 10_000
-#: Notes of one title that are named.
+#: Maximum number of notes with the same title that an error names.
 NAMED: Final = 5
 FINDING_LENGTH: Final = 100
 SNIPPET_LENGTH: Final = 100
@@ -40,7 +40,7 @@ _STATISTICS = {
 
 
 async def search(session: CommandSession, asker: ToolClient) -> int:
-    """Print the hits; 0."""
+    """Print the hits and return 0."""
     typed = session.typed
     mode = typed.get("mode", "hybrid")
     arguments = {"query": typed["query"], "mode": mode, "limit": typed.get("limit", 5), "agent_id": CLI_AGENT}
@@ -50,7 +50,7 @@ async def search(session: CommandSession, asker: ToolClient) -> int:
 
 
 def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
-    if answer.get("message") and "indexing" not in answer:  # stderr already has a line for that
+    if answer.get("message") and "indexing" not in answer:  # stderr already shows the message.
         yield answer["message"]
     if not answer["results"]:
         yield "No results found."
@@ -61,13 +61,13 @@ def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text in one line of at most `most` characters and dots."""
+    """Return the text in one line of at most `most` characters. Dots mark the cut."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[:most].rstrip() + "..."
 
 
 async def stats(session: CommandSession, asker: ToolClient) -> int:
-    """Print numbers; 0."""
+    """Print the statistics and return 0."""
     answer = await ask_tool(asker, "lithos_stats", {})
     data = str(session.config.of(StorageConfig).data_dir)
     pairs = {name: answer[key] for name, key in _STATISTICS.items()} if not session.as_json else {}
@@ -77,14 +77,16 @@ async def stats(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def audit(session: CommandSession, asker: ToolClient) -> int:
-    """Print the access log; 0. Raises `CommandFailed`."""
+    """Print the access log and return 0. Raises `CommandFailed`."""
     typed = session.typed
     asked = {"agent_id": typed.get("agent"), "doc_id": typed.get("doc"), "after": typed.get("since")}
     query = {name: value for name, value in asked.items() if value}
     try:
         parse_time(query.get("after", "1970-01-01"))
     except ValueError as error:
-        raise CommandFailed(f"--since is not a valid time: {error}. Give ISO 8601.", exit_code=2) from None
+        raise CommandFailed(
+            f"--since is not a valid time: {error}. Use an ISO 8601 time.", exit_code=2
+        ) from None
     limit = min(typed.get("limit", 50), MOST_ROWS)
     answer = await asker.accesses({**query, "limit": limit, "titles": "true"})
     tell(session, answer, map(_describe_access, answer["entries"]) if answer["entries"] else "No accesses.")
@@ -92,13 +94,13 @@ async def audit(session: CommandSession, asker: ToolClient) -> int:
 
 
 def _describe_access(row: Mapping[str, Any]) -> str:
-    # A server of an earlier version returns no titles, and a deleted note has no title.
+    # Older servers return no titles, and a deleted note has no title.
     note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
     return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}"
 
 
 async def inspect(session: CommandSession, asker: ToolClient) -> int:
-    """Print the subject; the exit code."""
+    """Print the subject and return the exit code."""
     subjects = {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}
     return await subjects[session.typed["subject"]](session, asker)
 
@@ -127,7 +129,7 @@ async def _tasks(session: CommandSession, asker: ToolClient) -> int:
     blockers = {row["id"]: row["blockers"] for row in blocked}
     findings = await _findings(asker, [row["id"] for row in listed[:MOST_TASKS]])
     tasks = [
-        # None: not requested.
+        # None means that the findings were not requested.
         {**row, "blockers": blockers.get(row["id"], []), "findings": findings.get(row["id"])}
         for row in listed
     ]
@@ -137,7 +139,7 @@ async def _tasks(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def _findings(asker: ToolClient, task_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """The findings of each task, oldest first."""
+    """Return the findings of each task, oldest first."""
     found: dict[str, list[dict[str, Any]]] = {}
     waiting = iter(task_ids)
 
@@ -179,10 +181,10 @@ async def _document(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def _read_on(asker: ToolClient, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """A note with its whole content, read part by part."""
+    """Return a note with its whole content, read page by page."""
     shown, begin, parts = dict(answer), 0, list[str]()
     while "next_offset" in shown:
-        # Dots that mark a cut are not content.
+        # The dots that mark a cut are not part of the content.
         parts.append(shown["content"][: shown["next_offset"] - begin])
         begin = shown["next_offset"]
         arguments = {"id": shown["id"], "offset": begin, "agent_id": CLI_AGENT}
@@ -191,7 +193,7 @@ async def _read_on(asker: ToolClient, answer: Mapping[str, Any]) -> dict[str, An
 
 
 async def _find_note(asker: ToolClient, wanted: str) -> Mapping[str, Any]:
-    """The note of this id, path or title, tried in this order. Raises `CommandFailed`."""
+    """Return the note with this id, path or title, tried in this order. Raises `CommandFailed`."""
     refusal = ""
     for key in ("id", "path"):
         answer = await asker.call("lithos_read", {key: wanted, "agent_id": CLI_AGENT}) or {}
@@ -206,15 +208,16 @@ async def _find_note(asker: ToolClient, wanted: str) -> Mapping[str, Any]:
         paths = [row["path"] for row in found]
         more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
         raise CommandFailed(
-            f"{len(found)} notes have the title {wanted!r}: {', '.join(paths[:NAMED])}{more}. Give a path."
+            f"{len(found)} notes have the title {wanted!r}: {', '.join(paths[:NAMED])}{more}. Use "
+            "a path instead."
         )
     if not found:
-        raise CommandFailed(f"{refusal} No note has it as its title either.")
+        raise CommandFailed(f"{refusal} No note has this title either.")
     return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": CLI_AGENT})
 
 
 async def worth(session: CommandSession, asker: ToolClient) -> int:
-    """Print the worth of the notes, by day and agent; 0."""
+    """Print the value of the notes by day and agent, and return 0."""
     days = {"days": session.typed["days"]} if "days" in session.typed else {}
     answer = await ask_tool(asker, "lithos_worth", days)
     rows = answer["rows"]
@@ -225,7 +228,7 @@ async def worth(session: CommandSession, asker: ToolClient) -> int:
     return 0
 
 
-#: Columns of the table, each with the count that it shows.
+#: Table columns, each with the count that it shows.
 _WORTH: Final[Mapping[str, str]] = {
     "briefings": "briefings", "retrieved": "retrievals", "searches": "searches", "tokens": "tokens",
     "read": "notes_read", "cited": "notes_cited", "taken over": "taken_over",
@@ -235,7 +238,7 @@ _WORTH: Final[Mapping[str, str]] = {
 def _list_worth(rows: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) -> Iterator[str]:
     total = answer["total"]
     if not rows:
-        yield f"From {answer['since']} on no agent asked, read or cited anything."
+        yield f"Since {answer['since']}, no agent has searched, read or cited a note."
         return
     shown = [*((row["day"], row["agent"], row) for row in rows), ("", "all", total)]
     agents = max(len("agent"), *(len(agent) for _, agent, _ in shown))
@@ -249,15 +252,15 @@ def _list_worth(rows: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) ->
     )
 
 
-#: Rows of a group that are listed unless all are wanted.
+#: Number of rows listed per group, unless the caller wants all rows.
 LISTED: Final = 5
 
 
 async def care(session: CommandSession, asker: ToolClient) -> int:
-    """Print the notes that need care, and open tasks for them if requested; 0."""
+    """Print the notes that need care and return 0. Creates a task for each note if requested."""
     typed = session.typed
     while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":
-        pass  # each call waits for some seconds
+        pass  # Each call waits for some seconds.
     rows = answer["rows"]
     if answer.get("next_offset"):
         rows = await ask_rows(asker, "lithos_care", {"of": answer["at"]}, "rows")
@@ -284,7 +287,7 @@ def _list_care(told: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
             yield f"  ... and {total - len(shown):,} more{hint}"
         yield f"  {check['way_out']}"
     yield from told["troubles"]
-    yield f"{told['notes']:,} notes were looked at." + ("" if told["totals"] else " None wants care.")
+    yield f"{told['notes']:,} notes were checked." + ("" if told["totals"] else " No note needs care.")
     for task in told.get("tasks", ()):
         yield f"{'opened' if task['is_new'] else 'there already'}: {task['task_id']}  {task['title']}"
 

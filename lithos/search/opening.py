@@ -1,4 +1,4 @@
-"""Opens the index of words."""
+"""Opens the full-text index."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ log = get_logger("lithos.app")
 def open_fulltext(
     storage: StorageConfig, index: IndexConfig, occasion: Occasion, manifest: Manifest
 ) -> FulltextIndex:
-    """Open the full-text index, without content that was read by other rules than the current ones."""
+    """Open the full-text index. Drops content that was read by other rules than the current rules."""
     style = style_of(storage)
-    # The content of the indexes was read by the rules of that time. They are dropped first: a crash may
-    # follow.
+    # The indexes hold content read by older rules. They are dropped first, because a crash may follow.
     is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
     if is_read_otherwise or index.rebuild_on_start:
         _drop_indexes(occasion.data)
@@ -34,7 +33,7 @@ def open_fulltext(
 
 
 def _drop_indexes(data: Path) -> None:
-    """Delete rebuildable state: the start then rebuilds it from the notes."""
+    """Delete the rebuildable indexes. The start then rebuilds them from the notes."""
     for name in (".tantivy", ".usearch"):
         if (data / name).exists():
             remove_index(data / name)

@@ -1,7 +1,9 @@
-"""`/console/search`: the results of an agent's query, in any mode, with reasons; two modes side by side.
+"""`/console/search`: the results of a query as an agent gets them, in any mode, with reasons.
 
-A keystroke fetches only the results (`?partial=1`). It never retrieves: a retrieval leaves a receipt and
-teaches, so it waits until the form is submitted.
+Also compares two modes.
+
+A keystroke fetches only the results (`?partial=1`). It never retrieves, because a retrieval leaves a receipt
+and teaches the memory. Retrieval waits until the user submits the form.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from lithos.text.snippet import Terms, mark_matches
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)
 LIMITS: Final = (10, 25, 50)
-#: Contradictions next to results that are shown, and the keys of their notes.
+#: Maximum number of contradictions shown next to results, and of notes that they are requested for.
 MOST_CONFLICTS: Final = 50
 ENDS: Final = ("from_id", "to_id")
-#: Characters of a snippet, by how many results there are.
+#: Number of characters of a snippet, depending on the number of results.
 WHOLE_SNIPPET: Final = 1_000
 SHORT_SNIPPET: Final = 360
 COMPARED_SNIPPET: Final = 160
-#: Differences between scores that are rounding.
+#: Differences between scores up to this value are rounding errors.
 _SAME: Final = 1e-6
 #: Filters that a mode does not support.
 _UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
@@ -48,13 +50,13 @@ _NAMES: Final = {
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the page."""
+    """Add the search page to the console."""
     app.get("/search", endpoint="search")(SearchPage(console).show)
 
 
 @frozen(kw_only=True)
 class SearchForm:
-    """The form as it was submitted; `filters` has the texts of all its other fields by their names."""
+    """The submitted form. `filters` maps the names of all other fields to their texts."""
 
     q: str
     mode: str
@@ -66,7 +68,7 @@ class SearchForm:
 
     @classmethod
     def read(cls, args: Mapping[str, str]) -> SearchForm:
-        """Read the values of a query string; an invalid choice becomes the default."""
+        """Read the values of a query string. An invalid choice becomes the default."""
         given = {name: args.get(name, "").strip() for name in ("mode", "against", "limit", "depth", "offset")}
         mode, against, limit = given["mode"], given["against"], whole(given["limit"])
         return cls(
@@ -81,15 +83,15 @@ class SearchForm:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the search is empty."""
+        """Return whether the form contains no search."""
         return not self.q.strip() and not (self.mode == "graph" and self.filters["seed_ids"])
 
     def ignored_by(self, mode: str) -> list[str]:
-        """The filters that were given and that a mode does not know."""
+        """Return the given filters that a mode does not support."""
         return [_NAMES[name] for name in _UNKNOWN[mode] if self.filters[name]]
 
     def arguments(self, mode: str) -> dict[str, Any]:
-        """Those of the tool that answers in a mode."""
+        """Return the arguments for the tool that answers in a mode."""
         texts = self.filters
         wanted = {
             "query": self.q,
@@ -117,25 +119,25 @@ class SearchForm:
         )
 
 
-#: One part of a score, as a piece of a bar: its name, where it begins and how long it is, 0..100, its value.
+#: One part of a score as a piece of a bar: name, start and length (0..100), and value.
 Piece = tuple[str, float, float, float]
 
 
 @frozen(kw_only=True)
 class ResultRow:
-    """One result: the tool's row, and why it is there."""
+    """One result: the tool's row, and the reasons for its rank."""
 
     place: int
     data: Mapping[str, Any]
     why: Explanation | None
     parts: Sequence[Piece]
-    #: Amount that a retrieval adds to the score of the search, for earlier citations.
+    #: Amount that a retrieval adds to the search score because of earlier citations.
     memory: float | None = None
 
 
 @frozen(kw_only=True)
 class ResultColumn:
-    """The answer in one mode. Instead of rows a `refusal`, or a `hint` if the query is empty."""
+    """The answer in one mode. Has a `refusal` instead of rows, or a `hint` if the query is empty."""
 
     mode: str
     rows: Sequence[ResultRow] = ()
@@ -149,7 +151,7 @@ class ResultColumn:
     terms: Terms = field(factory=Terms)
     status: int = 200
     next_offset: int | None = None
-    #: The places of the notes in the other ranking, where there is one.
+    #: Ranks of the notes in the other column. None without a second column.
     others: Mapping[str, int] | None = None
 
     @property
@@ -158,7 +160,7 @@ class ResultColumn:
         return self.refusal or self.hint or f"{plural(len(self.rows), 'result')} in mode {self.mode}"
 
     def mark(self, text: str, most: int = WHOLE_SNIPPET) -> list[tuple[str, bool]]:
-        """A snippet in parts, with whether a word of the query matches there."""
+        """Return a snippet in parts, each with whether it matches a word of the query."""
         return mark_matches(readable(text, most), self.terms)
 
 
@@ -169,7 +171,7 @@ class SearchPage:
     _console: Console
 
     async def show(self) -> Response:
-        """The page, or its results alone."""
+        """Return the page, or only its results."""
         asked, is_partial = SearchForm.read(request.args), "partial" in request.args
         columns: list[ResultColumn] = []
         if not asked.is_empty:
@@ -198,7 +200,7 @@ class SearchPage:
         )
 
     async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> ResultColumn:
-        """The answer of the tool, and why."""
+        """Ask the tool and explain its answer."""
         if mode == RETRIEVE and is_live:
             hint = (
                 "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
@@ -227,7 +229,7 @@ class SearchPage:
     async def _explain(
         self, asked: SearchForm, mode: str, note_ids: Sequence[str], *, is_live: bool
     ) -> Explained:
-        """Why; nothing where the search is not answered as it was a moment ago."""
+        """Explain the ranks of notes. Explains nothing if the search cannot be answered at the moment."""
         is_search, told = mode != RETRIEVE, asked.arguments(mode)
         wanted = SearchRequest(
             query=asked.q,
@@ -269,7 +271,7 @@ def _rows(
 
 
 def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Piece]:
-    """The parts of a score as pieces of a bar."""
+    """Return the parts of a score as pieces of a bar."""
     if why is None or longest <= 0:
         return []
     if why.walk is not None:
@@ -288,7 +290,7 @@ def _parts(why: Explanation | None, memory: float | None, longest: float) -> lis
 
 
 def _items(text: str) -> list[str] | None:
-    """A list as people write it: separated by commas; None without any."""
+    """Split a comma-separated list. Returns None for an empty list."""
     return [part.strip() for part in text.split(",") if part.strip()] or None
 
 

@@ -1,8 +1,10 @@
-"""The vector matrix of all chunks, quantised to int8 and scanned exhaustively (brute force), and chunk keys.
+"""The vectors of all chunks as an int8 matrix, which a search scans completely (brute force).
 
-A vector of length 1 is quantised to whole numbers of -127..127, each row stretched to that range: its cosine
-with another moves by less than 0.003, by 0.0003 as a rule (256 dimensions), for half the bytes of half
-precision. 50,000 rows are compared with a query in 0.6 ms, by the kernels that usearch is built on.
+Also chunk keys.
+
+A vector of length 1 is quantised to integers from -127 to 127, and each row is stretched to that range. This
+changes a cosine by less than 0.003 (usually 0.0003, at 256 dimensions) and takes half the bytes of half
+precision. The kernels on which usearch is built compare 50,000 rows with a query in 0.6 ms.
 
 Also the keys of chunks on disk, batches of changes, and the ranking of notes by their best chunk.
 """
@@ -22,22 +24,22 @@ from lithos.search.index.embedder import Matrix
 
 T = TypeVar("T")
 
-#: A key is the serial of the note, then this many bits for the index of the chunk.
+#: Number of bits for the chunk index in a key. The note's serial fills the bits above.
 CHUNK_BITS: Final = 20
 MAX_CHUNKS: Final = 1 << CHUNK_BITS
-#: Chunks changed under one lock, while searches wait: about a millisecond.
+#: Number of chunks changed under one lock, while searches wait: about a millisecond.
 _CHUNKS_AT_ONCE: Final = 128
-#: Chunks that go to usearch at once when saving, and come from it when loading.
+#: Number of chunks passed to or read from usearch in one call when saving or loading.
 _CHUNKS_ON_DISK: Final = 65_536
 
 
-#: Sample size of similarities from which a quantile is estimated.
+#: Sample size for estimating a quantile of the similarities.
 _SAMPLE: Final = 3_000
 
 
 @frozen(eq=False)
 class VectorEntry:
-    """One note to index: row `i` of `vectors` (chunks, dims) is chunk `i`, a row of zeros is never found."""
+    """A note to index. Row `i` of `vectors` (chunks, dims) is chunk `i`; a row of zeros is never found."""
 
     serial: int
     stamp: int
@@ -45,7 +47,7 @@ class VectorEntry:
 
 
 class IndexedNote(NamedTuple):
-    """A note of the index: `start` is the first of its `chunks` rows."""
+    """An indexed note. Its chunks fill `chunks` rows from row `start` on."""
 
     stamp: int
     chunks: int
@@ -53,7 +55,7 @@ class IndexedNote(NamedTuple):
 
 
 class VectorHit(NamedTuple):
-    """A note's best chunk; `similarity` is its cosine, 0..1."""
+    """The best chunk of a note. `similarity` is its cosine, 0..1."""
 
     serial: int
     chunk: int
@@ -68,20 +70,23 @@ class VectorQuery(NamedTuple):
     threshold: float
 
 
-#: Chunks that are ranked in Python; a search looks at some five hundred.
+#: Maximum number of chunks ranked in Python. A typical search ranks about 500 chunks.
 _FEW_CHUNKS: Final = 2_000
-#: `VectorHit._make` without its checks, in a quarter of the time.
+#: Same as `VectorHit._make` without the checks, in a quarter of the time.
 _make_hit: Final = partial(tuple.__new__, VectorHit)
 
 
 def keys_of(sizes: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
-    """Return the keys of all chunks of the given (serial, number of chunks), in order."""
+    """Return the keys of all chunks, in order. `sizes` holds (serial, number of chunks) per note."""
     serials, chunks = _chunks_of(sizes)
     return (serials << np.uint64(CHUNK_BITS)) + chunks
 
 
 def _chunks_of(sizes: Sequence[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The serial and the number of each chunk of the given (serial, number of chunks), in order."""
+    """Return the serial and the chunk number of each chunk, in order.
+
+    `sizes` holds (serial, number of chunks).
+    """
     serials, counts = np.array(sizes, np.uint64).reshape(-1, 2).T
     counts = counts.astype(np.intp)
     before = np.repeat(np.cumsum(counts) - counts, counts)
@@ -89,12 +94,15 @@ def _chunks_of(sizes: Sequence[tuple[int, int]]) -> tuple[NDArray[np.uint64], ND
 
 
 def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]:
-    """Yield the entries in parts of about `_CHUNKS_AT_ONCE` chunks."""
+    """Yield the entries in slices of about `_CHUNKS_AT_ONCE` chunks."""
     return _slices(entries, lambda entry: len(entry.vectors), _CHUNKS_AT_ONCE)
 
 
 def slice_notes(notes: Sequence[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield notes, whose third value is their number of chunks, in parts of about `_CHUNKS_ON_DISK`."""
+    """Yield the notes in slices of about `_CHUNKS_ON_DISK` chunks.
+
+    The third value of a note is its chunk count.
+    """
     return _slices(notes, lambda note: note[2], _CHUNKS_ON_DISK)
 
 
@@ -114,7 +122,10 @@ def _slices(items: Sequence[T], chunks_of: Callable[[T], int], most: int) -> Ite
 def best_per_note(
     serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None = None
 ) -> list[VectorHit]:
-    """Return the best chunk of each of the `most` best notes, best first; ties go by serial and chunk."""
+    """Return the best chunk of each of the `most` best notes, best first.
+
+    Ties are ordered by serial and chunk.
+    """
     if len(similarities) <= _FEW_CHUNKS:
         order = np.argsort(-similarities)
         descending = similarities[order]
@@ -133,7 +144,7 @@ def best_per_note(
 def _first_per_note(
     serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None
 ) -> list[VectorHit]:
-    """The first chunk of each note, of `most` notes: for few chunks faster than the calls of numpy."""
+    """Return the first chunk of each of `most` notes. For few chunks this is faster than calling numpy."""
     found: dict[int, VectorHit] = {}
     rows = zip(serials.tolist(), chunks.tolist(), similarities.tolist(), strict=True)
     for row in rows:
@@ -156,23 +167,23 @@ def choose_least(similarities: Matrix, threshold: float, most: int) -> float:
 
 Codes: TypeAlias = NDArray[np.int8]
 
-#: Batch size: queries that the kernels compare with a row in the time of one.
+#: Number of queries that the kernels compare with a row in the time of one query.
 ABREAST: Final = 4
 _PEAK: Final = 127
-#: Requested rows are copied out of the matrix if it has this many times more rows.
+#: Requested rows are copied out of the matrix if the matrix has at least this many times more rows.
 _WORTH_COPYING: Final = 4
-#: Rows that are copied at once: 2 MB, which a core's cache holds.
+#: Number of rows copied at once: 2 MB, which fits a core's cache.
 _COPIED_AT_ONCE: Final = 8_192
 
 
 def encode_rows(vectors: Matrix) -> Codes:
-    """Quantise vectors (rows, dims) to int8; a row of zeros stays one."""
+    """Quantise vectors (rows, dims) to int8. A row of zeros stays a row of zeros."""
     peaks = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     return np.rint(vectors * (_PEAK / np.where(peaks > 0, peaks, 1))).astype(np.int8)
 
 
 def invert_lengths(codes: Codes) -> Matrix:
-    """One over the length of each row; NaN, which passes no threshold, for a row of zeros."""
+    """Return the inverse length of each row. A row of zeros gets NaN, which passes no threshold."""
     squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int32).astype(np.float32)
     inverse = np.full(len(codes), np.nan, np.float32)
     np.divide(1, np.sqrt(squares), out=inverse, where=squares > 0)
@@ -180,13 +191,13 @@ def invert_lengths(codes: Codes) -> Matrix:
 
 
 def _choose_products() -> Any:
-    """The type of the products: whole numbers take a third less time, where the kernels give them."""
+    """Return the type of the products. Integers take a third less time if the kernels support them."""
     ones = np.ones((2, 8), np.int8)
     wanted: Any = "int32"
     try:
         numkong.cdist(ones, ones[:1], metric="dot", out_dtype=wanted)
     except (TypeError, ValueError):
-        return "float32"  # as exact: no sum reaches 2**24 before 1,040 dimensions
+        return "float32"  # As exact as integers: no sum reaches 2**24 below 1,040 dimensions.
     return wanted
 
 
@@ -194,17 +205,18 @@ _PRODUCTS: Final = _choose_products()
 
 
 def multiply(codes: Codes, others: Codes) -> NDArray[Any]:
-    """The products of all rows with all others (rows, others)."""
-    # The kernel lets other threads run meanwhile, and starts none.
+    """Return the products of all rows with all others, shape (rows, others)."""
+    # The kernel releases the interpreter lock and starts no threads.
     return np.asarray(numkong.cdist(codes, others, metric="dot", out_dtype=_PRODUCTS))
 
 
 def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
-    """Similarity, 0..1, of all rows (rows, dims) to each of `queries`; `inverse`: see `invert_lengths`."""
+    """Yield the similarity, 0..1, of all rows (rows, dims) to each query. `inverse`: see `invert_lengths`."""
     if not len(codes):
         yield from np.zeros((len(queries), 0), np.float32)
         return
-    # Without AVX-512 the kernel for four takes a fifth less time than that for one, with it as much.
+    # Without AVX-512, the kernel for four queries takes a fifth less time than the kernel for one query. With
+    # AVX-512 both take the same time.
     abreast = np.resize(queries, (max(ABREAST, len(queries)), queries.shape[1]))
     products = multiply(codes, abreast)[:, : len(queries)]
     for of_query, length in zip(products.T, invert_lengths(queries), strict=True):
@@ -217,14 +229,14 @@ def _scale(products: NDArray[Any], inverse: Matrix, length: np.float32) -> Matri
     return np.clip(scaled, 0, 1, out=scaled)
 
 
-#: The matrix grows by this part of itself, zeroed at once: 80 MB of 1.3 GB.
+#: The matrix grows by 1/16 of its size, and the new part is zeroed at once: 80 MB for a matrix of 1.3 GB.
 _GROWTH: Final = 16
 
 
 class ChunkRows:
-    """A growing matrix with a free list; its owner knows at which row a note begins and how many it has.
+    """A growing matrix with a free list. Its owner stores the first row and the row count of each note.
 
-    Freed rows are reused, first by as many as were freed together.
+    Freed rows are reused, first for notes with the same number of rows.
     """
 
     def __init__(self, dims: int) -> None:
@@ -232,13 +244,13 @@ class ChunkRows:
         self._inverse: Matrix = np.zeros(0, np.float32)
         self._serials = np.zeros(0, np.uint64)
         self._chunks = np.zeros(0, np.uint32)
-        #: Rows, free ones included.
+        #: Number of rows in use, including free rows.
         self.used = 0
-        #: Where runs of free rows begin, by their length.
+        #: First rows of the free runs, by run length.
         self._free: dict[int, list[int]] = {}
-        #: Rows that can be found.
+        #: Number of rows that a search can find.
         self.found = 0
-        #: Rows that are compared together are copied here first, a piece at a time.
+        #: Buffer into which rows are copied, piece by piece, before they are compared together.
         self._copied: Codes = np.zeros((_COPIED_AT_ONCE, dims), np.int8)
 
     def reserve(self, rows: int) -> None:
@@ -246,7 +258,7 @@ class ChunkRows:
         self._grow(self.used + rows)
 
     def put(self, serial: int, codes: Codes) -> int:
-        """Add the chunks of a note; the row at which they begin."""
+        """Add the chunks of a note and return their first row."""
         count = len(codes)
         start = self._take(count)
         rows = slice(start, start + count)
@@ -269,7 +281,7 @@ class ChunkRows:
         return start
 
     def free(self, start: int, count: int) -> None:
-        """Free rows: they are no longer found, and may be reused."""
+        """Free rows. They are no longer found and may be reused."""
         if count:
             rows = slice(start, start + count)
             self.found -= int(np.count_nonzero(~np.isnan(self._inverse[rows])))
@@ -277,28 +289,31 @@ class ChunkRows:
             self._free.setdefault(count, []).append(start)
 
     def codes(self, start: int, count: int) -> Codes:
-        """A view of a note's quantised rows."""
+        """Return a view of a note's quantised rows."""
         return self._codes[start : start + count]
 
     def owners(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """Serials and chunk numbers of rows."""
+        """Return the serials and the chunk numbers of rows."""
         return self._serials[rows], self._chunks[rows]
 
     def compare(self, queries: Codes) -> Iterator[Matrix]:
-        """The similarity of every row to each of `queries` (queries, dims), 0..1.
+        """Yield the similarity, 0..1, of every row to each of `queries` (queries, dims).
 
-        NaN for what cannot be found. Up to `ABREAST` queries take hardly longer than one.
+        Rows that cannot be found get NaN. Up to `ABREAST` queries take hardly longer than one query.
         """
         return compare_codes(self._codes[: self.used], self._inverse[: self.used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """The same for one query (dims,) and some rows."""
+        """Return the similarity of some rows to one query (dims,), 0..1."""
         if len(rows) * _WORTH_COPYING < self.used:
             return self._compare_rows(query, rows)
         return next(self.compare(query[None, :]))[rows]
 
     def _compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """The same, by copying the rows: few calls, so that a busy event loop is seldom waited for."""
+        """Compare the rows after copying them.
+
+        Few calls are made, so that a busy event loop rarely causes a wait.
+        """
         products = np.zeros(len(rows), np.float32)
         for start in range(0, len(rows), _COPIED_AT_ONCE):
             piece = rows[start : start + _COPIED_AT_ONCE]
@@ -308,7 +323,10 @@ class ChunkRows:
         return _scale(products, self._inverse.take(rows), invert_lengths(query[None, :])[0])
 
     def compare_together(self, queries: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """The similarity of a few rows to each of some queries (rows, queries); 0 for what is not found."""
+        """Return the similarity of a few rows to several queries, shape (rows, queries).
+
+        Rows that cannot be found get 0.
+        """
         lengths = np.nan_to_num(np.outer(self._inverse[rows], invert_lengths(queries)))
         return np.clip(multiply(self._codes[rows], queries) * lengths, 0, 1)
 
@@ -332,7 +350,7 @@ class ChunkRows:
         if rows <= have:
             return
         room = max(rows, have + have // _GROWTH, 1024)
-        # In place: a large block is moved by its page table (realloc), not copied, which would take seconds
+        # Resized in place: realloc moves a large block through its page table. Copying it would take seconds
         # and twice the memory. No view of these arrays outlives the lock under which rows are added.
         self._codes.resize((room, self._codes.shape[1]), refcheck=False)
         for column in (self._inverse, self._serials, self._chunks):
@@ -340,7 +358,7 @@ class ChunkRows:
 
 
 def rows_of(runs: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-    """The rows of runs (first row, number of rows), in order."""
+    """Return the rows of runs (first row, number of rows), in order."""
     if not runs:
         return np.zeros(0, np.intp)
     starts, counts = np.array(runs, np.intp).T

@@ -1,6 +1,7 @@
-"""Static embeddings: text to L2-normalised vectors with a model2vec model, without a tensor runtime.
+"""Static embeddings: a model2vec model turns text into L2-normalised vectors without a tensor runtime.
 
-The model's files are found first (builtin, a directory, the Hugging Face cache); their hash identifies them.
+The model files are located first (built-in, a directory, or the Hugging Face cache). Their hash identifies
+the model.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ T = TypeVar("T")
 BUILTIN: Final = "builtin"
 _BUILTIN_FILES: Final = ("config.json", "model.safetensors", "tokenizer.json")
 _ADVICE: Final = (
-    "Set search.embedding_model to 'builtin', to the directory of a model2vec model, "
-    "or to the Hugging Face name of one that can be reached."
+    "Set search.embedding_model to 'builtin', to the directory of a model2vec model, or to the "
+    "name of a reachable Hugging Face model."
 )
 
 
 class EmbedderUnavailable(Exception):
-    """The embedding model cannot be loaded; the text has the reason and the next step, `reason` only the
-    reason.
+    """The embedding model cannot be loaded.
+
+    The text has the reason and the next step, `reason` only the reason.
     """
 
     def __init__(self, name: str, cause: str) -> None:
@@ -64,10 +66,10 @@ class ModelFiles:
 
 
 def locate_model(name: str) -> ModelFiles:
-    """Return the files of `name`: 'builtin', a directory, else a Hugging Face name.
+    """Return the files of model `name`: 'builtin', a directory, or else a Hugging Face name.
 
-    Only a Hugging Face name that is not cached yet touches the network. Raises
-    `EmbedderUnavailable` for a directory that holds no model, and whatever the hub client raises.
+    Only a Hugging Face name that is not cached yet causes network access. Raises `EmbedderUnavailable` for a
+    directory without a model, and any error of the hub client.
     """
     if not name.strip():
         raise EmbedderUnavailable(name, "the name is blank")
@@ -78,12 +80,12 @@ def locate_model(name: str) -> ModelFiles:
     if folder.is_dir():
         return _require_model(name, folder)
     if name.startswith(("/", ".", "~")):
-        raise EmbedderUnavailable(name, f"there is no directory {str(folder)!r}")
+        raise EmbedderUnavailable(name, f"the directory {str(folder)!r} does not exist")
     return _find_cached(name) or _require_model(name, _download(name))
 
 
 def is_at_hand(name: str) -> bool:
-    """Whether nothing has to be downloaded for `name`; it may be broken or missing all the same."""
+    """Return whether model `name` needs no download. The local model may still be broken or missing."""
     is_remote = name != BUILTIN and not Path(name).expanduser().is_dir()
     return not is_remote or name.startswith(("/", ".", "~")) or _find_cached(name) is not None
 
@@ -133,13 +135,13 @@ def _download(name: str) -> Path:
 
 Matrix: TypeAlias = NDArray[np.float32]
 
-#: How vectors are stored; bytes move a cosine by less than 0.003 (`chunk_rows`).
+#: Stored type of the vectors. Quantising to int8 changes a cosine by less than 0.003 (`chunk_rows`).
 STORED_DTYPE: Final = "int8"
 _TEXTS_AT_ONCE: Final = 256
 _CORES: Final = os.cpu_count() or 1
-#: Runs of each of the two generations whose tokens are kept: about 12 MB in all.
+#: Number of runs per generation whose tokens are cached: about 12 MB for both generations.
 _KEPT_RUNS: Final = 32_768
-#: Texts that take some five milliseconds.
+#: Number of texts per thread: encoding 128 texts takes about 5 ms.
 _WORTH_A_THREAD: Final = 128
 #: Maximum number of tokens gathered at once: 8 MiB of float32 at 256 dimensions.
 _TOKENS_AT_ONCE: Final = 8192
@@ -147,10 +149,10 @@ _TOKENS_AT_ONCE: Final = 8192
 
 @frozen
 class EmbedderIdentity:
-    """The identity of an embedding model: only vectors of equal identities are comparable.
+    """The identity of an embedding model. Only vectors of equal identities are comparable.
 
-    `dims` is the length of a vector, `dtype` the numpy name of the type vectors are stored in,
-    `model_sha256` the hash over the model's files.
+    `dims` is the length of a vector, `dtype` the numpy name of the stored type, and `model_sha256` the hash
+    of the model's files.
     """
 
     name: str
@@ -160,34 +162,34 @@ class EmbedderIdentity:
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors; `encode` may be called from several threads at once."""
+    """A model that turns texts into vectors. Several threads may call `encode` at once."""
 
     @property
     def identity(self) -> EmbedderIdentity:
-        """Return the identity of the model, which is stored with its vectors."""
+        """Return the identity of the model. It is stored with the model's vectors."""
 
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         """Return one row per text, shape (texts, dims), L2-normalised.
 
-        A text without a known token gives a row of zeros; no value is ever NaN. With `one_core` it leaves
-        the other cores to others, and takes so much longer.
+        A text without a known token gives a row of zeros, and no value is ever NaN. With `one_core`, encoding
+        uses a single core and takes longer.
         """
 
 
 def load_embedder(name: str) -> Embedder:
-    """Load 'builtin', a model2vec directory or a Hugging Face name; takes about a second.
+    """Load 'builtin', a model2vec directory or a Hugging Face name. Takes about a second.
 
-    'builtin' and directories never touch the network; a Hugging Face model is downloaded once.
-    Raises `EmbedderUnavailable` with the reason, whatever went wrong.
+    'builtin' and directories never cause network access. A Hugging Face model is downloaded once. Every
+    failure raises `EmbedderUnavailable` with the reason.
     """
-    # Tokenizers and safetensors raise bare `Exception`, the hub client errors of its HTTP library.
+    # Tokenizers and safetensors raise bare `Exception`. The hub client raises errors of its HTTP library.
     return explaining(
         lambda: _load(name), lambda error: EmbedderUnavailable(name, str(error) or type(error).__name__)
     )
 
 
 def explaining(load: Callable[[], T], explain: Callable[[Exception], EmbedderUnavailable]) -> T:
-    """Return the result of `load`; an error becomes the reason of an `EmbedderUnavailable`."""
+    """Return the result of `load`. An error becomes the reason of an `EmbedderUnavailable`."""
     loaded = outcome.capture(load)
     error = loaded.error if isinstance(loaded, outcome.Error) else None
     if isinstance(error, Exception) and not isinstance(error, EmbedderUnavailable):
@@ -204,7 +206,7 @@ def _load(name: str) -> Embedder:
     else:
         model = StaticModel.from_pretrained(located.folder, force_download=False)
     if not np.isfinite(model.embedding).all():
-        raise EmbedderUnavailable(name, "its vectors contain values that are not finite numbers")
+        raise EmbedderUnavailable(name, "its vectors contain values that are not finite")
     identity = EmbedderIdentity(name, int(model.dim), STORED_DTYPE, located.sha256())
     return _StaticEmbedder(identity, model)
 
@@ -226,11 +228,10 @@ def _read_builtin(paths: Sequence[Path]) -> StaticModel:
 
 
 class _StaticEmbedder:
-    """Mean of token vectors, the same as `StaticModel.encode` with normalisation.
+    """The mean of token vectors, with the same result as `StaticModel.encode` with normalisation.
 
-    It has its own pooling because `StaticModel` works text by text in Python, which takes the
-    interpreter from the event loop, and changes its tokenizer while encoding, which is not safe
-    in two threads.
+    The class has its own pooling for two reasons. `StaticModel` works text by text in Python, which blocks
+    the event loop. It also changes its tokenizer while encoding, which is not thread-safe.
     """
 
     def __init__(self, identity: EmbedderIdentity, model: StaticModel) -> None:
@@ -267,7 +268,7 @@ class _StaticEmbedder:
         return result
 
     def _encode_one(self, text: str) -> Matrix:
-        """Encode one text, such as a query: the call overhead of numpy exceeds the computation."""
+        """Encode one text, such as a query, because the call overhead of numpy exceeds the computation."""
         ids = self._tokenizer.encode_batch_fast([text[: self._characters]], add_special_tokens=False)[0].ids
         known = [token for token in ids if token != self._unknown]
         result = np.zeros((1, self.identity.dims), np.float32)
@@ -290,13 +291,14 @@ class _StaticEmbedder:
         result /= np.where(norms > 0, norms, 1)
 
     def _tokenize(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the known token ids of all texts in a row, and how many each text has."""
+        """Return the known token ids of all texts in a row, and the number of tokens per text."""
         cut = [text[: self._characters] for text in texts]
         if self._by_run is not None:
             found = list(map(self._by_run, cut))
             lengths = np.fromiter(map(len, found), np.int64, len(found)) // TOKEN.itemsize
             return self._leave_unknown(np.frombuffer(b"".join(found), TOKEN).astype(np.int64), lengths)
-        # One by one: the tokenizer would spread a batch over all cores, at a third more processor time.
+        # Each text is encoded separately. The tokenizer would spread a batch over all cores and use a third
+        # more processor time.
         ids = [self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids for text in cut]
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         return self._leave_unknown(
@@ -318,14 +320,14 @@ class _StaticEmbedder:
             return
         gathered, sum_dtype = self._gather(tokens)
         begin = 0
-        # A third of the time of one `reduceat`, which converts before it adds.
+        # This takes a third of the time of one `reduceat`, which converts before it adds.
         for row, end in enumerate(np.cumsum(lengths).tolist()):
             if end > begin:
                 out[row] = np.add.reduce(gathered[begin:end], axis=0, dtype=sum_dtype)
             begin = end
 
     def _gather(self, tokens: NDArray[np.int64]) -> tuple[NDArray[Any], np.dtype[Any]]:
-        """The vectors of known tokens (tokens, dims), and the type in which they are added up."""
+        """Return the vectors of known tokens (tokens, dims) and the type in which they are summed."""
         gathered = self._vectors.take(tokens if self._rows is None else self._rows[tokens], axis=0)
         if self._weights is None:
             return gathered, self._sum_dtype

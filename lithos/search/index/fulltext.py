@@ -1,4 +1,4 @@
-"""The full-text index: tantivy, BM25, one commit per batch; and lead coverage, from the stored stems."""
+"""The full-text index (tantivy, BM25, one commit per batch), and lead coverage from the stored stems."""
 
 from __future__ import annotations
 
@@ -37,38 +37,40 @@ from lithos.text.words.frequencies import bm25_idf
 
 log = get_logger("lithos.fulltext")
 
-#: The least tantivy takes, in bytes; more buys nothing at batches of a few notes.
+#: Heap size of the writer in bytes, which is tantivy's minimum. A larger heap does not speed up batches of a
+#: few notes.
 _WRITER_HEAP: Final = 15_000_000
-#: Commits after which tantivy's index is reopened: it remembers the path of every file that it ever opened
-#: (`MmapCache`, whose weak entries are never removed), 20 and 4 KB for each commit.
+#: Number of commits after which the tantivy index is reopened. Tantivy remembers the path of every file that
+#: it ever opened (`MmapCache` never removes its weak entries): 20 paths and 4 KB per commit.
 RENEWED_AFTER: Final = 500
-#: Asked beyond the limit, to find out at once in most cases who shares the last place.
+#: Number of extra hits requested beyond the limit, so that ties for the last place are usually known at once.
 _LIKELY_TIES: Final = 32
-#: Share of the score of a word that a compound has which holds it, where the word itself is found as well.
+#: Share of a word's score that a compound containing the word gets, if the word itself also occurs.
 COMPOUND_SHARE: Final = 0.1
-#: Stamp of a note whose stems are missing or old: no note's own.
+#: Stamp of a note whose stems are missing or outdated. No real stamp has this value.
 INCOMPLETE: Final = -1
 _CLOSED: Final = "The full-text index is closed."
-#: A score is below another if it is below this share of it; some digits of single precision.
+#: A score counts as lower than another only if it is below this share of it. The margin covers some digits of
+#: single precision.
 _LEAST_STEP: Final = 1 - 4e-7
 
 
 class _Unopenable(Exception):
-    """There is no index of this format that can be used; the text says why."""
+    """No usable index of this format exists. The text has the reason."""
 
 
 class FulltextIndex:
-    """The notes as tantivy sees them.
+    """The full-text index of the notes.
 
-    One thread at a time calls `apply` and `close`. Any thread may read meanwhile: reads use the searcher of
-    the last commit, which never changes under them.
+    Only one thread at a time may call `apply` and `close`. Any thread may read meanwhile: reads use the
+    searcher of the last commit, which never changes.
     """
 
     def __init__(
         self, directory: Path, index: Index, rebuild_reason: str | None, leads: Leads | None = None
     ) -> None:
-        """Wrap an open tantivy index; `open` is the way in. Without `leads` there is no lead coverage."""
-        #: Why the index began empty, `None` when it was opened as it was.
+        """Wrap an open tantivy index; callers use `open`. Without `leads`, lead coverage is not available."""
+        #: Why the index began empty. `None` if an existing index was opened.
         self.rebuild_reason = rebuild_reason
         self._directory = directory
         self._index = index
@@ -78,13 +80,13 @@ class FulltextIndex:
         self._compounds = Compounds()
         if leads is not None:
             self._compounds.add(leads.long_words())
-        #: Notes whose stems were missing or old when the index was opened; None before they were looked for.
+        #: Notes whose stems were missing or outdated when the index was opened. None before the check.
         self._lacking: set[int] | None = None
         self._comparing = threading.Lock()
         self._function_words = frozenset(self._translator.tokens(" ".join(FUNCTION_WORDS)))
         self._searcher = index.searcher()
-        self._commits = 0  # since it was opened
-        #: When the last batch was committed, `None` while nothing was.
+        self._commits = 0  # Number of commits since the index was opened.
+        #: Time of the last commit, `None` before the first commit.
         self.last_updated: datetime | None = None
         if self.document_count():
             self.last_updated = datetime.fromtimestamp((directory / "meta.json").stat().st_mtime, UTC)
@@ -92,9 +94,9 @@ class FulltextIndex:
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """Open the index in `directory`; a missing, foreign or damaged one is replaced by an empty one.
+        """Open the index in `directory`. A missing, foreign or damaged index is replaced by an empty one.
 
-        Raises `OSError` when the directory cannot be read or written.
+        Raises `OSError` if the directory cannot be read or written.
         """
         reason = None
         try:
@@ -108,9 +110,9 @@ class FulltextIndex:
 
     @classmethod
     def open_sound(cls, directory: Path) -> Self:
-        """Open the index in `directory` as it is; raises `IndexFailed` for one that is not whole.
+        """Open the index in `directory` unchanged. Raises `IndexFailed` if the index is incomplete.
 
-        Unlike `open`, this removes nothing.
+        Unlike `open`, this method deletes nothing.
         """
         try:
             return cls(directory, _open_existing(directory), None)
@@ -119,13 +121,13 @@ class FulltextIndex:
 
     @property
     def was_rebuilt(self) -> bool:
-        """True when the index began empty and must be filled from the notes (`rebuild_reason`)."""
+        """Return whether the index began empty and must be filled from the notes (`rebuild_reason`)."""
         return self.rebuild_reason is not None
 
     def apply(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
-        """Delete `removals` (serials), upsert `upserts`, commit once and make the result searchable.
+        """Delete the serials in `removals`, upsert `upserts`, commit once and make the result searchable.
 
-        Raises `IndexFailed`; nothing was changed then, and the index can be used and tried again.
+        Raises `IndexFailed`. The index is then unchanged, and the call can be repeated.
         """
         if not upserts and not removals:
             return
@@ -134,9 +136,10 @@ class FulltextIndex:
                 self._commit(upserts, removals)
         # Tantivy reports a full disk as `ValueError`.
         except (ValueError, OSError, RuntimeError, DatabaseFailed) as error:
-            # A writer that failed stays dead and panics on rollback; without it the batch is forgotten.
+            # A failed writer stays unusable and panics on rollback. Without the writer the batch is
+            # discarded.
             self._writer = None
-            # The frames of the failure would keep the writer, and with it tantivy's lock, alive.
+            # The frames of the error would keep the writer alive, and with it tantivy's lock.
             traceback.clear_frames(error.__traceback__)
             raise IndexFailed(
                 f"The full-text index in {self._directory} could not be written: {error}"
@@ -148,9 +151,9 @@ class FulltextIndex:
     def _changed_leads(
         self, upserts: Sequence[FulltextEntry], removals: Collection[int]
     ) -> AbstractContextManager[None]:
-        """Commit the stems of a batch after the block, and only if it succeeds.
+        """Commit the stems of a batch after the block, but only if the block succeeds.
 
-        If the process ends between the two commits, the next one finds other stamps there (`stamps`).
+        If the process ends between the two commits, the next process finds mismatched stamps (`stamps`).
         """
         if self._leads is None:
             return nullcontext()
@@ -161,19 +164,22 @@ class FulltextIndex:
         )
 
     def _lead_text(self, entry: FulltextEntry) -> tuple[LeadText, list[str]]:
-        """The stems of a note, and its long words."""
+        """Return the stems of a note and its long words."""
         names = [" ".join(entry.aliases)] if entry.aliases else []
         passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
-        if entry.own is not None:  # last, so that it moves no other word
+        if entry.own is not None:  # Added last, so that it does not shift other words.
             passages.append(self._translator.tokens(entry.own.words))
         words = long_words(chain.from_iterable(passages))
         self._compounds.add(words)
         return LeadText.of(passages if entry.has_text else [[], *passages]), words
 
     def _holding(self, word: str, token: str) -> list[tuple[str, float]]:
-        """The terms of compounds that hold a word, with what they count: never more than the word would.
+        """Return the terms of compounds that contain a word, each with its weight.
 
-        A rare compound would score higher than the word itself: each counts as if it were as frequent as all.
+        A weight is at most that of the word.
+
+        A rare compound would score higher than the word itself. Therefore each compound counts as if it were
+        as frequent as all of them together.
         """
         if word in FUNCTION_WORDS:
             return []
@@ -195,9 +201,9 @@ class FulltextIndex:
         if writer is None:
             writer = self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
         for serial in {*removals, *documents}:
-            # A deletion makes the commit open every segment, a fifth of its cost; a new note
-            # needs no deletion.
-            # The first batch after a failure: the failed one may have been committed without the searcher.
+            # A deletion makes the commit open every segment, which is a fifth of its cost, and a new note
+            # needs no deletion. The first batch after a failure always deletes, because the failed batch may
+            # have been committed without the searcher.
             if is_first or self._searcher.doc_freq("serial", serial):
                 writer.delete_documents_by_term("serial", serial)
         for document in documents.values():
@@ -208,22 +214,24 @@ class FulltextIndex:
         self._commits += 1
 
     def _renew(self) -> None:
-        """Reopen the index after the running merges; searches under way keep the old one."""
+        """Reopen the index after the running merges. Running searches keep the old index."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.wait_merging_threads()
         index = _open_tantivy(self._directory)
         searcher = index.searcher()
-        if self._searcher.num_docs and not searcher.num_docs:  # tantivy makes an index where it finds none
+        if self._searcher.num_docs and not searcher.num_docs:  # Tantivy creates an index if it finds none.
             raise ValueError(
                 "its files were removed while it was open; restart Lithos to index all notes again"
             )
         self._index, self._searcher, self._commits = index, searcher, 0
 
     def stamps(self) -> dict[int, int]:
-        """Return the stamp of every indexed note by serial, `INCOMPLETE` where its stems are missing or old.
+        """Return the stamp of every indexed note by serial.
 
-        Such a note is to be indexed again, or removed if it is gone. Raises `IndexFailed`.
+        Notes with missing or outdated stems get `INCOMPLETE`.
+
+        Such a note must be indexed again, or removed if it no longer exists. Raises `IndexFailed`.
         """
         if self._lacking is None and self._leads is not None:
             with self._comparing:  # no batch has one of both committed
@@ -251,7 +259,7 @@ class FulltextIndex:
         }
 
     def document_count(self) -> int:
-        """Return how many notes are indexed."""
+        """Return the number of indexed notes."""
         return self._searcher.num_docs
 
     def tell_behind(self, reason: str | None) -> None:
@@ -259,9 +267,9 @@ class FulltextIndex:
         self._behind = reason
 
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
-        """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial.
+        """Return (serial, BM25 score) of the `limit` best notes, best first. Ties are ordered by serial.
 
-        Raises `IndexFailed` when the engine cannot read its files, or `tell_behind` gave a reason.
+        Raises `IndexFailed` if the engine cannot read its files, or if `tell_behind` set a reason.
         """
         if self._behind is not None:
             raise IndexFailed(self._behind)
@@ -277,7 +285,9 @@ class FulltextIndex:
         return [stem for stem in stems if stem not in self._function_words] or stems
 
     def idf(self, stems: Iterable[str]) -> dict[str, float]:
-        """Inverse document frequency in the field `text` as BM25 has it; `ln(1 + N)` of unknown stems.
+        """Return the BM25 inverse document frequency of each stem in field `text`.
+
+        Unknown stems get `ln(1 + N)`.
 
         Raises `IndexFailed`.
         """
@@ -289,22 +299,22 @@ class FulltextIndex:
         return {stem: bm25_idf(count, found) for stem, found in seen.items()}
 
     def idf_of_unknown(self) -> float:
-        """The inverse document frequency of a stem that no note has."""
+        """Return the inverse document frequency of a stem that occurs in no note."""
         return bm25_idf(self._searcher.num_docs, 0)
 
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
-        """How these notes have the stems of a query; a note whose own stems are not there is left out."""
+        """Return how well these notes cover the stems of a query. Notes without stored stems are left out."""
         if self._leads is None or not serials:
             return {}
         try:
             texts = self._leads.texts(serials)
         except (DatabaseFailed, ValueError) as failure:
-            log.warning("lead coverage left out", reason=str(failure))
+            log.warning("lead coverage skipped", reason=str(failure))
             return {}
         return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
 
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
-        """Return what `search` does, without a limit."""
+        """Return all hits of `search`, without a limit."""
         return self.search(node, max(1, self.document_count()), filters)
 
     def terms(self, text: str) -> frozenset[str]:
@@ -312,7 +322,7 @@ class FulltextIndex:
         return frozenset(self._translator.tokens(text))
 
     def close(self) -> None:
-        """Wait for merges, release the writer and the files; searches are refused from now on."""
+        """Wait for merges and release the writer and the files. All later searches are refused."""
         if self._behind == _CLOSED:
             return
         self._behind = _CLOSED
@@ -328,15 +338,15 @@ class FulltextIndex:
                 f"The full-text index in {self._directory} did not close cleanly: {error}"
             ) from error
         finally:
-            # While there is either, a thread of tantivy's looks at the directory twice a second.
+            # While either object exists, a tantivy thread checks the directory twice a second.
             del self._index, self._searcher
 
 
 def _open_existing(directory: Path) -> Index:
-    """Open what is on disk; raise `_Unopenable` unless it is whole and of this format."""
+    """Open the index on disk. Raises `_Unopenable` unless it is complete and has the current format."""
     marker = fulltext_schema.read_marker(directory)
     if marker is None:
-        raise _Unopenable("there was no index" if not directory.exists() else "the format marker is missing")
+        raise _Unopenable("no index exists" if not directory.exists() else "the format marker is missing")
     if marker != FORMAT:
         raise _Unopenable(f"the index has format {marker[:40]!r}, not {FORMAT!r}")
     damage = fulltext_schema.find_damage(directory)
@@ -345,20 +355,23 @@ def _open_existing(directory: Path) -> Index:
     try:
         return _open_tantivy(directory)
     except ValueError as error:
-        raise _Unopenable(f"the index does not open: {error}") from error
+        raise _Unopenable(f"the index cannot be opened: {error}") from error
 
 
 def _open_tantivy(directory: Path) -> Index:
     index = Index(make_schema(), path=str(directory), reuse=True)
     index.register_tokenizer(ANALYZER_NAME, make_analyzer())
-    # Reload on demand; the other policy polls the directory in a thread of its own.
+    # Reload on demand. The other policy polls the directory in a separate thread.
     index.config_reader("manual", 0)
     index.reload()
     return index
 
 
 def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float]]:
-    """Return the best hits; asks for more while the last place is shared, so that ties go by serial."""
+    """Return the best hits.
+
+    Requests more hits while the last place is tied, so that ties are ordered by serial.
+    """
     asked = limit + _LIKELY_TIES
     while limit > 0:
         hits = searcher.search(query, asked, count=False).hits
@@ -370,15 +383,15 @@ def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float
 
 
 def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, float]]:
-    """Pair hits, best first, with ties in order of serial.
+    """Return the hits best first, with ties ordered by serial.
 
-    Scores that differ by their last digits are one, the highest of them: tantivy adds up what the terms of a
-    note give in any order.
+    Scores that differ only in their last digits count as equal to the highest of them, because tantivy adds
+    the terms of a note in no fixed order.
     """
     found = np.array(scores)
     near = (found[1:] >= found[:-1] * _LEAST_STEP).nonzero()[0].tolist()
     hits = list(zip(serials, scores, strict=True))
-    begin = end = 0  # of the last hits that are one
+    begin = end = 0  # Bounds of the last group of tied hits.
     for at in near:
         head = hits[at][1]
         if scores[at + 1] < head * _LEAST_STEP:

@@ -1,7 +1,7 @@
-"""The full-text index: its fields, tokens and documents, and the detection of outdated or damaged files.
+"""The fields, tokens and documents of the full-text index, and the detection of outdated or damaged files.
 
-A format marker and the checksums of the files show whether the index has to be rebuilt from scratch. The
-query tree becomes tantivy queries with exactly the tokens of the index.
+A format marker and file checksums show whether the index must be rebuilt from scratch. Query trees become
+tantivy queries with exactly the tokens of the index.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, P
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.text.words.list_filters import tag_key, tag_keys
 
-#: Share of its BM25 score among the titles that a match there adds to its score in the whole text, and the
-#: same for headings. Such short fields score high: from about 0.4 on, chance matches in titles bury answers
-#: (`bench/quality.md` has the figures; anything from 0.1 to 0.3 is as good).
+#: Share of its BM25 score in the title field that a match adds to its score in the whole text. Headings use
+#: the same share. Such short fields score high: from about 0.4 on, chance matches in titles bury answers
+#: (figures: `bench/quality.md`; anything from 0.1 to 0.3 is as good).
 TITLE_BOOST: Final = 0.2
 HEADINGS_BOOST: Final = 0.1
-#: Share of its score that a word like `how` or `the` keeps. They are frequent, so BM25 gives them little, but
-#: in a small vault or a long question still too much; anything from 0.1 to 0.5 is as good.
+#: Share of its score that a function word such as `how` or `the` keeps. BM25 gives frequent words low scores,
+#: but the scores are still too high in a small vault or a long question. Anything from 0.1 to 0.5 is as good.
 FUNCTION_WORD_SHARE: Final = 0.3
-#: Share of its BM25 score that a note's own date has where it is within the time asked for.
+#: Share of its BM25 score that a note's own date gets if it is within the requested time.
 DATED_BOOST: Final = 1.5
-#: Where a word of a query without a field is looked for.
+#: Fields that are searched for a query word without a field, with their weights.
 _EVERYWHERE: Final = (("text", 1.0), ("title", TITLE_BOOST), ("headings", HEADINGS_BOOST))
 _OCCUR: Final = {
     Occur.SHOULD: TantivyOccur.Should,
@@ -64,7 +64,7 @@ class Filters:
     """Conditions for a note in addition to matching: all `tags` and `entities`, the author, the start of
     the path.
 
-    Values are compared exactly, character by character; a tag matches in every spelling and with all tags
+    Values are compared exactly, character by character. A tag matches in every spelling and with all tags
     below it (`text.words.matching.has_tag`). Filters never change a score.
     """
 
@@ -76,17 +76,20 @@ class Filters:
 
 @frozen
 class QueryTranslator:
-    """Translates query trees for one index; the analyzer must be the one its text fields have."""
+    """A translator of query trees for one index.
+
+    It needs the same analyzer as the text fields of the index.
+    """
 
     schema: Schema
     analyzer: TextAnalyzer
-    #: The terms that hold a word and its token within, each with its share of the score.
+    #: Return the terms that contain a word and its token, each with its share of the score.
     holding: Callable[[str, str], Sequence[tuple[str, float]]] = field(
         default=lambda _word, _token: (), kw_only=True
     )
 
     def translate(self, node: Node, filters: Filters) -> Query | None:
-        """Return the query for `node` within `filters`, `None` when it can match nothing."""
+        """Return the tantivy query for `node` within `filters`, or `None` if nothing can match."""
         query = self._node(node, Occur.SHOULD)
         restrictions = self._restrictions(filters)
         if query is None or not restrictions:
@@ -105,13 +108,14 @@ class QueryTranslator:
         return found
 
     def _tagged(self, tag: str) -> Query:
-        """Notes that `has_tag` lets pass."""
+        """Return a query for the notes that `has_tag` accepts."""
         name = tag_key(tag)
         either = [self._exact("tag", name), self._beginning("tag", f"{name}/")]
         return Query.boolean_query([(TantivyOccur.Should, each) for each in either])
 
     def _beginning(self, field: str, start: str) -> Query:
-        # No distance and `prefix`: an exact prefix; a regular expression has a limit of 1,000 states.
+        # A fuzzy query with distance 0 and `prefix` is an exact prefix query. A regular expression has a
+        # limit of 1,000 states.
         return Query.fuzzy_term_query(self.schema, field, start, distance=0, prefix=True)
 
     def _exact(self, field: str, value: str) -> Query:
@@ -121,7 +125,8 @@ class QueryTranslator:
         if isinstance(node, Boolean):
             return self._boolean(node)
         if isinstance(node, Beginning):
-            # The same score for each note that has it, twice that for one that has it in its title.
+            # Every note with such a word gets the same score, or twice that score if the word is in the
+            # title.
             places = ("text", "title") if node.field is None else (node.field,)
             return _join([(TantivyOccur.Should, self._beginning(name, node.text)) for name in places])
         if isinstance(node, Boosted):
@@ -136,7 +141,7 @@ class QueryTranslator:
         return _join(self._alternatives(node))
 
     def _boolean(self, node: Boolean) -> Query | None:
-        """Join the clauses that have tokens; excluded ones alone mean everything else."""
+        """Join the clauses that have tokens. If all clauses are excluded ones, everything else matches."""
         parts = [part for occur, clause in node.clauses for part in self._clause(occur, clause)]
         if all(occur is Occur.MUST_NOT for occur, _ in node.clauses) and parts:
             parts.append((TantivyOccur.Must, _unscored(Query.all_query())))
@@ -145,7 +150,7 @@ class QueryTranslator:
         )
 
     def _clause(self, occur: Occur, clause: Node) -> list[_Part]:
-        """The parts of a query that stand for one clause."""
+        """Return the query parts for one clause."""
         if occur is Occur.SHOULD and isinstance(clause, Word):
             return self._alternatives(clause)
         if occur is Occur.SHOULD and isinstance(clause, Boosted) and isinstance(clause.node, Word):
@@ -154,11 +159,12 @@ class QueryTranslator:
         return [] if query is None else [(_OCCUR[occur], query)]
 
     def _alternatives(self, word: Word, factor: float = 1.0) -> list[_Part]:
-        """Return a ranked word: any of its parts; of unsegmented script pairs, since single
-        characters are noise.
+        """Return a query for any part of a word.
 
-        All terms are on one level: tantivy can search a disjunction of only terms without
-        reading every note that has one of them.
+        Unsegmented scripts use character pairs, as single characters are noise.
+
+        All terms are on one level, because tantivy can search a disjunction of plain terms without reading
+        every note that contains one of them.
         """
         parts: list[_Part] = []
         for is_unsegmented, part in words(fold(word.text)):
@@ -173,15 +179,15 @@ class QueryTranslator:
         return parts
 
     def tokens(self, text: str) -> list[str]:
-        """Return the tokens the index has of a text."""
+        """Return the tokens of a text as the index stores them."""
         return self.analyzer.analyze(prepare_text(text))
 
     def _of_time(self, keys: Sequence[str]) -> list[_Part]:
-        """Notes whose own date has one of the keys."""
+        """Return a query for notes whose own date has one of the keys."""
         return [(TantivyOccur.Should, self._in_field("dated", [key], DATED_BOOST)) for key in keys]
 
     def _whole(self, field: str | None, text: str, slop: int = 0) -> Query | None:
-        """Match a text as it is; one that is nothing but a time is also matched by a note's own date."""
+        """Match a text literally. A text that is only a time also matches a note's own date."""
         asked = time_alone(text) if field is None else None
         tokens = self.tokens(text)
         if asked is None or not tokens:
@@ -189,11 +195,11 @@ class QueryTranslator:
         return _join([*self._anywhere(field, tokens, 1.0, slop), *self._of_time(asked.keys[:1])])
 
     def _sequence(self, field: str | None, tokens: list[str], slop: int = 0) -> Query | None:
-        """Match the tokens side by side, or `slop` places apart, in `field` or in any text field."""
+        """Match the tokens side by side, or at most `slop` places apart, in `field` or in any text field."""
         return _join(self._anywhere(field, tokens, 1.0, slop)) if tokens else None
 
     def _anywhere(self, field: str | None, tokens: list[str], share: float, slop: int = 0) -> list[_Part]:
-        """The tokens side by side in each field they may be in, for a share of their score."""
+        """Match the tokens side by side in each possible field, for a share of their score."""
         places = _EVERYWHERE if field is None else ((field, 1.0),)
         return [
             (TantivyOccur.Should, self._in_field(name, tokens, boost * share, slop)) for name, boost in places
@@ -208,7 +214,7 @@ class QueryTranslator:
 
 
 def _join(parts: list[_Part]) -> Query | None:
-    """Any of the parts."""
+    """Return a query that matches any of the parts."""
     if len(parts) < 2:
         return parts[0][1] if parts else None
     return Query.boolean_query(parts)
@@ -218,13 +224,14 @@ def _unscored(query: Query) -> Query:
     return Query.const_score_query(query, 0.0)
 
 
-#: Name of the index format; another one means: rebuild.
+#: Name of the index format. An index with another name is rebuilt.
 FORMAT: Final = "L5"
 ANALYZER_NAME: Final = "lithos"
 TEXT_FIELDS: Final = ("text", "title", "headings", "body", "entities")
 EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace", "dated")
 
-#: Tantivy drops tokens over 65,530 bytes; longer words are cut, in notes and in queries alike.
+#: Maximum number of characters of a word. Longer words are cut in notes and queries alike, because tantivy
+#: drops tokens over 65,530 bytes.
 LONGEST_WORD: Final = 200
 _LONG_WORD: Final = re.compile(f"[^ ]{{{LONGEST_WORD}}}(?=[^ ])")
 
@@ -233,10 +240,10 @@ _LONG_WORD: Final = re.compile(f"[^ ]{{{LONGEST_WORD}}}(?=[^ ])")
 class FulltextEntry:
     """The indexed fields of one note.
 
-    `serial` is its small number in the catalogue, `stamp` an unsigned 63-bit hash of everything else here;
-    `headings` holds the headings of the body, one a line, `passages` title and body in chunks, `dates` the
-    ISO dates of both in words, `aliases` the other names of the note, which count as its title does; `own` is
-    the date that the note gives itself.
+    `serial` is the note's number in the catalogue, and `stamp` an unsigned 63-bit hash of all other fields.
+    `headings` holds the headings of the body, one per line, and `passages` the title and body in chunks.
+    `dates` holds the ISO dates of title and body in words. `aliases` holds the other names of the note, which
+    count like the title. `own` is the date that the note gives itself.
     """
 
     serial: int
@@ -255,19 +262,19 @@ class FulltextEntry:
     dates: str = ""
     aliases: tuple[str, ...] = ()
     own: OwnDate | None = None
-    #: Whether the body says anything of its own (`text.own_text`).
+    #: Whether the body has text of its own (`text.own_text`).
     has_text: bool = True
 
 
 def make_schema() -> Schema:
-    """Return the schema of format `FORMAT`; nothing but the fast fields can be read back."""
+    """Return the schema of format `FORMAT`. Only the fast fields can be read back."""
     builder = SchemaBuilder()
-    # Signed: deleting by a term of an unsigned field silently deletes nothing (tantivy-py 0.27).
+    # Signed, because deleting by a term of an unsigned field silently deletes nothing (tantivy-py 0.27).
     builder.add_integer_field("serial", indexed=True, fast=True)
     builder.add_integer_field("stamp", fast=True)
     builder.add_date_field("updated_at", indexed=True, fast=True)
-    # `text` is title, body and entities together: the worth of a word is read from it, where word frequency
-    # and note length are meaningful. In titles alone every word is rare and every text short.
+    # `text` combines title, body and entities. The weight of a word is read from this field, where word
+    # frequency and note length are meaningful. In titles alone every word is rare and every text is short.
     for name in TEXT_FIELDS:
         builder.add_text_field(name, tokenizer_name=ANALYZER_NAME)
     for name in EXACT_FIELDS:
@@ -276,15 +283,15 @@ def make_schema() -> Schema:
 
 
 def make_analyzer() -> TextAnalyzer:
-    """Return the tokeniser behind `prepare_text`: words between spaces, stemmed as English."""
+    """Return the tokeniser for the output of `prepare_text`: words between spaces, stemmed as English."""
     return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer("english")).build()
 
 
 class _WordsAlone(dict[int, int]):
-    """For `str.translate`: letters, numbers and marks stay, every other character becomes a space.
+    """A table for `str.translate`. Letters, numbers and marks stay; every other character becomes a space.
 
-    A character that this Python's Unicode does not know may be a letter and stays too. Tantivy could split
-    words by a regular expression, but that takes longer than the rest of indexing.
+    A character unknown to this Python's Unicode version also stays, because it may be a letter. Tantivy could
+    split words by a regular expression, but that takes longer than the rest of indexing.
     """
 
     def __missing__(self, code: int) -> int:
@@ -296,13 +303,13 @@ class _WordsAlone(dict[int, int]):
         return result
 
 
-#: The code points of alphabets; remembering all of Unicode would take a hundred megabytes.
+#: Number of code points that are cached: those of alphabets. Caching all of Unicode would take 100 MB.
 _REMEMBERED: Final = 0x3000
 _WORDS_ALONE: Final = _WordsAlone()
 
 
 def prepare_text(text: str) -> str:
-    """Return `text` as the tokeniser is given it: folded, in words of at most 200 characters between spaces.
+    """Return `text` for the tokeniser: folded, as words of at most 200 characters between spaces.
 
     Unsegmented scripts are interleaved.
     """
@@ -327,7 +334,7 @@ def make_document(entry: FulltextEntry) -> Document:
     for name, text in (("title", entry.title), ("headings", entry.headings), ("body", entry.body)):
         prepared = prepare_text(text)
         document.add_text(name, prepared)
-        if name != "headings":  # the body has them too
+        if name != "headings":  # The body also contains the headings.
             document.add_text("text", prepared)
     for alias in entry.aliases:
         prepared = prepare_text(alias)
@@ -343,7 +350,8 @@ def make_document(entry: FulltextEntry) -> Document:
     for tag in tag_keys(entry.tags):
         document.add_text("tag", tag)
     keys = () if entry.own is None else entry.own.keys
-    # As many keys in each note: so the score of one is its idf, however few notes have a date.
+    # Every note has the same number of keys, so that the score of a key is its idf even if few notes have a
+    # date.
     for key in (*keys, *("" for _ in range(MOST_KEYS - len(keys)))):
         document.add_text("dated", key)
     for name in ("id", "author", "path", "namespace"):
@@ -359,7 +367,7 @@ _BLOCK: Final = 1 << 20
 
 
 def read_marker(directory: Path) -> str | None:
-    """Return the name of the index format, `None` when there is no readable marker."""
+    """Return the name of the index format, or `None` if no marker is readable."""
     try:
         return (directory / MARKER).read_text(encoding="utf-8").strip()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, UnicodeDecodeError):
@@ -367,15 +375,18 @@ def read_marker(directory: Path) -> str | None:
 
 
 def write_marker(directory: Path, name: str) -> None:
-    """Write the format marker; the last step of making an index, so that half an index is never used."""
+    """Write the format marker.
+
+    This is the last step of index creation, so that a partial index is never used.
+    """
     (directory / MARKER).write_text(name + "\n", encoding="utf-8")
 
 
 def wipe(directory: Path) -> None:
-    """Remove the index and leave an empty directory. Notes rebuild it."""
+    """Delete the index and leave an empty directory. The index is rebuilt from the notes."""
     if directory.is_dir() and not directory.is_symlink():
         remove_index(directory)
-    elif directory.is_dir():  # A link to a directory elsewhere stays a link.
+    elif directory.is_dir():  # A link to another directory stays a link.
         for child in directory.iterdir():
             shutil.rmtree(child) if child.is_dir() else child.unlink()
     else:
@@ -384,9 +395,9 @@ def wipe(directory: Path) -> None:
 
 
 def remove_index(directory: Path) -> None:
-    """Remove the folder of an index; `OSError` when it cannot be.
+    """Delete the folder of an index. Raises `OSError` if that fails.
 
-    A thread of tantivy's that still looks at an index just closed can put its lock file there meanwhile.
+    A tantivy thread that still watches a just closed index can create its lock file in the meantime.
     """
     for _ in range(9):
         try:
@@ -400,11 +411,11 @@ def remove_index(directory: Path) -> None:
 
 
 def find_damage(directory: Path) -> str | None:
-    """Return which file of the index is damaged and how, `None` when all are there and as written.
+    """Return which index file is damaged and how, or `None` if all files exist and are unchanged.
 
-    Tantivy writes a CRC-32 at the end of each file but compares it only on request, which its Python
-    binding does not offer; searching a damaged file can panic. 20 MB take about 10 ms. Files that no
-    committed segment has (a crash leaves such) do not matter.
+    Tantivy writes a CRC-32 at the end of each file but only checks it on request, which its Python binding
+    does not offer. Searching a damaged file can panic. Checking 20 MB takes about 10 ms. Files outside all
+    committed segments (left by a crash) do not matter.
     """
     try:
         names = _list_segment_files(json.loads((directory / "meta.json").read_bytes()))
@@ -429,7 +440,7 @@ def _list_segment_files(meta: Any) -> list[str]:
 
 
 def _check_footer(path: Path) -> str | None:
-    """Check one file: data, JSON footer with the CRC-32 of the data, length of the footer, magic number."""
+    """Check one file: data, JSON footer with the CRC-32 of the data, footer length, magic number."""
     size = path.stat().st_size
     with path.open("rb") as stream:
         stream.seek(max(0, size - _TAIL.size))
@@ -446,4 +457,4 @@ def _check_footer(path: Path) -> str | None:
         checksum, rest = 0, data_size
         while rest and (block := stream.read(min(rest, _BLOCK))):
             checksum, rest = zlib.crc32(block, checksum), rest - len(block)
-    return None if f'"crc":{checksum}'.encode() in footer else "has another checksum than its data"
+    return None if f'"crc":{checksum}'.encode() in footer else "does not match its checksum"

@@ -1,6 +1,6 @@
-"""Places for the nodes of a small graph: a force-directed layout (rustworkx), the same for the same graph.
+"""Positions for the nodes of a small graph: a deterministic force-directed layout (rustworkx).
 
-Blocks for some 50 ms at 300 nodes, in calls of 2 ms: rustworkx keeps the interpreter to itself during a call.
+Blocks for about 50 ms at 300 nodes, in calls of 2 ms. Rustworkx holds the interpreter lock during each call.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import rustworkx
 Point: TypeAlias = tuple[float, float]
 Edges: TypeAlias = Sequence[tuple[int, int]]
 
-#: Number of nodes above which a part is large; calls for a large and a small part, and steps in each.
+#: Number of nodes above which a component is large, the numbers of calls for a large and a small one, and the
+#: number of steps per call.
 _LARGE: Final = 12
 _ROUNDS: Final = 28
 _FEW_ROUNDS: Final = 10
 _STEPS: Final = 3
-#: How much the drawing has grown in the first and in the last call. A step moves a node by some 0.1 at first,
-#: so the growing is what lets it come to rest (simulated annealing).
+#: Scale of the drawing in the first and in the last call. A step first moves a node by about 0.1, so the
+#: growing scale lets the layout settle (simulated annealing).
 _GROWTH: Final = (0.5, 30.0)
-#: Radians from one node of the first spiral to the next: those of a sunflower.
+#: Angle in radians between consecutive nodes of the initial spiral (as in a sunflower).
 _GOLDEN: Final = math.pi * (3 - math.sqrt(5))
 _SEED: Final = 1
-#: Number of nodes that the space around a part counts as.
+#: Weight of the space around a component, in nodes.
 _AROUND: Final = 2.0
-#: Share of the side of a part's box that stays free.
+#: Share of a box side that stays empty around a component.
 _FREE: Final = 0.06
 
 
@@ -39,10 +40,12 @@ class _Box(NamedTuple):
 
 
 def lay_out(count: int, edges: Edges, aspect: float = 1.5) -> list[Point]:
-    """Places in 0..1 x 0..1 of the nodes 0..count-1, in their order; `aspect`: the drawing's width by height.
+    """Return the positions, 0..1 x 0..1, of the nodes 0..count-1.
 
-    Parts that are not connected get boxes of their own, by their number of nodes, and all single nodes one
-    together; a part is drawn by springs between its nodes.
+    `aspect` is the drawing's width divided by its height.
+
+    Each connected component gets a box sized by its number of nodes. All single nodes share one box. Springs
+    between the nodes of a component determine its layout.
     """
     graph: rustworkx.PyGraph[None, None] = rustworkx.PyGraph(multigraph=False)
     graph.add_nodes_from([None] * count)
@@ -68,7 +71,7 @@ def lay_out(count: int, edges: Edges, aspect: float = 1.5) -> list[Point]:
 
 
 def _spring(graph: rustworkx.PyGraph[None, None], count: int) -> list[Point]:
-    """The nodes of a connected graph, by springs; the first one is held at 0, 0."""
+    """Lay out a connected graph by springs. The first node stays at 0, 0."""
     ideal = 1 / math.sqrt(count)
     places = {i: _on_spiral(i, count) for i in range(count)} | {0: (0.0, 0.0)}
     first, last = _GROWTH
@@ -78,7 +81,7 @@ def _spring(graph: rustworkx.PyGraph[None, None], count: int) -> list[Point]:
         growth = first * (last / first) ** (number / (rounds - 1))
         places = {i: (x * growth / size, y * growth / size) for i, (x, y) in places.items()}
         size = growth
-        # With a fixed node the places are not scaled back to -1..1 after each call.
+        # A fixed node prevents rescaling of the positions to -1..1 after each call.
         found = rustworkx.spring_layout(
             graph, pos=places, fixed={0}, k=ideal * size, num_iter=_STEPS, tol=0.0, seed=_SEED
         )
@@ -92,13 +95,13 @@ def _on_spiral(i: int, count: int) -> Point:
 
 
 def _rows(count: int, aspect: float) -> list[Point]:
-    """Rows for a box of this aspect."""
+    """Lay out `count` nodes in rows for a box of this aspect."""
     columns = max(1, round(math.sqrt(count * aspect)))
     return [(i % columns + 0.5 * (i // columns % 2), i // columns) for i in range(count)]
 
 
 def _divide(box: _Box, weights: Sequence[float]) -> list[_Box]:
-    """A box for each weight, of an area like it: halved along its longer side, again and again."""
+    """Divide a box into one box per weight, with proportional areas. Each step halves the longer side."""
     boxes: list[_Box] = [box] * len(weights)
     waiting = [(box, 0, len(weights))]
     while waiting:
@@ -123,7 +126,7 @@ def _divide(box: _Box, weights: Sequence[float]) -> list[_Box]:
 
 
 def _within_unit(places: Sequence[Point]) -> list[Point]:
-    """The places stretched to the unit square, each direction for itself."""
+    """Stretch the positions to the unit square, in each direction separately."""
     xs, ys = _stretched([x for x, _ in places]), _stretched([y for _, y in places])
     return list(zip(xs, ys, strict=True))
 

@@ -1,8 +1,8 @@
-"""The stems of the notes, stored next to the full-text index (`leads.db`), for lead coverage; and long words.
+"""The stems of all notes for lead coverage, and their long words (`leads.db`, next to the full-text index).
 
 Tantivy keeps positions, but its Python binding does not return them. Rows are read only for the best notes of
-a search, and cached up to a bound. They can be rebuilt: commits are not synced, and each row
-has the stamp of its note, which the indexer compares with the current one.
+a search and cached up to a limit. The file can be rebuilt, so commits are not synced. Each row has the stamp
+of its note, which the indexer compares with the current stamp.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from lithos.kernel.log import get_logger
 from lithos.search.ranking.lead_coverage import LeadText
 
 LEADS: Final = "leads.db"
-#: Raise it when tokens or packing change: rows of another format are dropped, and rebuilt from the notes.
+#: Format of the rows. Raise it when tokens or packing change: rows of another format are dropped and rebuilt
+#: from the notes.
 FORMAT: Final = 2
-#: Bytes of stems that stay in memory: some 8,000 notes of 2 KB. `_OVERHEAD` is what each takes besides.
+#: Maximum bytes of stems kept in memory: about 8,000 notes of 2 KB. `_OVERHEAD` is the additional cost of a
+#: note.
 KEPT_BYTES: Final = 16 * 1024 * 1024
 _OVERHEAD: Final = 400
 _SCHEMA: Final = """
@@ -43,14 +45,14 @@ def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
 
 
 class Leads(Database):
-    """Stems by serial. The indexer writes; another thread may read meanwhile, one at a time."""
+    """Stems by serial. The indexer writes, and one other thread at a time may read meanwhile."""
 
     layout = DatabaseLayout(_SCHEMA, _drop_other_format, Durability.OFF, set_aside="damaged stems set aside")
     log = get_logger("lithos.leads")
 
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         super().__init__(path, connections)
-        #: Stems that were read before, by serial, at most `KEPT_BYTES` in total.
+        #: Cached stems by serial, at most `KEPT_BYTES` in total.
         self._kept: dict[int, LeadText] = {}
         self._kept_bytes = 0
         self._changes = 0
@@ -63,7 +65,9 @@ class Leads(Database):
     def changed(
         self, upserts: Iterable[tuple[int, int, LeadText, Sequence[str]]], removals: Collection[int]
     ) -> Iterator[None]:
-        """Upsert (serial, stamp, stems, long words) and delete; committed after the block, or undone.
+        """Upsert (serial, stamp, stems, long words) and delete rows.
+
+        The block's end commits them, an error undoes them.
 
         Raises `DatabaseFailed`.
         """
@@ -72,25 +76,26 @@ class Leads(Database):
             self._writer.executemany("DELETE FROM leads WHERE serial=?", [(serial,) for serial in removals])
             self._writer.executemany("INSERT OR REPLACE INTO leads VALUES(?,?,?,?)", rows)
             yield
-        with self._keeping:  # from here on readers see the new rows
+        with self._keeping:  # From here on, readers see the new rows.
             self._changes += 1
             for serial in (*removals, *(row[0] for row in rows)):
                 text = self._kept.pop(serial, None)
                 self._kept_bytes -= text.size + _OVERHEAD if text is not None else 0
 
     def stamps(self) -> dict[int, int]:
-        """The stamp of every note by serial, for the thread that writes. Raises `DatabaseFailed`."""
+        """Return the stamp of every note by serial. Only for the writing thread. Raises `DatabaseFailed`."""
         rows: list[Any] = self._writer.execute("SELECT serial, stamp FROM leads").fetchall()
         return dict(rows)
 
     def long_words(self) -> Iterator[str]:
-        """The long words of all notes, for the thread that writes. Raises `DatabaseFailed`."""
+        """Yield the long words of all notes. Only for the writing thread. Raises `DatabaseFailed`."""
         for (words,) in self._writer.execute("SELECT long FROM leads WHERE long<>''"):
             yield from str(words).split("\n")
 
     def texts(self, serials: Collection[int]) -> Mapping[int, LeadText]:
-        """Return the stems of these notes; notes without stems are missing. Raises `DatabaseFailed`,
-        `ValueError`.
+        """Return the stems of these notes.
+
+        Notes without stems are missing. Raises `DatabaseFailed`, `ValueError`.
         """
         changes = self._changes
         found = {serial: text for serial in serials if (text := self._kept.get(serial)) is not None}
@@ -106,7 +111,7 @@ class Leads(Database):
         return found
 
     def _keep(self, read: Mapping[int, LeadText], changes: int) -> None:
-        """Cache the rows that were read, unless they may be outdated; clear the cache when it is full."""
+        """Cache the rows that were read unless they may be outdated. Clears a full cache."""
         with self._keeping:
             if changes != self._changes:
                 return

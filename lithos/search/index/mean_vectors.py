@@ -1,6 +1,6 @@
-"""The mean vector of each note's chunks: one row per note, computed at the first use.
+"""The mean vector of each note's chunks: one row per note, computed on first use.
 
-Only `VectorIndex` uses it, and holds its lock for all calls except `fill`.
+Only `VectorIndex` uses this module. It holds its lock during all calls except `fill`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from lithos.search.index.chunk_rows import (
     invert_lengths,
 )
 
-#: Notes whose means are made under one lock, while searches wait: about a millisecond.
+#: Number of notes whose means are computed under one lock, while searches wait: about a millisecond.
 _AT_ONCE: Final = 50
-#: The least similarity that counts, and how many more than are asked for are ranked, since that is estimated.
+#: Minimum similarity of a hit, and number of spare candidates to rank, because the minimum is only an
+#: estimate.
 _LEAST, _SPARE = 0.3, 24
 
 
 @define(eq=False)
 class NoteMeans:
-    """The means; before the first call of `fill` it is empty and costs nothing."""
+    """The mean vectors. Before the first call of `fill` the table is empty and costs nothing."""
 
     _dims: int
     _rows: ChunkRows | None = field(default=None, init=False)
@@ -43,7 +44,7 @@ class NoteMeans:
     def fill(
         self, lock: AbstractContextManager[None], notes: Mapping[int, IndexedNote], chunks: ChunkRows
     ) -> None:
-        """Make the means of all notes, unless they are there; others change meanwhile."""
+        """Compute the missing means of all notes. Other threads may change notes meanwhile."""
         if self._is_full:
             return
         with self._filling:
@@ -59,24 +60,24 @@ class NoteMeans:
             self._is_full = True
 
     def put(self, serial: int, codes: Codes) -> None:
-        """Take the chunks of a note."""
+        """Store the mean of a note's chunks."""
         if self._rows is not None:
             lengths = np.nan_to_num(invert_lengths(codes))
             mean = lengths @ codes.astype(np.float32) if len(codes) else np.zeros(self._dims, np.float32)
             self._places[serial] = self._rows.put(serial, encode_rows(mean[None, :]))
 
     def forget(self, serial: int) -> None:
-        """Drop the mean of a note."""
+        """Delete the mean of a note."""
         if self._rows is not None and (place := self._places.pop(serial, None)) is not None:
             self._rows.free(place, 1)
 
     def of(self, serial: int) -> Codes:
-        """The mean of a note (1, dims)."""
+        """Return the mean of a note, shape (1, dims)."""
         assert self._rows is not None
         return self._rows.codes(self._places[serial], 1)
 
     def nearest(self, queries: Codes, most: int) -> list[list[VectorHit]]:
-        """The notes whose means are nearest to each of some queries, best first."""
+        """Return the notes whose means are nearest to each query, best first."""
         assert self._rows is not None
         found: list[list[VectorHit]] = []
         for similarities in self._rows.compare(queries):

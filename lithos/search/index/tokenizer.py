@@ -1,8 +1,8 @@
-"""Tokenising run by run: the pieces by which briefings are measured, and the tokens that are embedded.
+"""Cached tokenising run by run: the pieces that measure briefings, and the tokens to embed.
 
-The built-in tokenizer is a WordPiece tokenizer with the normaliser and the pre-tokenizer of BERT: white space
-always ends a word and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are the
-pieces of its runs, in order. Texts repeat their words; the result for a known word is therefore looked up,
+The built-in tokenizer is a WordPiece tokenizer with the normaliser and pre-tokenizer of BERT. White space
+always ends a word and is in no piece. An ASCII punctuation mark is a word. The pieces of a text are therefore
+the pieces of its runs, in order. Texts repeat their words, so the result for a known word comes from a cache,
 which takes a tenth of the time.
 """
 
@@ -21,36 +21,39 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-#: Runs of each of the two generations, and maximum characters of a cached run: 4 MB in all.
+#: Number of runs kept per generation, and maximum number of characters of a cached run: 4 MB in all.
 KEPT_RUNS: Final = 16_384
 LONGEST_KEPT: Final = 32
-#: Runs for one call of the tokenizer: some milliseconds.
+#: Number of runs per call of the tokenizer: a few milliseconds.
 _AT_ONCE: Final = 4_096
 
-#: How `RunTokens` gives the numbers of tokens.
+#: Type of the token ids that `RunTokens` returns.
 TOKEN: Final = np.dtype(np.int32)
 
-#: Text between spaces, and marks of punctuation. The normaliser may drop other white space, and join the text
-#: around it.
+#: A run: text between spaces, or a punctuation mark. The normaliser may drop other white space and join the
+#: text around it.
 _RUN: Final = re.compile(r"[^ \n\t!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 
 
 class _Runs(Generic[V]):
-    """Cache of the results for runs of texts; thread-safe.
+    """A thread-safe cache of results for text runs.
 
-    The result for a run is that of a pure function, so it never expires. When one generation is full, the one
-    before is dropped; entries that are still used move into the new one.
+    The result for a run comes from a pure function, so it never expires. When one generation is full, the
+    previous generation is dropped. Entries in use move into the new generation.
     """
 
     def __init__(self, find_all: Callable[[Sequence[str]], Iterable[V]], kept: int = KEPT_RUNS) -> None:
-        """`find_all` computes the results for some runs."""
+        """Create the cache. `find_all` computes the results for some runs."""
         self._find_all = find_all
         self._limit = kept
         self._young: dict[str, V] = {}
         self._old: dict[str, V] = {}
 
     def of(self, text: str) -> list[V]:
-        """Return the results for the runs of a text of a few kilobytes, in order."""
+        """Return the results for the runs of a text, in order.
+
+        The text should have at most a few kilobytes.
+        """
         runs = _RUN.findall(text)
         young = self._young
         try:
@@ -61,11 +64,11 @@ class _Runs(Generic[V]):
 
     @property
     def kept(self) -> int:
-        """Runs that are kept."""
+        """Return the number of cached runs."""
         return len(self._young) + len(self._old)
 
     def _learn(self, unknown: Sequence[str], found: dict[str, V]) -> None:
-        """Fill `found` with the results for `unknown`, and cache those of short runs."""
+        """Fill `found` with the results for `unknown`. Only the results of short runs are cached."""
         old = self._old
         new = [run for run in unknown if run not in old]
         found.update((run, old[run]) for run in unknown if run in old)
@@ -80,36 +83,36 @@ class _Runs(Generic[V]):
 
 
 class RunPieces(_Runs[int]):
-    """How many pieces texts have; any thread may call it."""
+    """A counter of the pieces in a text. Any thread may call it."""
 
     def __call__(self, text: str) -> int:
-        """The pieces of a text of some kilobytes."""
+        """Return the number of pieces in a text of a few kilobytes."""
         return sum(self.of(text))
 
 
 class RunTokens(_Runs[bytes]):
-    """The tokens of texts, as the tokenizer gives them without special ones; any thread may call it."""
+    """The tokens of a text without special tokens. Any thread may call it."""
 
     def __init__(self, tokenizer: Tokenizer, kept: int = KEPT_RUNS) -> None:
-        """The tokenizer must be one that `splits_at_runs`."""
+        """Wrap a tokenizer for which `splits_at_runs` holds."""
         super().__init__(self._encode_all, kept)
         self._tokenizer = tokenizer
         truncation = tokenizer.truncation
-        #: Bytes of as many tokens as a text may have.
+        #: Maximum number of bytes of tokens per text. None if the tokenizer does not truncate.
         self._most = None if truncation is None else int(truncation["max_length"]) * TOKEN.itemsize
 
     def __call__(self, text: str) -> bytes:
-        """The tokens of a text of some kilobytes, in the format `TOKEN`."""
+        """Return the tokens of a text of a few kilobytes, in the format `TOKEN`."""
         return b"".join(self.of(text))[: self._most]
 
     def _encode_all(self, runs: Sequence[str]) -> Iterable[bytes]:
         encode = self._tokenizer.encode_batch_fast
-        # One by one: it would spread a batch over all cores.
+        # Each run is encoded separately, because the tokenizer would spread a batch over all cores.
         return [np.array(encode([run], add_special_tokens=False)[0].ids, TOKEN).tobytes() for run in runs]
 
 
 def splits_at_runs(tokenizer: Tokenizer) -> bool:
-    """Whether the tokens of a text are those of its runs, as with the built-in tokenizer."""
+    """Return whether the tokens of a text are the tokens of its runs, as with the built-in tokenizer."""
     parts = tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.model
     names = [type(part).__name__ for part in parts]
     truncation = tokenizer.truncation
@@ -117,22 +120,22 @@ def splits_at_runs(tokenizer: Tokenizer) -> bool:
         names == ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
         and tokenizer.post_processor is None
         and tokenizer.padding is None
-        and not tokenizer.get_added_tokens_decoder()  # found before a text is split
+        and not tokenizer.get_added_tokens_decoder()  # Added tokens are found before a text is split.
         and (truncation is None or (truncation["direction"], truncation["stride"]) == ("right", 0))
     )
 
 
 def load_pieces() -> Callable[[str], int]:
-    """Return a function that counts the pieces of a text of a few kilobytes; thread-safe.
+    """Return a thread-safe function that counts the pieces of a text of a few kilobytes.
 
-    Reads half a megabyte, which takes 50 ms. Raises `ImportError`, `OSError`, and the bare `Exception` that
-    the library raises for a file that it cannot read.
+    Reads half a megabyte in 50 ms. Raises `ImportError`, `OSError`, and the bare `Exception` that the library
+    raises for an unreadable file.
     """
     return RunPieces(_counting(load_tokenizer()))
 
 
 def load_tokenizer() -> Tokenizer:
-    """The built-in tokenizer, for texts of any length. Raises as `load_pieces` does."""
+    """Return the built-in tokenizer, for texts of any length. Raises the same errors as `load_pieces`."""
     from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import
 
     with as_file(files("lithos.models") / "builtin") as folder:
@@ -146,7 +149,7 @@ def _counting(tokenizer: Tokenizer) -> Callable[[Sequence[str]], Iterable[int]]:
     def count_all(runs: Sequence[str]) -> Iterable[int]:
         # The tokenizer does not accept lone surrogates.
         clean = [run.encode("utf-8", "replace").decode() for run in runs]
-        # One sequence: it would spread a batch over all cores.
+        # The runs form one sequence, because the tokenizer would spread a batch over all cores.
         (found,) = tokenizer.encode_batch([clean], is_pretokenized=True, add_special_tokens=False)
         by_run = Counter(found.word_ids)
         return [by_run[number] for number in range(len(runs))]

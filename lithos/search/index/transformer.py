@@ -1,9 +1,9 @@
-"""Accurate embeddings: MiniLM as an int8 ONNX model of the package, run by onnxruntime (extra `accurate`).
+"""Accurate embeddings: MiniLM as an int8 ONNX model in the package, run by onnxruntime (extra `accurate`).
 
-The model does the mean pooling over the attention mask and the L2 normalisation itself. Settings are those
-that were measured to keep memory small: no arena, batches of at most `TOKENS_AT_ONCE` padded tokens (with
-1,536 and an arena the process takes 200-300 MB instead of 90), and no threads that spin. A batch of 256 fits
-the processor's cache: 8 % less processor time a text than with 512, a third less than with 1,024.
+The model itself computes the mean over the attention mask and the L2 normalisation. Measurements show that
+these settings keep memory small: no arena, batches of at most `TOKENS_AT_ONCE` padded tokens (1,536 tokens
+and an arena take 200-300 MB instead of 90), and no spinning threads. A batch of 256 tokens fits the
+processor's cache. It takes 8 % less processor time per text than 512 tokens, and a third less than 1,024.
 """
 
 from __future__ import annotations
@@ -31,43 +31,48 @@ from lithos.search.index.embedder import (
 
 NAME: Final = "accurate"
 DIMS: Final = 384
-#: SHA-256 of each file of the model (its NOTICE.md); other files are never loaded.
+#: SHA-256 of each model file (see its NOTICE.md). Other files are never loaded.
 HASHES: Final = {
     "model.onnx": "1d5b9d7f8c8aa2ee6722d6efd2a2001b1bc365b1bd34f27a4fa251d36feeae24",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-#: The first release whose wheels are for all supported Pythons, and the first major one not tried.
+#: Supported onnxruntime versions: the first release with wheels for all supported Pythons, and the first
+#: untested major version.
 VERSIONS: Final = ((1, 20), (2, 0))
 INSTALL: Final = "pip install 'lithos-server[accurate]'"
 
-#: Tokens of a text that count; later ones are cut off.
+#: Maximum number of tokens of a text. Later tokens are cut off.
 LONGEST: Final = 256
-#: Padded tokens of a batch: one text of `LONGEST`, or several short ones.
+#: Maximum number of padded tokens in a batch: one text of `LONGEST` tokens, or several short texts.
 TOKENS_AT_ONCE: Final = 256
-#: Characters that are tokenised: sixteen a token, so that only a run of blanks is ever cut short by it.
+#: Maximum number of characters to tokenise: sixteen per token, so that only a run of blanks is ever cut
+#: short.
 _CHARACTERS: Final = 16 * LONGEST
-#: Vectors of queries that are remembered: 1.5 kB each, and the query up to `_CHARACTERS`.
+#: Number of cached query vectors. Each takes 1.5 kB plus the query of up to `_CHARACTERS` characters.
 QUERIES_KEPT: Final = 256
 
 
 def is_installed() -> bool:
-    """Whether onnxruntime is there; it is not imported, which takes a third of a second and 20 MB."""
+    """Return whether onnxruntime is installed.
+
+    Importing it would take 0.3 s and 20 MB, so it is not imported.
+    """
     return find_spec("onnxruntime") is not None
 
 
 def load_transformer(threads: int = 1, folder: Path | None = None) -> Transformer:
-    """Load the model of the package, or of `folder`; takes about half a second.
+    """Load the model of the package or of `folder`. Takes about half a second.
 
-    Raises `EmbedderUnavailable` with the reason, and what to do, whatever went wrong.
+    Every failure raises `EmbedderUnavailable` with the reason and the next step.
     """
-    # A broken installation raises ImportError, OSError, AttributeError, and exceptions of onnxruntime.
+    # A broken installation raises ImportError, OSError, AttributeError or an error of onnxruntime.
     return explaining(
         lambda: _load(threads, folder), lambda error: _unavailable(f"{type(error).__name__}: {error}")
     )
 
 
 def find_trouble() -> str | None:
-    """Return why the model cannot be loaded, None if it can; the check takes little memory."""
+    """Return why the model cannot be loaded, or None if it can. The check takes little memory."""
     if not is_installed():
         return f"onnxruntime is not installed. To install it: {INSTALL}"
     looked = outcome.capture(lambda: (_import_runtime(), [_verified(name, None) for name in HASHES]))
@@ -81,7 +86,7 @@ def find_trouble() -> str | None:
 
 def _unavailable(cause: str) -> EmbedderUnavailable:
     first_line = next(iter(cause.strip().splitlines()), "").rstrip(".")
-    return EmbedderUnavailable(NAME, f"{first_line}. To install it again: {INSTALL}")
+    return EmbedderUnavailable(NAME, f"{first_line}. To reinstall it: {INSTALL}")
 
 
 def _load(threads: int, folder: Path | None) -> Transformer:
@@ -96,17 +101,17 @@ def _load(threads: int, folder: Path | None) -> Transformer:
     tokenizer.enable_truncation(LONGEST)
     options = runtime.SessionOptions()
     options.enable_cpu_mem_arena = False
-    options.enable_mem_pattern = False  # of use for batches of one shape only, for 20 MB
+    options.enable_mem_pattern = False  # Only useful for batches of a single shape, and costs 20 MB.
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    # From the file: bytes would be copied, and stay for 20 MB.
+    # Loaded from the file: bytes would be copied and take another 20 MB.
     session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     transformer = Transformer(tokenizer, session)
     found = transformer.encode(["a probe"])
     if found.shape != (1, DIMS) or not np.isclose(np.linalg.norm(found), 1, atol=1e-3):
-        raise _unavailable("this version of onnxruntime computes something else than the vectors expected")
+        raise _unavailable("this version of onnxruntime computes different vectors than expected")
     return transformer
 
 
@@ -117,12 +122,12 @@ def _import_runtime() -> Any:
     least, beyond = VERSIONS
     if not least <= version < beyond:
         wanted = f"from {'.'.join(map(str, least))} to below {beyond[0]}"
-        raise _unavailable(f"onnxruntime {onnxruntime.__version__} is installed, and must be {wanted}")
+        raise _unavailable(f"onnxruntime {onnxruntime.__version__} is installed, but it must be {wanted}")
     return onnxruntime
 
 
 def _verified(name: str, folder: Path | None) -> Path:
-    """Return a file of the model after checking its hash."""
+    """Return the path of a model file after checking its hash."""
     if folder is None:
         with as_file(files("lithos.models") / NAME) as found:
             folder = found
@@ -133,20 +138,20 @@ def _verified(name: str, folder: Path | None) -> Path:
     except OSError as failure:
         raise _unavailable(f"{path} cannot be read ({failure.strerror or failure})") from failure
     if digest != HASHES[name]:
-        raise _unavailable(f"{path} is damaged: its SHA-256 is not the one expected")
+        raise _unavailable(f"{path} is damaged: its SHA-256 is not the expected one")
     return path
 
 
 def identity() -> EmbedderIdentity:
-    """The identity of the vectors, which is known without loading the model."""
+    """Return the identity of the vectors, without loading the model."""
     digest = hashlib.sha256("\n".join(f"{name} {HASHES[name]}" for name in sorted(HASHES)).encode())
     return EmbedderIdentity(NAME, DIMS, STORED_DTYPE, digest.hexdigest())
 
 
 class Transformer:
-    """An `Embedder`; any thread may encode, also several at once.
+    """The accurate `Embedder`. Several threads may encode at once.
 
-    A text counts with its first 256 tokens; every text gets a vector, one of no words too.
+    Only the first 256 tokens of a text count. Every text gets a vector, even a text without words.
     """
 
     def __init__(self, tokenizer: Any, session: Any) -> None:
@@ -155,23 +160,25 @@ class Transformer:
         self._session = session
         self._lock = threading.Lock()
         self._queries: OrderedDict[str, Matrix] = OrderedDict()
-        #: The model of which this is a view: in use as long as the view is.
+        #: The model behind this view. The view keeps it in use.
         self._whole: Transformer | None = None
 
     def forgetful(self) -> Transformer:
-        """Return the same model with its own memory of queries.
+        """Return the same model with its own cache of query vectors.
 
-        If several vaults shared one, the time of an answer would reveal the queries of another vault.
+        If several vaults shared a cache, the response time would reveal the queries of another vault.
         """
         view = Transformer(self._tokenizer, self._session)
         view._whole = self
         return view
 
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
-        """One L2-normalised row per text, shape (texts, 384), in batches of texts of about one length.
+        """Return one L2-normalised row per text, shape (texts, 384).
 
-        `one_core` changes nothing: `search.accurate_threads` says how many. Raises `IndexFailed` when
-        onnxruntime fails.
+        Each batch holds texts of similar length.
+
+        `one_core` has no effect: `search.accurate_threads` sets the number of threads. Raises `IndexFailed`
+        if onnxruntime fails.
         """
         del one_core
         done = outcome.capture(self._encode, texts)
@@ -182,7 +189,7 @@ class Transformer:
         return rows
 
     def encode_query(self, text: str) -> Matrix:
-        """The row of a query (384,), from the cache if it was asked lately. Raises `IndexFailed`."""
+        """Return the vector of a query (384,), from the cache for a recent query. Raises `IndexFailed`."""
         asked = text[:_CHARACTERS]
         with self._lock:
             known = self._queries.get(asked)
@@ -198,7 +205,7 @@ class Transformer:
 
     def _encode(self, texts: Sequence[str]) -> Matrix:
         result = np.zeros((len(texts), DIMS), np.float32)
-        # One by one: the tokenizer would spread a batch over all cores.
+        # Each text is tokenised separately, because the tokenizer would spread a batch over all cores.
         ids = [self._tokenizer.encode(text[:_CHARACTERS]).ids for text in texts]
         for batch in _pack([len(each) for each in ids]):
             longest = max(len(ids[i]) for i in batch)
@@ -209,7 +216,7 @@ class Transformer:
                 mask[row, : len(ids[i])] = 1
             result[batch] = self._session.run(["v"], {"input_ids": tokens, "attention_mask": mask})[0]
         if not np.isfinite(result).all():
-            raise ValueError("the result contains a value that is not a number")
+            raise ValueError("the result contains a value that is not finite")
         return result
 
 

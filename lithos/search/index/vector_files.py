@@ -1,11 +1,11 @@
-"""The files of a vector store: generations of data files and the manifest that points to one.
+"""The files of a vector store: generations of data files, and the manifest that points to one generation.
 
-A save writes the files of a new generation, replaces `manifest.json` in one step and deletes the
-older files, so that a crash at any point leaves the old generation or the new one. Nothing is synced:
-the store can be rebuilt, and a generation that power loss damaged fails its check.
+A save writes the files of a new generation, replaces `manifest.json` in one step and deletes the older files.
+A crash at any point therefore leaves either the old or the new generation. Nothing is synced: the store can
+be rebuilt, and a generation that a power loss damaged fails its check.
 
-usearch may end the process when it loads a damaged file, so the manifest keeps size and SHA-256 of every
-data file and nothing is loaded before they match. That isolates the check without a child process.
+usearch may end the process when it loads a damaged file. The manifest therefore keeps the size and SHA-256 of
+every data file, and only matching files are loaded. This avoids a check in a child process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from attrs import frozen
 from lithos.kernel.databases.sqlite import quarantine
 from lithos.search.index.embedder import EmbedderIdentity
 
-#: Raised whenever the meaning of the data files changes; another number starts an empty store.
+#: Format of the data files. Raise it whenever their meaning changes: a store of another format is replaced by
+#: an empty one.
 FORMAT: Final = 2
 MANIFEST: Final = "manifest.json"
 _DATA_FILE: Final = re.compile(r"(?:vectors|notes|lists)\.(\d+)\.(?:usearch|npy|npz)")
@@ -33,7 +34,7 @@ _DATA_FILE: Final = re.compile(r"(?:vectors|notes|lists)\.(\d+)\.(?:usearch|npy|
 
 @frozen
 class DataFile:
-    """Size in bytes and SHA-256 of one data file as it was written."""
+    """Size in bytes and SHA-256 of a data file at the time of writing."""
 
     size: int
     sha256: str
@@ -41,7 +42,7 @@ class DataFile:
 
 @frozen
 class VectorManifest:
-    """The content of `manifest.json`; `files` are the data files of the generation by name."""
+    """The content of `manifest.json`. `files` maps names to the data files of the generation."""
 
     format: int
     embedder: EmbedderIdentity
@@ -51,7 +52,7 @@ class VectorManifest:
 
 
 class StoreDamaged(Exception):
-    """A file of the store is damaged (checksum, size); `path` is the file, the text says how it differs."""
+    """A damaged file of the store (checksum, size). `path` is the file, and the text says how it differs."""
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{path.name} {problem}")
@@ -59,19 +60,19 @@ class StoreDamaged(Exception):
 
 
 def vectors_name(generation: int) -> str:
-    """Return the name of the usearch file."""
+    """Return the name of the usearch file of a generation."""
     return f"vectors.{generation}.usearch"
 
 
 def notes_name(generation: int) -> str:
-    """Return the name of the file that says which notes are indexed."""
+    """Return the name of the file that lists the indexed notes of a generation."""
     return f"notes.{generation}.npy"
 
 
 def read_manifest(directory: Path) -> VectorManifest | None:
-    """Return the manifest, `None` if it is missing or has another format.
+    """Return the manifest, or `None` if it is missing or has another format.
 
-    Raises `StoreDamaged` when it cannot be read.
+    Raises `StoreDamaged` if the manifest cannot be read.
     """
     path = directory / MANIFEST
     try:
@@ -89,7 +90,7 @@ def read_manifest(directory: Path) -> VectorManifest | None:
 
 
 def verify_files(directory: Path, manifest: VectorManifest) -> None:
-    """Raise `StoreDamaged` unless every data file has the size and hash it was written with."""
+    """Raise `StoreDamaged` unless every data file still has its recorded size and hash."""
     expected = {vectors_name(manifest.generation), notes_name(manifest.generation)}
     if set(manifest.files) != expected:
         raise StoreDamaged(directory / MANIFEST, "does not name its data files")
@@ -100,11 +101,11 @@ def verify_files(directory: Path, manifest: VectorManifest) -> None:
         if path.stat().st_size != written.size:
             raise StoreDamaged(path, f"has {path.stat().st_size} bytes instead of {written.size}")
         if describe_file(path) != written:
-            raise StoreDamaged(path, "has other bytes than were written")
+            raise StoreDamaged(path, "differs from the written bytes")
 
 
 def describe_file(path: Path) -> DataFile:
-    """Return size and SHA-256 of a file."""
+    """Return the size and SHA-256 of a file."""
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return DataFile(stream.tell(), digest)
@@ -117,9 +118,9 @@ def write_generation(
     write_vectors: Callable[[Path], None],
     write_notes: Callable[[Path], None],
 ) -> VectorManifest:
-    """Write the next generation, point the manifest to it and delete all others; return the manifest.
+    """Write the next generation, point the manifest to it, delete all others, and return the manifest.
 
-    Raises whatever writing raises; the store then still has the generation it had.
+    Raises any error of writing. The store then keeps its current generation.
     """
     generation = _next_generation(directory)
     vectors, notes = directory / vectors_name(generation), directory / notes_name(generation)
@@ -156,7 +157,7 @@ _STAMPS: Final = "stamps.*.npy"
 
 
 def write_stamps(directory: Path, generation: int, stamps: Mapping[int, int]) -> None:
-    """Write a stamp per note next to a generation, for a store whose own stamps have another meaning.
+    """Write one stamp per note next to a generation. For a store whose own stamps have another meaning.
 
     Raises `OSError`.
     """
@@ -168,7 +169,7 @@ def write_stamps(directory: Path, generation: int, stamps: Mapping[int, int]) ->
 
 
 def read_stamps(directory: Path, generation: int) -> dict[int, int]:
-    """Return the stamps that were written next to a generation; empty if missing or unreadable."""
+    """Return the stamps stored next to a generation, or an empty dict if they are missing or unreadable."""
     try:
         rows = np.load(directory / _STAMPS.replace("*", str(generation)), allow_pickle=False)
         return dict(rows.tolist())
@@ -177,9 +178,9 @@ def read_stamps(directory: Path, generation: int) -> dict[int, int]:
 
 
 def quarantine_store(directory: Path, damaged: Path) -> Path:
-    """Quarantine: move every file of the store aside, bytes intact; return the new path of the damaged one.
+    """Quarantine all files of the store, bytes intact, and return the new path of the damaged file.
 
-    Where the damaged file is missing, the manifest that names it stands for it.
+    If the damaged file is missing, the path of the manifest that names it is returned.
     """
     now = datetime.now(UTC)
     moved = {

@@ -1,8 +1,8 @@
-"""The vector store: chunk vectors of one embedder, by note; nearest-neighbour search, snapshots.
+"""The vector store: the chunk vectors of one embedder by note, nearest-neighbour search, and snapshots.
 
-Searches are exhaustive (exact), so recall is complete. In memory the vectors are one matrix (`chunk_rows`);
-on disk they are a usearch index, its graph as thin as usearch allows. `bench/experiments.md` says why
-usearch does not search.
+Searches are exhaustive (exact), so recall is complete. In memory the vectors are one matrix (`chunk_rows`).
+On disk they are a usearch index with the thinnest possible graph. `bench/experiments.md` explains why usearch
+is not used for searching.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NOTE_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64), ("chun
 
 
 class _Turnstile:
-    """A fair lock: a waiting thread gets it next, even from one that wants it back at once."""
+    """A fair lock: a waiting thread gets it next, even if the releasing thread wants it back at once."""
 
     def __init__(self) -> None:
         self._next = threading.Lock()
@@ -64,15 +64,15 @@ class _Turnstile:
 
 
 class VectorIndex:
-    """Chunk vectors of one embedder.
+    """The chunk vectors of one embedder.
 
-    One thread at a time calls `apply`, `save` and `close`; any thread may search meanwhile and then waits
-    about a millisecond at most, also during `save`. A note is found with its old chunks or its new ones,
-    never in between. Nothing reaches the disk before `save`.
+    Only one thread at a time may call `apply`, `save` and `close`. Any thread may search meanwhile and waits
+    at most about a millisecond, even during `save`. A search finds a note with its old chunks or its new
+    chunks, never with a mixture. Only `save` writes to disk.
     """
 
     def __init__(self, directory: Path, identity: EmbedderIdentity) -> None:
-        """Make an empty index; use `open` to load the snapshot on disk."""
+        """Create an empty index. Use `open` to load the snapshot on disk."""
         self.identity = identity
         self.quarantined: Path | None = None
         self.quarantine_reason: str | None = None
@@ -82,19 +82,20 @@ class VectorIndex:
         self._notes: dict[int, IndexedNote] = {}
         self._rows = ChunkRows(identity.dims)
         self._means = NoteMeans(identity.dims)
-        #: Whether `save` would write something that is not on disk.
+        #: Whether `save` has changes to write.
         self.dirty = True
-        #: Chunks of all notes, also those that cannot be found (rows of zeros).
+        #: Number of chunks of all notes, including chunks that cannot be found (rows of zeros).
         self.chunk_total = 0
-        #: Of the snapshot on disk that this was loaded from or saved as last; 0 for none.
+        #: Generation of the snapshot on disk that was loaded or saved last. 0 if there is no snapshot.
         self.generation = 0
 
     @classmethod
     def open(cls, directory: Path, identity: EmbedderIdentity) -> Self:
-        """Load the store of `identity` in `directory`, which is created when missing.
+        """Load the store of `identity` in `directory`. Creates a missing directory.
 
-        A store of another identity or format is left as it is and the index starts empty: `save` replaces
-        it. A damaged store is moved aside (`quarantined`, `quarantine_reason`) and the index starts empty.
+        A store of another identity or format is left unchanged and the index starts empty; `save` replaces
+        the store. A damaged store is moved aside (`quarantined`, `quarantine_reason`), and the index starts
+        empty.
         """
         directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         opened = cls(directory, identity)
@@ -125,7 +126,7 @@ class VectorIndex:
         self.last_updated = datetime.fromtimestamp(written, UTC)
 
     def _fill(self, index: Index, notes: Sequence[tuple[int, int, int]]) -> None:
-        """Take notes (serial, stamp, chunks) and their codes from an index, some at a time."""
+        """Add notes (serial, stamp, chunks) with their codes from an index, some at a time."""
         self._rows.reserve(sum(chunks for _, _, chunks in notes))
         for part in slice_notes(notes):
             keys = keys_of([(serial, chunks) for serial, _, chunks in part])
@@ -136,8 +137,9 @@ class VectorIndex:
             self.adopt(part, codes.reshape(-1, self.identity.dims))
 
     def adopt(self, notes: Sequence[tuple[int, int, int]], codes: Codes) -> None:
-        """Add new notes (serial, stamp, chunks) with all their quantised rows, before any other
-        caller uses it.
+        """Add new notes (serial, stamp, chunks) with all their quantised rows.
+
+        Call it before any other use of the index.
         """
         start = self._rows.append([(serial, chunks) for serial, _, chunks in notes], codes)
         for serial, stamp, chunks in notes:
@@ -146,27 +148,28 @@ class VectorIndex:
         self.chunk_total += len(codes)
 
     def chunk_count(self) -> int:
-        """Return how many chunks can be found."""
+        """Return the number of chunks that a search can find."""
         return self._rows.found
 
     def stamps(self) -> dict[int, int]:
-        """Return the stamp of every indexed note by serial, notes without a searchable chunk included."""
+        """Return the stamp of every indexed note by serial, including notes without a searchable chunk."""
         with self._lock:
             return {serial: note.stamp for serial, note in self._notes.items()}
 
     def sizes(self) -> dict[int, tuple[int, int]]:
-        """Return stamp and number of chunks of every indexed note by serial."""
+        """Return the stamp and number of chunks of every indexed note by serial."""
         with self._lock:
             return {serial: (note.stamp, note.chunks) for serial, note in self._notes.items()}
 
     def stamp_of(self, serial: int) -> int | None:
-        """Return the stamp of an indexed note."""
+        """Return the stamp of an indexed note, None for an unknown note."""
         return note.stamp if (note := self._notes.get(serial)) is not None else None
 
     def apply(self, upserts: Sequence[VectorEntry], removals: Collection[int]) -> None:
-        """Delete the notes `removals`, then upsert `upserts`, replacing their chunks.
+        """Delete the notes `removals`, then upsert `upserts` and replace their chunks.
 
-        Raises `ValueError`, before any change, for vectors that cannot be of this index.
+        Raises `ValueError`, before any change, for vectors of a wrong shape or with values that are not
+        finite.
         """
         for entry in upserts:
             self._check(entry)
@@ -204,15 +207,15 @@ class VectorIndex:
             self.chunk_total += len(entry.vectors)
 
     def search(self, vector: Matrix, notes: int, threshold: float) -> list[VectorHit]:
-        """Return the `notes` notes nearest to `vector` (dims,), best first, ties by serial.
+        """Return the `notes` notes nearest to `vector` (dims,), best first. Ties are ordered by serial.
 
-        A note counts by its best chunk and only from a similarity of `threshold` on. A query of zeros
+        A note ranks by its best chunk, which must have a similarity of at least `threshold`. A query of zeros
         finds nothing.
         """
         return self.search_together([VectorQuery(vector, notes, threshold)])[0]
 
     def search_together(self, queries: Sequence[VectorQuery]) -> list[list[VectorHit]]:
-        """Batched `search`: the hits of each query, in much less time than one by one."""
+        """Return the hits of each query. One batched `search` takes much less time than single searches."""
         found: list[list[VectorHit]] = [[] for _ in queries]
         asking = [i for i, query in enumerate(queries) if query.notes > 0 and query.vector.any()]
         for start in range(0, len(asking), ABREAST):
@@ -224,10 +227,10 @@ class VectorIndex:
         return found
 
     def nearest_by_mean(self, queries: Codes, most: int) -> list[list[VectorHit]]:
-        """The notes whose mean vector is nearest to each query (queries, dims), best first.
+        """Return the notes whose mean vectors are nearest to each query (queries, dims), best first.
 
-        For what looks at the best few more closely: a fifth of the time of all chunks. The means are made
-        when they are asked for first, and kept from then on.
+        For callers that examine the best few notes more closely. Takes a fifth of the time of comparing all
+        chunks. The means are computed at the first call and kept.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         found: list[list[VectorHit]] = []
@@ -237,7 +240,7 @@ class VectorIndex:
         return found
 
     def closeness(self, queries: Codes, serials: Collection[int]) -> dict[int, float]:
-        """How near notes are to some queries together: the sum of the similarities of their best chunks."""
+        """Return how near notes are to several queries: the sum of the similarities of their best chunks."""
         with self._lock:
             known = [(each, self._notes[each]) for each in sorted(set(serials)) if each in self._notes]
             known = [(serial, note) for serial, note in known if note.chunks]
@@ -253,7 +256,7 @@ class VectorIndex:
         """Return the quantised vectors of a note: its mean, then those of at most `most` passages,
         spread over it.
 
-        Return None for an unknown note.
+        Returns None for an unknown note.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         with self._lock:
@@ -268,7 +271,10 @@ class VectorIndex:
     def search_among(
         self, vector: Matrix, serials: Collection[int], threshold: float, notes: int | None = None
     ) -> list[VectorHit]:
-        """Return what `search` would if only the notes `serials` existed; without `notes`, all of them."""
+        """Return the result of `search` restricted to the notes `serials`.
+
+        Without `notes`, returns all hits.
+        """
         if not vector.any():
             return []
         query = encode_rows(vector[None, :])[0]
@@ -278,7 +284,10 @@ class VectorIndex:
             return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
 
     def similarities(self, vector: Matrix, serials: Collection[int]) -> dict[int, list[float]]:
-        """The similarity, 0..1, of each chunk of some notes to `vector`; 0 for what cannot be found."""
+        """Return the similarity, 0..1, of each chunk of some notes to `vector`.
+
+        Chunks that cannot be found get 0.
+        """
         if not vector.any():
             return {}
         query = encode_rows(vector[None, :])[0]
@@ -298,10 +307,14 @@ class VectorIndex:
     def _rank(
         self, similarities: Matrix, rows: NDArray[np.intp] | None, threshold: float, notes: int | None
     ) -> list[VectorHit]:
-        """Top-k by similarity over rows (None: all); the candidates grow until `notes` are certain."""
+        """Return the best notes over `rows` (None: all rows).
+
+        Adds candidates until `notes` notes are certain.
+        """
         looked_at = len(similarities) if notes is None else 2 * notes + 64
         while True:
-            # Of everything from here on nothing is missing, so the best notes of it are the best of all.
+            # No chunk above this cut-off is missing, so the best notes among these chunks are the best of
+            # all.
             least = choose_least(similarities, threshold, looked_at)
             best = np.flatnonzero(similarities >= least)
             serials, chunks = self._rows.owners(best if rows is None else rows[best])
@@ -311,9 +324,9 @@ class VectorIndex:
             looked_at *= 4
 
     def save(self) -> None:
-        """Snapshot everything to a new generation, which replaces the store atomically.
+        """Write a snapshot as a new generation, which replaces the store atomically.
 
-        Raises `IndexFailed`; the store on disk is then unchanged.
+        Raises `IndexFailed`. The store on disk is then unchanged.
         """
         notes = [(serial, note.stamp, note.chunks) for serial, note in self._notes.items()]
         rows = np.array(notes, _NOTE_ROW)
@@ -342,11 +355,11 @@ class VectorIndex:
         index.save(path)
 
     def move_to(self, directory: Path) -> None:
-        """Have the next `save` replace the store in another directory, even if it is of another model."""
+        """Make the next `save` replace the store in another directory, even a store of another model."""
         self._directory, self.dirty = directory, True
 
     def close(self) -> None:
-        """Release the memory without saving. A search afterwards finds nothing."""
+        """Release the memory without saving. Later searches find nothing."""
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
             self._means = NoteMeans(self.identity.dims)
@@ -354,7 +367,7 @@ class VectorIndex:
 
 
 def stored_identity(directory: Path) -> EmbedderIdentity | None:
-    """Return the embedder of the store in `directory`, `None` when no store of this format is readable."""
+    """Return the embedder of the store in `directory`, or `None` if no store of this format is readable."""
     try:
         manifest = vector_files.read_manifest(directory)
     except StoreDamaged:
@@ -363,10 +376,10 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
 
 
 def load_cpp_runtime() -> None:
-    """Load the system's C++ runtime; call it before the first import of usearch.
+    """Load the system's C++ runtime. Call this function before the first import of usearch.
 
-    usearch includes a C++ runtime, and the first one that is loaded serves all libraries: with that one a
-    later import of onnxruntime ends the process (SIGSEGV).
+    usearch includes a C++ runtime, and the first loaded runtime serves all libraries. If it is the one of
+    usearch, a later import of onnxruntime ends the process (SIGSEGV).
     """
     with suppress(OSError):
         ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)

@@ -1,7 +1,6 @@
-"""The actors that update the indexes, and the tiers of models.
+"""The actors that update the indexes, and the model tiers.
 
-Its own package and later ones use it.
-Never here: ranking.
+Search and later packages use it. Never here: ranking.
 """
 
 ROLE = "actor"

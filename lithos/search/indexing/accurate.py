@@ -1,10 +1,10 @@
 """The accurate tier: a second vector index, filled in the background with a transformer's vectors.
 
-Every note is searchable by its static vectors when it is acknowledged; the transformer follows, newest notes
-first, in one task that has one thread. Queries change to the accurate vectors once `AccurateCoverage` is
-high enough, and then a note without current ones is compared by its static vectors. The vectors on disk are
-checked against the notes' stamps at the start, so that an interrupted run continues from its last snapshot.
-This tier never delays a write, and its failures do not affect the static tier, which continues to answer.
+Every acknowledged note is searchable by its static vectors. The transformer follows, newest notes first, in
+one task with one thread. Queries switch to the accurate vectors once `AccurateCoverage` is high enough. From
+then on a note without current accurate vectors is compared by its static vectors. At the start the vectors on
+disk are checked against the notes' stamps, so that an interrupted run continues from its last snapshot. This
+tier never delays a write. If it fails, the static tier continues to answer.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from lithos.text.chunk import ChunkSizes
 
 log = get_logger("lithos.accurate")
 
-#: Below the directory of the static vectors.
+#: Subdirectory of the static vectors' directory.
 ACCURATE: Final = "accurate"
 
-#: Chunks of the notes taken at once: half a second of work, which is lost when the process ends.
+#: Number of chunks per round: half a second of work, which is lost if the process ends.
 CHUNKS_AT_ONCE: Final = 48
-#: Chunks of one call into a thread: some 60 ms, for which a stop has to wait.
+#: Number of chunks per call into a thread: about 60 ms, for which a stop must wait.
 CHUNKS_A_CALL: Final = 8
-#: A snapshot takes a second for 50,000 chunks: saving takes at most a twentieth of the time.
+#: Divisor of the time share for saving: at most a twentieth. A snapshot takes a second for 50,000 chunks.
 SAVE_SHARE: Final = 20.0
 SAVE_LEAST: Final = 1.0
-#: Seconds after which single changes are saved.
+#: Seconds until single changes are saved.
 SAVE_IDLE: Final = 60.0
-#: Seconds until something that failed is tried again: a full disk, a note that cannot be read, the model.
+#: Seconds until a retry after a failure, such as a full disk, an unreadable note or a broken model.
 RETRY: Final = 30.0
 
 
 @frozen(eq=False)
 class _Opened:
-    """The tier once its model is loaded."""
+    """The state of the tier once its model is loaded."""
 
     notes: TieredNotes
     coverage: AccurateCoverage
@@ -65,16 +65,16 @@ class _Opened:
 
 @define(eq=False, slots=False)
 class AccurateTier:
-    """Fills the accurate vectors, saves them, and says whether queries go to them."""
+    """The accurate tier. It fills and saves the accurate vectors and decides whether queries use them."""
 
     _port: VectorPort
     _catalogue: Catalogue
     _files: NoteFiles
-    #: Raises `EmbedderUnavailable`.
+    #: Load the model. Raises `EmbedderUnavailable`.
     _load: Callable[[], QueryEmbedder]
     _directory: Path
     _wanted: Literal["auto", "accurate"]
-    #: That of all vaults of the process.
+    #: Shared by all vaults of the process.
     _thread: BackgroundThread
     _reading: Threads = field(factory=Threads, init=False)
     _opened: _Opened | None = field(default=None, init=False)
@@ -82,34 +82,34 @@ class AccurateTier:
     _woken: trio.Event = field(factory=trio.Event, init=False)
     _saved_at: float = field(default=-math.inf, init=False)
     _save_took: float = field(default=0.0, init=False)
-    #: Chunks embedded since the last save.
+    #: Number of chunks embedded since the last save.
     _unsaved: int = field(default=0, init=False)
-    #: When a save that failed is tried again.
+    #: Time at which a failed save is retried.
     _save_again: float = field(default=-math.inf, init=False)
-    #: Why the tier cannot be used, until it can.
+    #: Why the tier cannot be used. None while no problem is known.
     reason: str | None = field(default=None, init=False)
-    #: Set once there is nothing more to wait for: every note was embedded, or the tier cannot be used.
+    #: Set once waiting is pointless: every note is embedded, or the tier cannot be used.
     settled: trio.Event = field(factory=trio.Event, init=False)
 
     @property
     def answering(self) -> TieredNotes | None:
-        """Return the vectors that answer queries; None: the static vectors."""
+        """Return the accurate vectors if they answer queries. None means that the static vectors answer."""
         opened = self._opened
         if opened is None or not opened.coverage.is_enough or self.reason is not None:
             return None
         return opened.notes
 
     def progress(self) -> Progress:
-        """The tier that answers, and how far this one is."""
+        """Return the answering tier and the progress of the accurate tier."""
         target = self._port.target
         total = target.vectors.chunk_total if target is not None else 0
         done, total = self._opened.coverage.counts() if self._opened is not None else (0, total)
         return Progress(STATIC if self.answering is None else TIER, done, total)
 
     async def run(self, static: trio.Event) -> None:
-        """Background task: once the static tier is `static` and has notes, embed them, for good.
+        """Background task: once the static tier is `static` and has notes, embed the notes, without end.
 
-        Nothing is loaded before there is a note.
+        Nothing is loaded before the first note exists.
         """
         await static.wait()
         target = self._port.target
@@ -119,12 +119,13 @@ class AccurateTier:
             return
         self._token = trio.lowlevel.current_trio_token()
         self._port.on_applied = self._take_change
-        if self._wanted == "auto":  # a caller that requires the tier gets its problem at once
+        if self._wanted == "auto":  # A caller that requires this tier learns its problem at once.
             while not target.vectors.chunk_total:
                 self.settled.set()
                 await self._wait(math.inf)
         try:
-            # Not in the background thread, whose priority the threads of the model would inherit.
+            # The background thread must not load the model, because the model's threads would inherit its
+            # priority.
             opened = self._opened = await self._reading.run(partial(self._open, target))
         except EmbedderUnavailable as problem:
             self.reason = problem.reason
@@ -155,18 +156,18 @@ class AccurateTier:
         try:
             self._token.run_sync_soon(self._wake)
         except trio.RunFinishedError:
-            log.debug("a change after the end of the event loop")
+            log.debug("change ignored after the end of the event loop")
 
     def _note_failure(self, failure: IndexFailed) -> None:
-        """The model failed; it is tried again later. Called in any thread."""
-        log.error("the accurate model failed", reason=str(failure))
+        """Record that the model failed. The model is retried later. Any thread may call this method."""
+        log.error("accurate model failed", reason=str(failure))
         self.reason = str(failure)
 
     def _wake(self) -> None:
         self._woken.set()
 
     async def _wait(self, until: float) -> None:
-        """Wait for a change, or until a time."""
+        """Wait for a change, or until the time `until`."""
         with trio.move_on_at(until):
             await self._woken.wait()
         self._woken = trio.Event()
@@ -193,7 +194,7 @@ class AccurateTier:
         log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
-        """Embed missing notes, forever."""
+        """Embed missing notes, without end."""
         coverage, vectors = opened.coverage, opened.notes.vectors
         retry = trio.current_time() + RETRY
         while True:
@@ -212,7 +213,7 @@ class AccurateTier:
             if vectors.dirty and trio.current_time() >= self._save_due():
                 await self.save()
             if coverage.is_drained:
-                # Tasks that are due even if nothing changes.
+                # Time at which the next task is due even if nothing changes.
                 again = math.inf if coverage.is_complete else retry
                 await self._wait(min(again, self._save_due() if vectors.dirty else math.inf))
             if trio.current_time() >= retry:
@@ -229,7 +230,7 @@ class AccurateTier:
             self.reason = None
 
     async def _embed(self, opened: _Opened, serials: Sequence[int]) -> None:
-        """Bring these notes up to date. Raises `IndexFailed`."""
+        """Update the vectors of these notes. Raises `IndexFailed`."""
         vectors = opened.notes.vectors
         if not serials:
             return
@@ -261,7 +262,7 @@ class AccurateTier:
             opened.coverage.filled(upsert.entry.serial, self._port.expected(upsert.entry))
 
     async def _encode(self, embedder: QueryEmbedder, texts: Sequence[str]) -> Matrix:
-        """The rows of these texts, some at a time, those of about one length together."""
+        """Return the vectors of these texts. Texts of similar length are encoded together, some at a time."""
         rows = np.zeros((len(texts), embedder.identity.dims), np.float32)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for start in range(0, len(order), CHUNKS_A_CALL):
@@ -276,12 +277,12 @@ class AccurateTier:
         return max(self._saved_at + pause, self._save_again)
 
     async def save(self) -> None:
-        """Write a snapshot, from which an interrupted run continues; a failed one is retried later."""
+        """Write a snapshot, from which an interrupted run continues. A failed save is retried later."""
         opened = self._opened
         if opened is None:
             return
         begun = trio.current_time()
-        # Taken before the vectors: a stamp that is kept is one whose vectors are.
+        # Read before the vectors are, so that every saved stamp has its vectors in the snapshot.
         stamps = opened.coverage.stamps()
         try:
             await self._thread.run(partial(_save, opened.notes.vectors, self._directory, stamps))
@@ -293,7 +294,7 @@ class AccurateTier:
         self._save_took, self._unsaved = self._saved_at - begun, 0
 
     async def close(self) -> None:
-        """Save, and release the memory; the task must have ended."""
+        """Save and release the memory. The task must have ended before."""
         await self.save()
         self._port.on_applied = None
         opened, self._opened = self._opened, None
@@ -302,7 +303,7 @@ class AccurateTier:
 
 
 def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> None:
-    """Raises `IndexFailed` and `OSError`."""
+    """Write the vectors and the stamps. Raises `IndexFailed` and `OSError`."""
     if vectors.dirty:
         vectors.save()
     if vectors.generation:
@@ -310,7 +311,7 @@ def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> N
 
 
 def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> tuple[list[str], int]:
-    """Return the texts of a note that are embedded, and their digest."""
+    """Return the texts of a note that get embedded, and their digest."""
     chunks = sizes.chunks(upsert.document.note.title, upsert.document.content)
     texts = [chunk.embedded for chunk in chunks]
     return texts, digest_texts(texts)

@@ -1,7 +1,7 @@
-"""The notes with an accurate vector of their current text, and whether they are enough for queries.
+"""Coverage: which notes have a current accurate vector, and whether these suffice for queries.
 
-The vectors are enough when 99 % of the chunks have one, and until fewer than 97 % do (hysteresis): a mixture
-ranks worse than either model alone.
+The vectors suffice once 99 % of the chunks have one, and until fewer than 97 % have one (hysteresis), because
+a mixture ranks worse than either model alone.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 
 from attrs import frozen
 
-#: Shares of the chunks at which queries change to the accurate vectors, and back.
+#: Shares of chunks with accurate vectors at which queries switch to the accurate tier, and back.
 ENOUGH: Final = 0.99
 TOO_FEW: Final = 0.97
 
 
 class NoteText(NamedTuple):
-    """A note in the static index: `stamp` is that of its file, `digest` of what is embedded of it."""
+    """A note in the static index. `stamp` identifies its file, `digest` its embedded texts."""
 
     serial: int
     stamp: int
@@ -27,14 +27,14 @@ class NoteText(NamedTuple):
 
 
 class _Lacking(NamedTuple):
-    #: None for a deleted note, whose vectors must still be removed.
+    #: None for a deleted note whose vectors must still be removed.
     stamp: int | None
     chunks: int
 
 
 @frozen
 class Progress:
-    """The tier that answers, and how many chunks of how many have an accurate vector."""
+    """The answering tier, the number of chunks with an accurate vector, and the total number of chunks."""
 
     tier: str
     done: int
@@ -42,30 +42,32 @@ class Progress:
 
 
 class AccurateCoverage:
-    """Notes that lack accurate vectors, in the order of work; methods may be called from any thread.
+    """The notes that lack accurate vectors, in working order. Any thread may call the methods.
 
-    `total` gives the chunks of all notes, `held` the digest of the text whose accurate vectors there are.
+    `total` returns the number of chunks of all notes. `held` returns the digest of the text to which a note's
+    accurate vectors belong.
     """
 
     def __init__(self, total: Callable[[], int], held: Callable[[int], int | None]) -> None:
         self._total = total
         self._held = held
         self._lock = threading.Lock()
-        #: By serial. Notes that are not here are current.
+        #: By serial. Notes that are missing here are current.
         self._lacking: dict[int, _Lacking] = {}
-        #: A stack: the newest note is the last.
+        #: A stack: the last note is the newest.
         self._todo: dict[int, None] = {}
-        #: Stamps of the files whose text the accurate vectors are of.
+        #: Stamps of the files to whose text the accurate vectors belong.
         self._stamps: dict[int, int] = {}
         self._missing = 0
         self._is_planned = False
-        #: Whether queries go to the accurate vectors.
+        #: Whether queries use the accurate vectors.
         self.is_enough = False
 
     def plan(self, notes: Sequence[NoteText], stamps: Mapping[int, int], surplus: Iterable[int]) -> None:
-        """Begin: `notes` are all, the newest last, `stamps` those whose vectors were kept on disk.
+        """Start the work. `notes` are all notes, newest last; `stamps` are the stamps of vectors on disk.
 
-        `surplus` are vectors of deleted notes. Changes that arrive in the meantime count as newer.
+        `surplus` are serials of deleted notes with vectors. Changes that arrive in the meantime count as
+        newer.
         """
         with self._lock:
             changed, self._todo = self._todo, {}
@@ -86,9 +88,7 @@ class AccurateCoverage:
             self._judge()
 
     def change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """Record notes with static vectors of another text, or deleted ones; call it before any query
-        sees them.
-        """
+        """Record notes with new static vectors, or deleted notes. Call it before any query sees the change."""
         with self._lock:
             for serial in removals:
                 self._mark(serial, None, 0)
@@ -115,7 +115,7 @@ class AccurateCoverage:
             self._stamps[serial] = stamp
 
     def take(self, chunks: int) -> list[int]:
-        """Take the next notes, newest first: about `chunks` chunks, at least one note if there is any."""
+        """Take the newest notes with about `chunks` chunks in total, and at least one note if any is left."""
         taken: list[int] = []
         with self._lock:
             while self._todo and chunks > 0:
@@ -125,9 +125,9 @@ class AccurateCoverage:
         return taken
 
     def filled(self, serial: int, stamp: int | None) -> None:
-        """Record that a note has accurate vectors of the text of this stamp; None: it is deleted.
+        """Record that a note has accurate vectors of the text of this stamp. None means that it is deleted.
 
-        A note that was changed in the meantime stays lacking.
+        A note that has changed in the meantime still lacks vectors.
         """
         with self._lock:
             lacking = self._lacking.get(serial)
@@ -136,13 +136,13 @@ class AccurateCoverage:
             self._judge()
 
     def retry(self) -> None:
-        """Put all that is lacking up for work again."""
+        """Queue all notes that lack vectors again."""
         with self._lock:
             for serial in self._lacking:
                 self._todo.setdefault(serial)
 
     def _judge(self) -> None:
-        """Switch between the tiers."""
+        """Switch between the tiers if the coverage has crossed a limit."""
         if not self._is_planned:
             return
         total = self._total()
@@ -150,26 +150,26 @@ class AccurateCoverage:
         self.is_enough = total > 0 and done >= (TOO_FEW if self.is_enough else ENOUGH) * total
 
     def stale(self) -> frozenset[int]:
-        """Return notes whose accurate vectors must not be used: they are missing, or of another text."""
+        """Return the notes whose accurate vectors are missing or outdated and must not be used."""
         with self._lock:
             return frozenset(self._lacking)
 
     def stamps(self) -> dict[int, int]:
-        """A copy of the stamps of the files whose text the accurate vectors are of."""
+        """Return a copy of the file stamps to whose text the accurate vectors belong."""
         with self._lock:
             return dict(self._stamps)
 
     @property
     def is_drained(self) -> bool:
-        """Whether there is nothing to do now."""
+        """Return whether no work is left at the moment."""
         return not self._todo
 
     @property
     def is_complete(self) -> bool:
-        """Whether every note has its vectors."""
+        """Return whether every note has its vectors."""
         return self._is_planned and not self._lacking
 
     def counts(self) -> tuple[int, int]:
-        """Chunks that have an accurate vector, and all."""
+        """Return the number of chunks with an accurate vector, and the total number of chunks."""
         total = self._total()
         return (max(0, total - self._missing) if self._is_planned else 0), total

@@ -1,14 +1,17 @@
-"""An indexer: the one actor that changes one search index; and read your writes for searches.
+"""An indexer: the only actor that changes one search index.
 
-It applies what the writer passes on, batch by batch, in a worker thread. A failing index refuses
-the batch but stays alive; `converge` then compares what the index holds with what it should hold
-and repairs the difference (reconciliation). A cold start is the same comparison.
+Also the freshness of searches (read your writes).
 
-An index whose commits are expensive may linger over a batch (debounce); a caller that needs it current says
-so, with `hurry` or, as searches do, by waiting for `caught_up`. That wait is only for what was promised,
-that is acknowledged before the search began: the publisher acknowledges a change before a slow index has it
-while there are no searches, and while there are (`is_in_demand`) once all have it, so that searches hardly
-ever wait for a commit. Then a change does not linger either. `Visibility` is that wait for both indexes.
+The indexer applies the writer's changes, batch by batch, in a worker thread. A failing index refuses the
+batch but stays alive. `converge` then compares the actual with the expected content and repairs the
+difference (reconciliation). A cold start is the same comparison.
+
+An index with expensive commits may delay a batch to collect more changes (linger). A caller that needs a
+current index calls `hurry` or, like searches, waits for `caught_up`. That wait covers only promised changes,
+which are those acknowledged before the search began. While there are no searches, the publisher acknowledges
+a change before a slow index has it. While there are searches (`is_in_demand`), it acknowledges a change once
+all indexes have it, and changes do not linger. Searches therefore hardly ever wait for a commit. `Visibility`
+waits for both indexes.
 """
 
 from __future__ import annotations
@@ -40,19 +43,20 @@ from lithos.search.indexing.repair import REPAIR_SLICE, Repair
 
 log = get_logger("lithos.indexer")
 
-#: Queued changes at most; when the index is slower than the writer, the writer waits (backpressure).
+#: Maximum number of queued changes. If the index is slower than the writer, the writer waits (backpressure).
 CAPACITY = 256
 BATCH = 64
 REPAIR_DELAY = 5.0
-#: Factor by which a batch waits longer while a program writes many notes in a row, and seconds that it lasts.
+#: Factor by which a batch lingers longer while a program writes many notes in a row, and seconds for which
+#: that lasts.
 GATHERING = 10.0
 GATHERING_LASTS = 3.0
-#: Seconds after a search in which the next one is expected.
+#: Seconds after a search for which another search is expected.
 DEMAND = 1.0
 
 
 class Indexer:
-    """The actor that owns one search index: batches, freshness, repair, health."""
+    """The actor that owns one search index: batches, freshness, repair and health."""
 
     def __init__(
         self,
@@ -68,10 +72,10 @@ class Indexer:
         linger: float = 0.0,
         on_behind: Callable[[str | None], None] = lambda _: None,
     ) -> None:
-        """`reading` prefetches the next notes of a repair while others are indexed.
+        """Create the indexer. `reading` prefetches the next notes of a repair while others are indexed.
 
-        `linger`: seconds a batch waits for more changes unless it is hurried. `on_behind` is the callback
-        with the reason why the index lacks accepted changes (is stale), and None once it has them.
+        `linger` is the time in seconds that a batch waits for more changes unless it is hurried. `on_behind`
+        is called with the reason when the index becomes stale, and with None when it is current again.
         """
         self.name = name
         self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
@@ -85,42 +89,42 @@ class Indexer:
         self._linger = linger
         self._gathers_until = -math.inf
         self._on_behind = on_behind
-        #: The last change that was accepted, and the last that was promised to searches: high-water marks,
+        #: The last accepted change, and the last change promised to searches. Both are high-water marks,
         #: since messages are served in order.
         self._newest: Envelope[IndexMessage, Indexed] | None = None
         self._promised: Envelope[IndexMessage, Indexed] | None = None
         self._searched_at = -math.inf
-        #: Passed by the searches that waited, one a turn of the event loop.
+        #: Each waiting search passes this lock, one per turn of the event loop.
         self._resuming = trio.Lock()
-        #: Up to which change a flush has been requested.
+        #: The last change for which a flush was requested.
         self._hurried: Envelope[IndexMessage, Indexed] | None = None
-        #: A change that a search has waited for until its timeout.
+        #: A change for which a search has waited until its timeout.
         self._late: Envelope[IndexMessage, Indexed] | None = None
-        #: Why a batch is missing, until a comparison has found everything there.
+        #: Why a batch is missing, until a comparison finds the index complete.
         self._lacking: str | None = None
         self._stale = trio.Event()
         self._is_converged = False
         self._converging = trio.Event()
         self._has_ended = False
-        #: Why the index will never be ready; changes are then refused instead of deferred.
+        #: Why the index will never be ready. Changes are then refused instead of deferred.
         self.unusable: str | None = None
-        #: Why the last batch failed, until one succeeds.
+        #: Why the last batch failed. None after the next success.
         self.failure: str | None = None
 
     @property
     def is_converged(self) -> bool:
-        """True when the index held all notes at the last comparison and no batch failed since."""
+        """Return whether the index held all notes at the last comparison and no batch has failed since."""
         return self._is_converged
 
     async def converged(self) -> None:
-        """Wait until the index holds every note."""
+        """Wait until the index contains every note."""
         while not self._is_converged:
             await self._converging.wait()
 
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
-        """Enqueue a change; returns the future of its reply.
+        """Enqueue a change and return the future of its reply.
 
-        While searches come in it does not linger: its caller waits for this index too.
+        While searches arrive, the change does not linger, because its caller waits for this index too.
         """
         self._newest = envelope = await self.mailbox.post(change)
         if self.is_in_demand:
@@ -128,21 +132,22 @@ class Indexer:
         return envelope
 
     def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
-        """Have `caught_up` wait for an accepted change from now on: it is about to be acknowledged."""
+        """Make `caught_up` wait for an accepted change, which is about to be acknowledged."""
         self._promised = envelope
 
     def note_search(self) -> None:
-        """Record a search: more are expected soon (`is_in_demand`)."""
+        """Record a search, so that more searches are expected soon (`is_in_demand`)."""
         self._searched_at = trio.current_time()
 
     @property
     def is_in_demand(self) -> bool:
-        """Whether it was searched within the last second, and is worth waiting for: not late already."""
+        """Return whether a search came within the last second and the index is not late."""
         return self._late is None and trio.current_time() - self._searched_at < DEMAND
 
     def gather(self) -> None:
-        """Expect many more changes soon, such as an import: fewer and larger batches, unless one is
-        hurried.
+        """Expect many more changes soon, for example from an import.
+
+        Batches become fewer and larger unless hurried.
         """
         self._gathers_until = trio.current_time() + GATHERING_LASTS
 
@@ -150,17 +155,17 @@ class Indexer:
         return self._linger * (GATHERING if trio.current_time() < self._gathers_until else 1.0)
 
     def hurry(self) -> None:
-        """Apply accepted changes without lingering, as a caller waits for them (flush)."""
+        """Apply accepted changes without lingering, because a caller waits for them (flush)."""
         newest = self._newest
         if not self._linger or newest is None or newest.done.is_set() or newest is self._hurried:
             return
         self._hurried = newest
-        self.mailbox.nudge(FlushIndex())  # a full mailbox is a full batch, which does not linger
+        self.mailbox.nudge(FlushIndex())  # A full mailbox is a full batch, which does not linger.
 
     async def caught_up(self, deadline: float) -> None:
-        """Read your writes: wait until the index has applied, or refused, every change promised before this.
+        """Wait until the index has applied or refused every earlier promised change (read your writes).
 
-        At the deadline (in trio's time) the index is reported as behind, until it has them.
+        If the deadline (in trio's time) passes, the index is reported as stale until it has the changes.
         """
         promised = self._promised
         if promised is None or promised.done.is_set():
@@ -168,16 +173,20 @@ class Indexer:
         self.hurry()
         with trio.move_on_at(deadline):
             await promised.done.wait()
-            # The callers continue in later turns: all of them at once would make this turn too long.
+            # The callers continue in later turns, because resuming all at once would make this turn too long.
             async with self._resuming:
                 pass
         if not promised.done.is_set():
-            log.warning("index is late", index=self.name, waiting=self.mailbox.depth)
+            log.warning("index late", index=self.name, waiting=self.mailbox.depth)
             self._late = promised
             self._tell_behind()
 
     def _tell_behind(self) -> None:
-        late = None if self._late is None else f"The {self.name} index is late: it still takes in changes."
+        late = (
+            None
+            if self._late is None
+            else (f"The {self.name} index is late: it is still processing changes.")
+        )
         self._on_behind(self._lacking or late)
 
     def _note_progress(self) -> None:
@@ -186,7 +195,7 @@ class Indexer:
             self._tell_behind()
 
     def mark_stale(self) -> None:
-        """Schedule a repair: have the index compared with the catalogue."""
+        """Schedule a repair, which compares the index with the catalogue."""
         self._is_converged = False
         self._stale.set()
 
@@ -206,18 +215,18 @@ class Indexer:
                 stats=self.mailbox.stats,
             )
         except BaseException as crash:
-            self._lacking = f"its indexer ended with {type(crash).__name__} and is started again"
-            self.mark_stale()  # the batch it died with may be missing
+            self._lacking = f"its indexer ended with {type(crash).__name__} and is restarted"
+            self.mark_stale()  # The batch of the crash may be missing from the index.
             self._tell_behind()
             raise
         self._has_ended = True
         self._stale.set()
 
     async def converge(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Background task: repair the index whenever it is stale; `started` after the first attempt.
+        """Background task: repair the index whenever it is stale. Calls `started` after the first attempt.
 
-        An index that refuses does not hold up the start (docs/spec/lifecycle.md §1): searches say why they
-        are degraded, until a later attempt succeeds.
+        A failing index does not delay the start (docs/spec/lifecycle.md §1). Searches report why they are
+        degraded until a later attempt succeeds.
         """
         try:
             while True:
@@ -226,7 +235,7 @@ class Indexer:
                     return
                 self._stale = trio.Event()
                 if not self.index.is_ready():
-                    continue  # it is marked stale when it becomes ready
+                    continue  # The index is marked stale when it becomes ready.
                 if not await self._repair.run():
                     task_status.started()
                     task_status = trio.TASK_STATUS_IGNORED
@@ -276,24 +285,24 @@ class Indexer:
 
 
 class FulltextIndexer(Indexer):
-    """The indexer of words."""
+    """The indexer of the full-text index."""
 
 
 class VectorIndexer(Indexer):
-    """The indexer of meaning."""
+    """The indexer of the vectors."""
 
 
 @frozen
 class Visibility:
-    """Read-your-writes barrier: searches await it before they query an index."""
+    """Read-your-writes barrier: searches wait for it before they query an index."""
 
     _words: FulltextIndexer
     _meaning: VectorIndexer
 
     async def reach(self, *, words: bool = True, meaning: bool = True) -> None:
-        """Wait until these indexes are current; returns at once while they are.
+        """Wait until these indexes are current. Returns at once if they are current already.
 
-        One that is late is not an error here: it refuses searches, with the reason, until it has caught up.
+        A late index raises no error here. It refuses searches, with the reason, until it has caught up.
         """
         wanted = [
             indexer for indexer, is_wanted in ((self._words, words), (self._meaning, meaning)) if is_wanted

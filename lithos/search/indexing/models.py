@@ -1,7 +1,7 @@
-"""The embedding models of a process: each is loaded once for all vaults, and is read-only.
+"""The embedding models of a process: each model is loaded once for all vaults and is read-only.
 
-A model stays while a vault holds it: a vault drops its former model once its notes are embedded again.
-A failed load is not remembered, so that a later attempt loads again.
+A model stays loaded while a vault uses it. A vault releases its former model once its notes are embedded
+again. A failed load is not remembered, so a later attempt loads the model again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ M = TypeVar("M")
 
 @define(eq=False)
 class Loaded(Generic[M]):
-    """Objects in use, by their load key; thread-safe: a caller waits while another one loads."""
+    """Objects in use by load key. Thread-safe: a caller waits while another caller loads."""
 
     _held: WeakValueDictionary[Hashable, M] = field(factory=WeakValueDictionary, init=False)
     _loading: threading.Lock = field(factory=threading.Lock, init=False)
 
     def get(self, key: Hashable, load: Callable[[], M]) -> M:
-        """Return the object in use for `key`, else the result of `load`; raises its errors. Blocks."""
+        """Return the object in use for `key`, else the result of `load`.
+
+        Raises the errors of `load`. Blocks.
+        """
         with self._loading:
             model = self._held.get(key)
             if model is None:
@@ -38,19 +41,19 @@ class Loaded(Generic[M]):
 
 @define(eq=False)
 class Models:
-    """The models of all vaults of a process; a server of one vault has its own."""
+    """The models of all vaults of a process. A server with a single vault has its own."""
 
-    #: The one thread that embeds with a transformer: vaults take turns in it, a few chunks each.
+    #: The only thread that embeds with a transformer. Vaults take turns in it, a few chunks each.
     embedding: BackgroundThread = field(factory=lambda: BackgroundThread("lithos-accurate"))
     _static: Loaded[Embedder] = field(factory=Loaded, init=False)
     _transformers: Loaded[Transformer] = field(factory=Loaded, init=False)
 
     def static(self, load: Callable[[str], Embedder], name: str) -> Embedder:
-        """Return the static model of this name; raises the errors of `load`."""
+        """Return the static model of this name. Raises the errors of `load`."""
         return self._static.get(name, lambda: load(name))
 
     def transformer(self, load: Callable[[int], Transformer], threads: int) -> Transformer:
-        """Return the transformer, computing with `threads` threads; its memory of queries is the caller's.
+        """Return the transformer, which uses `threads` threads and a separate query cache for each caller.
 
         Raises the errors of `load`.
         """

@@ -1,14 +1,14 @@
 """Adapters from notes to the full-text index and the vectors, and batched vector queries.
 
-`FulltextPort` and `VectorPort` implement the indexers' `Index` port; the latter has two indexes while all
-notes are embedded with another model. `VectorQueries` answers queries in a worker thread, those of about
-the same time in one pass: a pass over all vectors takes as long for four queries as for one. It does not
-hold the interpreter (GIL) and pushes everything else out of a core's cache; meanwhile the event loop runs
-the full-text query on the other core. The first query starts a pass, later ones are in the next. The query
-is embedded in the same pass, which takes a transformer two milliseconds.
+`FulltextPort` and `VectorPort` implement the indexers' `Index` port. `VectorPort` has two indexes while all
+notes are embedded with another model. `VectorQueries` answers queries in a worker thread and batches
+simultaneous queries into one pass, because a pass over all vectors takes as long for four queries as for one.
+A pass releases the interpreter lock (GIL) and displaces everything else from a core's cache. Meanwhile the
+event loop runs the full-text query on the other core. The first query starts a pass, and later queries join
+the next pass. The same pass embeds the queries, which takes a transformer 2 ms.
 
-Where a pass takes less than handing it to a thread and back, the event loop makes it: the first of those
-whose hits are wanted in the same turn.
+If a pass is quicker than handing it to a thread, the event loop runs it. The pass then answers the queries
+whose hits are awaited in the same turn.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from lithos.text.own_text import has_own_text
 
 
 class FulltextPort:
-    """`Index` adapter of the full-text index: turns notes into its documents; the methods block."""
+    """The `Index` adapter of the full-text index. It turns notes into index documents. All methods block."""
 
     def __init__(self, index: FulltextIndex, sizes: ChunkSizes, entities: KeptEntities) -> None:
         self.index = index
@@ -92,7 +92,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
 
 
 def digest_texts(texts: Sequence[str]) -> int:
-    """Return a number of 63 bits that identifies texts, to detect that the same ones are embedded again."""
+    """Return a 63-bit number that identifies the texts, to detect texts that are already embedded."""
     digest = hashlib.blake2b(digest_size=8)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -102,7 +102,7 @@ def digest_texts(texts: Sequence[str]) -> int:
 
 @frozen
 class NearestQuery:
-    """A query: the `most` notes nearest to the text, of the notes `among` where they are given."""
+    """A query for the `most` notes nearest to the text. With `among`, only these notes are searched."""
 
     text: str
     most: int
@@ -111,21 +111,21 @@ class NearestQuery:
 
 
 class SearchableVectors(Protocol):
-    """Vectors that answer queries; `find` blocks."""
+    """Vectors that answer queries. `find` blocks."""
 
     @property
     def is_accurate(self) -> bool:
-        """Whether they are those of the accurate tier, whose similarities weigh more."""
+        """Return whether the accurate tier owns the vectors. Its similarities have more weight."""
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
-        """The hits of each query, best first; raises `IndexFailed`."""
+        """Return the hits of each query, best first. Raises `IndexFailed`."""
 
     def is_quick(self, wanted: NearestQuery) -> bool:
-        """Whether the event loop may call `find` with a query: it takes some tenths of a millisecond."""
+        """Return whether `find` takes only tenths of a millisecond, so that the event loop may call it."""
 
 
-#: Chunks that are compared with a query, characters of one that are embedded, and notes that are ranked or
-#: looked up one by one, each in 0.3 ms.
+#: Maximum number of chunks to compare, query characters to embed, and notes to rank or look up in a quick
+#: query. Each limit corresponds to 0.3 ms.
 QUICK_CHUNKS: Final = 8_192
 QUICK_TEXT: Final = 1_000
 QUICK_NOTES: Final = 1_000
@@ -133,19 +133,19 @@ QUICK_NOTES: Final = 1_000
 
 @frozen
 class EmbeddedNotes:
-    """A model and the vectors made with it, which are never compared with those of another."""
+    """A model and its vectors, which are never compared with vectors of another model."""
 
     embedder: Embedder
     vectors: VectorIndex
     is_accurate: bool = False
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
-        """The hits of each query, best first; a text without a known word finds nothing."""
+        """Return the hits of each query, best first. A text without a known word finds nothing."""
         vectors = self.embedder.encode([each.text for each in wanted])
         return search_all(self.vectors, vectors, wanted)
 
     def is_quick(self, wanted: NearestQuery) -> bool:
-        """With few vectors, for a text of ordinary length."""
+        """Return whether there are few vectors and the text has an ordinary length."""
         return (
             self.vectors.chunk_total <= QUICK_CHUNKS
             and len(wanted.text) <= QUICK_TEXT
@@ -156,7 +156,7 @@ class EmbeddedNotes:
 def search_all(
     index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[NearestQuery], spare: int = 0
 ) -> list[list[VectorHit]]:
-    """The hits of each query with its vector, those without `among` in one pass; `spare` more of each."""
+    """Return the hits per query, plus `spare` more. All queries without `among` share one pass."""
     everywhere = [i for i, each in enumerate(wanted) if each.among is None]
     together = [VectorQuery(vectors[i], wanted[i].most + spare, wanted[i].threshold) for i in everywhere]
     found = dict(zip(everywhere, index.search_together(together), strict=True))
@@ -167,31 +167,36 @@ def search_all(
 
 
 class VectorPort:
-    """`Index` adapter of the vectors: `target` is brought up to date; `former` answers until then.
+    """The `Index` adapter of the vectors.
 
-    `former` also gets the changes made during that time (double write). Both are unset before the model is
-    loaded. Only the event loop changes them; `apply` runs in a thread.
+    It updates `target`, and `former` answers until `target` is complete.
+
+    During that time `former` also gets all changes (double write). Both are None before the model is loaded.
+    Only the event loop changes the two attributes. `apply` runs in a thread.
     """
 
     def __init__(self, sizes: ChunkSizes) -> None:
         self.sizes = sizes
         self.target: EmbeddedNotes | None = None
         self.former: EmbeddedNotes | None = None
-        #: True while another index is being filled too, and needs a core for that.
+        #: True while another index is being filled as well and needs a core.
         self.leaves_a_core: Callable[[], bool] = lambda: False
-        #: Why the vectors lack changes that were accepted, if they do.
+        #: Why the vectors lack accepted changes. None if they are current.
         self.behind: str | None = None
         #: Called in the thread of `apply` with the changes of `target`, before all other listeners.
         self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
 
     @property
     def vectors(self) -> VectorIndex | None:
-        """The index that answers queries: `former` while there is one."""
+        """Return the index that answers queries: `former` if it exists, else `target`."""
         answering = self.former or self.target
         return answering.vectors if answering is not None else None
 
     def tell_behind(self, reason: str | None) -> None:
-        """Record why the vectors are stale, so that searches refuse instead; None: they are current."""
+        """Record why the vectors are stale, so that searches are refused.
+
+        None means that they are current.
+        """
         self.behind = reason
 
     def is_ready(self) -> bool:
@@ -242,23 +247,26 @@ class VectorPort:
         return self.expected(upsert.entry)
 
 
-#: Timeout of a query in seconds; a pass takes some milliseconds.
+#: Timeout of a query in seconds. A pass takes a few milliseconds.
 PATIENCE: Final = 10.0
 
 
 @define(eq=False)
 class PendingQuery:
-    """A query in flight, a future: the caller does other work first and then awaits the hits."""
+    """The future of a running query. The caller can do other work before it awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
-    #: Whether the accurate tier answers it, which is decided at the time of the query.
+    #: Whether the accurate tier answers. Decided when the query starts.
     is_accurate: bool = field(default=False, kw_only=True)
-    #: Has it answered on the event loop; None: a thread answers it.
+    #: Callback that answers the query on the event loop. None means that a thread answers.
     _find_here: Callable[[PendingQuery], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
-        """Return the nearest notes, best first; only once. Raises `IndexFailed` and search errors."""
+        """Return the nearest notes, best first.
+
+        May be called once. Raises `IndexFailed` and search errors.
+        """
         if self._find_here is not None:
             await self._find_here(self)
         if self._outcome is None:
@@ -282,12 +290,12 @@ class _Waiting:
 
 
 class VectorQueries:
-    """Batches queries into one pass at a time (request coalescing). Used on the event loop only."""
+    """Batches queries into one pass at a time (request coalescing). For use on the event loop only."""
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._is_passing = False
-        #: Those that the event loop answers, for the turn from when their hits are wanted.
+        #: Queries that the event loop answers, in the turn in which their hits are awaited.
         self._quick: dict[PendingQuery, _Waiting] = {}
 
     def ask(
@@ -298,7 +306,10 @@ class VectorQueries:
         threshold: float,
         among: Sequence[int] | None = None,
     ) -> PendingQuery:
-        """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
+        """Start a query for the `most` notes nearest to a text.
+
+        With `among`, only these notes are searched.
+        """
         wanted = NearestQuery(spell_dates(text), most, threshold, among)
         if notes.is_quick(wanted):
             return PendingQuery(
@@ -311,7 +322,10 @@ class VectorQueries:
         return asked
 
     async def _find_here(self, notes: SearchableVectors, wanted: NearestQuery, asked: PendingQuery) -> None:
-        """Answer a query and some that wait with it for the same vectors, unless one of them was answered."""
+        """Answer a query together with waiting queries for the same vectors.
+
+        Does nothing if it is answered already.
+        """
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:
             await trio.lowlevel.checkpoint()
@@ -326,7 +340,7 @@ class VectorQueries:
             self._quick.pop(asked, None)
 
     def _start(self) -> None:
-        """Start a pass with the waiting queries of the same vectors as the first."""
+        """Start a pass with all waiting queries that need the same vectors as the first query."""
         notes = self._waiting[0].notes
         together = [each for each in self._waiting if each.notes is notes]
         self._waiting = [each for each in self._waiting if each.notes is not notes]
@@ -342,10 +356,10 @@ class VectorQueries:
 
 
 def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit]]]) -> None:
-    """Answer the queries of one pass, one a turn of the event loop.
+    """Answer the queries of one pass, one per turn of the event loop.
 
-    Each searcher then ranks its hits, a millisecond or two. Woken at once, sixteen of them would be one turn
-    of 25 ms, and a write waits for many turns.
+    Each caller then ranks its hits, which takes a millisecond or two. Waking sixteen callers at once would
+    make one turn of 25 ms, and a write waits for many turns.
     """
     waiting = list(zip(together, _answers(outcome, len(together)), strict=True))[::-1]
     token = trio.lowlevel.current_trio_token()
@@ -354,14 +368,14 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
         each, answer = waiting.pop()
         each.asked.answer(answer)
         if waiting:
-            with suppress(trio.RunFinishedError):  # the event loop ends, and with it every waiter
+            with suppress(trio.RunFinishedError):  # The event loop ends, and with it every waiting caller.
                 token.run_sync_soon(answer_next)
 
     answer_next()
 
 
 def _answers(outcome: Outcome[list[list[VectorHit]]], count: int) -> list[Outcome[list[VectorHit]]]:
-    """Return the outcome of a pass of `count` queries, for each of them."""
+    """Return the outcome of a pass of `count` queries for each query."""
     if isinstance(outcome, Error):
         return [Error(outcome.error) for _ in range(count)]
     return [Value(hits) for hits in outcome.unwrap()]

@@ -1,4 +1,4 @@
-"""Repair (reconciliation) of a search index: the difference between its actual and its expected content."""
+"""Repair (reconciliation) of a search index: applies the difference between expected and actual content."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.indexer")
 
-#: Notes of a repair at once: few, so that a write never waits long behind a rebuild.
+#: Number of notes that a repair sends at once. The number is small so that writes never wait long behind a
+#: rebuild.
 REPAIR_SLICE = 64
-#: Notes compared in one turn of the event loop: a few milliseconds.
+#: Number of notes compared in one turn of the event loop: a few milliseconds.
 LOOK_SLICE = 1_000
 
 
 @frozen
 class Repair:
-    """Repairs one index through the mailbox of its indexer, a slice of notes at a time.
+    """A repair of one index. It sends small slices of notes through the mailbox of the indexer.
 
-    `_reading` prefetches the next notes while the ones before are indexed.
+    `_reading` prefetches the next notes while earlier notes are indexed.
     """
 
     _name: str
@@ -56,7 +57,7 @@ class Repair:
     _size: int = REPAIR_SLICE
 
     async def run(self) -> bool:
-        """Apply the missing upserts and removals; False when something failed and a retry is needed."""
+        """Apply the missing upserts and removals. Returns False if something failed and a retry is needed."""
         wanted = await self._wanted()
         plan = await self._blocking.run(lambda: plan_index(wanted, self._index.stamps()))
         if plan.total:
@@ -76,7 +77,7 @@ class Repair:
         return await self._settle(waiting) and complete
 
     async def _wanted(self) -> dict[int, int]:
-        """Desired state: serial to stamp; changes made meanwhile come through the mailbox."""
+        """Return the desired state (stamps by serial). Changes made meanwhile arrive through the mailbox."""
         wanted: dict[int, int] = {}
         async for some in slices(self._catalogue.serials(), LOOK_SLICE):
             for entry in self._catalogue.at_serials(some):
@@ -94,7 +95,7 @@ class Repair:
         return envelope
 
     async def _settle(self, envelope: Envelope[IndexMessage, Indexed] | None) -> bool:
-        """Wait for its reply; False when it failed."""
+        """Wait for the reply to `envelope`. Returns False if the batch failed."""
         try:
             if envelope is not None:
                 await envelope.reply()
@@ -104,11 +105,11 @@ class Repair:
 
 
 def load_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> Upsert | None:
-    """The note as its file has it now, or None when it cannot be read: the scan reports that."""
+    """Return the note as its file has it now. None if the file is unreadable, which the scan reports."""
     try:
         source = files.read(entry.path)
         if digest_of(source.data) == entry.digest:
-            # The frontmatter repeats the data of the catalogue, and takes ten times as long to read.
+            # The frontmatter repeats the data of the catalogue, and reading it takes ten times as long.
             document = Document(note=entry.note, content=_content(source.data, style))
             return Upsert(entry, document, repair=True)
         modified = from_nanoseconds(source.state.mtime_ns)

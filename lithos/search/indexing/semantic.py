@@ -1,13 +1,13 @@
-"""The semantic backend: the embedding model and the vectors made with it.
+"""The semantic backend: the embedding model and its vectors.
 
-The model loads in the background; until then changes are deferred, and once it is there the
-indexer's comparison adds whatever is missing. A model that cannot be loaded is a state, not
-an error: everything else keeps working.
+The model loads in the background. Changes are deferred until the model is loaded, and the indexer's
+comparison then adds everything that is missing. If the model cannot be loaded, the backend reports that as a
+state, not as an error, and everything else keeps working.
 
-When the vectors on disk are from another model, all notes are embedded again into `next/`, and the
-other model answers until then, if it can still be loaded. The complete new vectors replace the old ones in
-one step, the renaming of the manifest. If the process ends before that, the old ones remain, and `next/`
-is continued later.
+If the vectors on disk belong to another model, all notes are embedded again into `next/`. Meanwhile the other
+model answers, if it can still be loaded. Renaming the manifest then replaces the old vectors with the
+complete new vectors in one step. If the process ends before that, the old vectors remain and `next/` is
+continued later.
 """
 
 from __future__ import annotations
@@ -45,13 +45,15 @@ T = TypeVar("T")
 
 log = get_logger("lithos.semantic")
 
-#: Below the directory of the vectors: those of a new model, until they are complete.
+#: Subdirectory for the vectors of a new model, until they are complete.
 NEXT = "next"
 
 
 class SemanticState(Enum):
-    """`WARMING` until every note is embedded once; `REEMBEDDING` until every note is embedded with a new
-    model; `DEGRADED` when there is no model.
+    """The state of semantic search.
+
+    `WARMING` until every note is embedded once, `REEMBEDDING` until every note is embedded with a new model,
+    `DEGRADED` without a model.
     """
 
     WARMING = "warming"
@@ -61,7 +63,7 @@ class SemanticState(Enum):
 
 
 class SemanticUnavailable(Exception):
-    """Semantic search is unavailable now; the message says why."""
+    """Semantic search is unavailable at the moment. The message says why."""
 
 
 @frozen(eq=False)
@@ -90,20 +92,20 @@ class SemanticBackend:
     _load: Callable[[str], Embedder]
     _directory: Path
     model_name: str
-    #: The tier above these vectors; None where `search.tier` is `static`.
+    #: The accurate tier. None if `search.tier` is `static`.
     accurate: AccurateTier | None = None
     _queries: VectorQueries = field(factory=VectorQueries, init=False)
     _looking: Threads = field(factory=lambda: Threads(2), init=False)
-    #: Set once every note is embedded, or the model turned out to be unusable.
+    #: Set once every note is embedded or the model turns out to be unusable.
     settled: trio.Event = field(factory=trio.Event, init=False)
-    #: Set once there is nothing to wait for: it is settled, or notes are embedded with a new model.
+    #: Set once waiting is pointless: after `settled`, or when notes are embedded with a new model.
     decided: trio.Event = field(factory=trio.Event, init=False)
     _is_switching: bool = field(default=False, init=False)
     reason: str | None = field(default=None, init=False)
 
     @property
     def state(self) -> SemanticState:
-        """The current state, for status and health."""
+        """Return the current state, for status and health."""
         if self.reason is not None:
             return SemanticState.DEGRADED
         if self._is_switching:
@@ -112,21 +114,21 @@ class SemanticBackend:
 
     @property
     def is_answering(self) -> bool:
-        """Whether a search covers every note now."""
+        """Return whether a search covers every note now."""
         return self.state is SemanticState.OK or self.port.former is not None
 
     @property
     def is_accurate(self) -> bool:
-        """Whether queries go to the accurate tier now."""
+        """Return whether queries use the accurate tier now."""
         return self.accurate is not None and self.accurate.answering is not None
 
     @property
     def chunk_count(self) -> int:
-        """Vectors in use."""
+        """Return the number of vectors in use."""
         return self.port.vectors.chunk_count() if self.port.vectors else 0
 
     def progress(self) -> Progress:
-        """The tier that answers, and how many chunks of how many it could have."""
+        """Return the answering tier, and how many chunks of how many have an accurate vector."""
         if self.accurate is not None:
             return self.accurate.progress()
         total = self.port.target.vectors.chunk_total if self.port.target else 0
@@ -135,7 +137,7 @@ class SemanticBackend:
     async def load(
         self, indexer: Indexer, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     ) -> None:
-        """Background task: after awaiting `after` load the model, open its vectors, bring them up to date."""
+        """Background task: after awaiting `after`, load the model, open its vectors and update them."""
         await after()
         try:
             target, stored = await self._blocking.run(self._open)
@@ -170,25 +172,25 @@ class SemanticBackend:
         stored = stored_identity(self._directory)
         following = self._directory / NEXT
         if stored is None or stored == embedder.identity:
-            shutil.rmtree(following, ignore_errors=True)  # of a switch that was made, or given up
+            shutil.rmtree(following, ignore_errors=True)  # Left over from a completed or abandoned switch.
             vectors = VectorIndex.open(self._directory, embedder.identity)
             return EmbeddedNotes(embedder, vectors), None
         return EmbeddedNotes(embedder, VectorIndex.open(following, embedder.identity)), stored
 
     def _open_former(self, stored: EmbedderIdentity) -> EmbeddedNotes | None:
-        """Open the former model and vectors, which answer until the new ones are complete."""
+        """Open the former model and its vectors, which answer until the new vectors are complete."""
         try:
             embedder = self._load(stored.name)
         except EmbedderUnavailable as problem:
-            log.warning("the former model cannot answer", model=stored.name, reason=problem.reason)
+            log.warning("former model cannot answer", model=stored.name, reason=problem.reason)
             return None
         if embedder.identity != stored:
-            log.warning("the former model cannot answer", model=stored.name, reason="its files have changed")
+            log.warning("former model cannot answer", model=stored.name, reason="its files have changed")
             return None
         return EmbeddedNotes(embedder, VectorIndex.open(self._directory, stored))
 
     async def _switch(self, target: EmbeddedNotes) -> None:
-        """Switch queries to the new vectors, then replace the old ones on disk."""
+        """Switch queries to the new vectors, then replace the old vectors on disk."""
         self.port.former = None
         target.vectors.move_to(self._directory)
         self._is_switching = False
@@ -199,7 +201,7 @@ class SemanticBackend:
     async def save(self) -> None:
         """Write a snapshot of changed vectors, so that the next start need not embed them again.
 
-        A failure is only logged: the vectors can be rebuilt from the notes.
+        A failure is only logged, because the vectors can be rebuilt from the notes.
         """
         for notes in (self.port.former, self.port.target):
             if notes is None or not notes.vectors.dirty:
@@ -219,7 +221,7 @@ class SemanticBackend:
                 notes.vectors.close()
 
     async def ready(self, *, within: float) -> None:
-        """Wait until a search covers every note; raises `SemanticUnavailable`."""
+        """Wait until a search covers every note. Raises `SemanticUnavailable`."""
         with trio.move_on_after(within):
             await self.decided.wait()
         self._require()
@@ -235,7 +237,7 @@ class SemanticBackend:
                 "fulltext, or set search.embedding_model to 'builtin' and restart."
             )
         if self.port.behind is not None:
-            raise SemanticUnavailable(f"The vectors lack notes that they could not take: {self.port.behind}")
+            raise SemanticUnavailable(f"The vectors lack some notes: {self.port.behind}")
         if self._is_switching and self.port.former is None:
             raise SemanticUnavailable(
                 f"All notes are being re-embedded with {self.model_name!r}; retry in a few minutes or use "
@@ -250,9 +252,10 @@ class SemanticBackend:
         return answering
 
     async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:
-        """Return the result of `use` with a query's vector in the static tier, in a worker thread.
+        """Call `use` with a query's vector in the static tier, in a worker thread, and return the result.
 
-        Reads every vector of that tier: a millisecond for 50,000 chunks. Raises `SemanticUnavailable`.
+        Reads every vector of the static tier, which takes 1 ms for 50,000 chunks. Raises
+        `SemanticUnavailable`.
         """
         static = self._answering()
 
@@ -265,7 +268,7 @@ class SemanticBackend:
         return await self._looking.run(look)
 
     async def similarities(self, query: str, serials: Sequence[int]) -> dict[int, list[float]]:
-        """The similarity of each chunk of some notes to a query in the static tier, by serial.
+        """Return the similarity of each chunk of some notes to a query, by serial. Uses the static tier.
 
         Notes without vectors are left out. Raises `SemanticUnavailable`.
         """
@@ -277,10 +280,12 @@ class SemanticBackend:
         return await self._looking.run(look)
 
     def nearest_to(self, texts: Sequence[str], notes: int) -> dict[int, float]:
-        """The notes nearest to some texts in the static tier: serials with how near they are. Blocks.
+        """Return the serials of the notes nearest to some texts in the static tier, with their closeness.
 
-        The sum over the texts of the most similar chunk of the note: first `notes` for each text by the mean
-        of their chunks, which are then looked at. Raises `SemanticUnavailable`.
+        Blocks.
+
+        The closeness of a note is the sum over the texts of the note's most similar chunk. The candidates are
+        `notes` notes per text by the mean of their chunks. Raises `SemanticUnavailable`.
         """
         static = self._answering()
         codes = encode_rows(static.embedder.encode(texts, one_core=True))
@@ -288,26 +293,26 @@ class SemanticBackend:
         return static.vectors.closeness(codes, {hit.serial for hits in near for hit in hits})
 
     async def static_codes(self, texts: Sequence[str]) -> StaticTexts:
-        """The vectors of texts in the static tier; raises `SemanticUnavailable`."""
+        """Return the vectors of texts in the static tier. Raises `SemanticUnavailable`."""
         static = self._answering()
         codes = await self._looking.run(lambda: encode_rows(static.embedder.encode(texts, one_core=True)))
         return StaticTexts(static.embedder.identity, codes)
 
     def static_vectors(self) -> VectorIndex:
-        """The vectors of the static tier; raises `SemanticUnavailable`."""
+        """Return the vectors of the static tier. Raises `SemanticUnavailable`."""
         return self._answering().vectors
 
     def static_identity(self) -> EmbedderIdentity:
-        """The embedder of the static tier; raises `SemanticUnavailable`."""
+        """Return the embedder identity of the static tier. Raises `SemanticUnavailable`."""
         return self._answering().embedder.identity
 
     def ask(
         self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None
     ) -> PendingQuery:
-        """Start a nearest-neighbour query for notes, of `among` where they are given; returns its future.
+        """Start a nearest-neighbour query and return its future. With `among`, only these notes are searched.
 
-        The tier that answers is the one in use now. A query without a word that the static model knows
-        finds nothing there. Raises `SemanticUnavailable`.
+        The current tier answers. In the static tier, a query without a known word finds nothing. Raises
+        `SemanticUnavailable`.
         """
         static = self._answering()
         accurate = self.accurate.answering if self.accurate is not None else None

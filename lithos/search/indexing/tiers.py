@@ -1,7 +1,7 @@
-"""Queries to two tiers of vectors: the accurate ones, and the static ones of notes that have no others.
+"""Queries to two vector tiers: accurate vectors, and static vectors for notes without accurate ones.
 
-A similarity of one model is then compared with one of the other, which is why it is only done for the few
-notes of a vault that lack accurate vectors (`Coverage`).
+Comparing similarities of two models is acceptable only for the few notes of a vault that lack accurate
+vectors (`Coverage`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ STATIC: Final = "static"
 
 
 class QueryEmbedder(Embedder, Protocol):
-    """An `Embedder` that remembers the vectors of queries."""
+    """An `Embedder` that caches the vectors of queries."""
 
     def encode_query(self, text: str) -> Matrix:
-        """The row of a query (dims,)."""
+        """Return the vector of a query (dims,)."""
 
 
 @frozen(eq=False)
 class TieredNotes:
-    """Accurate vectors, and the static ones of the notes that have no current accurate ones (`Searched`)."""
+    """Accurate vectors, and static vectors for notes without current accurate vectors (`Searched`)."""
 
     embedder: QueryEmbedder
     vectors: VectorIndex
@@ -40,7 +40,7 @@ class TieredNotes:
     is_accurate: bool = True
 
     def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
-        """The hits of each query; by the static vectors alone when the model fails."""
+        """Return the hits of each query. Uses only the static vectors if the model fails."""
         try:
             return self._find(wanted)
         except IndexFailed as failure:
@@ -48,13 +48,14 @@ class TieredNotes:
             return self.static.find(wanted)
 
     def is_quick(self, wanted: NearestQuery) -> bool:
-        """Never: a transformer takes milliseconds."""
+        """Return False, because a transformer takes milliseconds."""
         return False
 
     def _find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
-        # One by one: the vector of a query must not depend on who else asks, which int8 activations make it.
+        # Each query is encoded separately. In a batch, int8 activations would make its vector depend on the
+        # other queries.
         vectors = [self.embedder.encode_query(each.text) for each in wanted]
-        # Taken before the scan: notes that become current during it still count by their static vectors.
+        # Read before the scan: notes that become current during the scan still count by their static vectors.
         stale = self.stale()
         found = search_all(self.vectors, vectors, wanted, len(stale))
         if not stale:
@@ -64,7 +65,7 @@ class TieredNotes:
 
 
 def _only(wanted: NearestQuery, stale: frozenset[int]) -> NearestQuery:
-    """The same query among stale notes."""
+    """Return the query restricted to stale notes."""
     among = stale if wanted.among is None else stale.intersection(wanted.among)
     return evolve(wanted, among=list(among))
 
@@ -72,6 +73,6 @@ def _only(wanted: NearestQuery, stale: frozenset[int]) -> NearestQuery:
 def _merge(
     accurate: Sequence[VectorHit], static: Sequence[VectorHit], stale: frozenset[int], most: int
 ) -> list[VectorHit]:
-    """Stale notes by their static hits, all others by their accurate ones; best first, ties by serial."""
+    """Merge static hits of stale notes with accurate hits of all others. Best first, ties by serial."""
     hits = [*(hit for hit in accurate if hit.serial not in stale), *static]
     return sorted(hits, key=lambda hit: (-hit.similarity, hit.serial))[:most]

@@ -1,7 +1,6 @@
-"""Scoring, fusing and rating of hits.
+"""Scoring, fusion and rating of hits.
 
-Its own package and later ones use it.
-Never here: files, clocks, threads and logs.
+Search and later packages use it. Never here: files, clocks, threads and logs.
 """
 
 ROLE = "model"

@@ -1,8 +1,8 @@
-"""Long words that hold another word, as German, Dutch and Scandinavian compounds do.
+"""Compounds: long words that contain another word, as in German, Dutch and Scandinavian languages.
 
-`Haftpflicht` is in `Kraftfahrzeughaftpflichtversicherung`, and no dictionary has to know either: the words of
-a question are looked for in the long words that the vault has. Words that English derives (`interaction`)
-hold others too, so a match of this kind counts less than the word itself.
+`Haftpflicht` is part of `Kraftfahrzeughaftpflichtversicherung`. No dictionary is needed: the words of a
+question are searched in the long words of the vault. Derived English words (`interaction`) also contain other
+words, so a match of this kind counts less than the word itself.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from typing import Final
 
 from attrs import define, field
 
-#: Letters of a compound, and of the part that finds it.
+#: Minimum number of letters of a compound, and of the part that finds it.
 LEAST_COMPOUND: Final = 10
 LONGEST_COMPOUND: Final = 80
 LEAST_PART: Final = 5
-#: Letters that a compound has in front of its part and behind it, where it has any; an ending may be shorter.
+#: Minimum number of letters before and after the part within a compound, if there are any. An ending may be
+#: shorter.
 _LEAST_REST: Final = 3
-#: Endings of a word that a compound may have behind it, or lack.
+#: Endings that may follow a word within a compound, or may be missing there.
 _ENDINGS: Final = ("en", "er", "es", "e", "n", "s")
-#: Long words that are known: some 2 MB. Places that are looked at for a part, and compounds that are found.
+#: Maximum numbers of known long words (about 2 MB), of positions to check for a part, and of compounds found.
 MOST_KNOWN: Final = 100_000
 _MOST_PLACES: Final = 500
 MOST_FOUND: Final = 24
 
 
 def long_words(tokens: Iterable[str]) -> list[str]:
-    """The tokens that may be compounds, each once, in order."""
+    """Return the tokens that may be compounds, without duplicates, in order."""
     return list(dict.fromkeys(token for token in tokens if _is_long(token)))
 
 
@@ -37,14 +38,17 @@ def _is_long(token: str) -> bool:
 
 @define(eq=False)
 class Compounds:
-    """The long words of a vault. One thread adds words; other threads may read concurrently."""
+    """The long words of a vault. One thread adds words, and other threads may read concurrently."""
 
     _known: set[str] = field(factory=set, init=False)
-    #: All words in a row, each between line breaks.
+    #: All words in one text, each between line breaks.
     _text: str = field(default="\n", init=False)
 
     def add(self, words: Iterable[str]) -> None:
-        """Add long words; a word stays until the next start, and finds nothing where no note has it."""
+        """Add long words.
+
+        A word stays until the next start; it finds nothing if no note contains it any more.
+        """
         fresh = [word for word in dict.fromkeys(words) if word not in self._known]
         del fresh[max(0, MOST_KNOWN - len(self._known)) :]
         if fresh:
@@ -52,9 +56,7 @@ class Compounds:
             self._text += "\n".join(fresh) + "\n"
 
     def holding(self, word: str) -> list[str]:
-        """Return the long words that contain a word, at most 24: the whole word, or its stem if there
-        are none.
-        """
+        """Return at most 24 long words that contain the whole word, or its stem if none contains the word."""
         if len(word) < LEAST_PART or not word.isalpha():
             return []
         found = self._holding(word)

@@ -1,11 +1,11 @@
-"""Lead coverage: how early a note, and its best passage, have the words of a query (docs/spec/search.md §5).
+"""Lead coverage: how early a note and its best passage contain the query words (docs/spec/search.md §5).
 
 lead(x)  = sum of idf(t) / (1 + first_x(t) / 25)  /  sum of idf(t)
 LC(note) = 0.5 lead(first 128 stems of title and body) + 0.5 max of lead(passage) over its passages
 
 where t are the distinct content stems of the query and first_x(t) is the position of the first t among the
-stems of x, from 0. The position of a word's first use shows the topic of a text. The formula was found by
-measuring (`bench/quality.md`); positional weights of this kind are known from focused web retrieval.
+stems of x, from 0. The position of a word's first use shows the topic of a text. Measurements led to the
+formula (`bench/quality.md`). Focused web retrieval uses similar positional weights.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-#: Places after which a word counts half.
+#: Number of positions after which a word counts half.
 _HALVING: Final = 25
-#: Stems of a note that its own lead looks at.
+#: Number of leading stems of a note that its own lead considers.
 LEADING: Final = 128
-#: Stems of a note that are kept: those of some 100,000 characters. Passages behind them have no lead.
+#: Maximum number of stored stems per note, from about 100,000 characters. Later passages have no lead.
 MOST_STEMS: Final = 16_384
 _BITS: Final = np.uint32(0xFFFF)
-#: Pairs of a wanted stem and one of a note that are all compared.
+#: Maximum number of pairs (wanted stem, note stem) for which all pairs are compared directly.
 _FEW_PAIRS: Final = 1 << 18
-#: Numbers of 32 bits, little-endian.
+#: Stored integers: 32 bits, little-endian.
 _STORED: Final = np.dtype("<u4")
 
 Stems: TypeAlias = NDArray[np.uint32]
@@ -36,14 +36,17 @@ Stems: TypeAlias = NDArray[np.uint32]
 
 @frozen(eq=False)
 class LeadText:
-    """The stems of a note's passages in a row, as hashes, and how many each passage has."""
+    """The hashed stems of a note's passages in a row, and the number of stems per passage."""
 
     stems: Stems
     lengths: Stems
 
     @classmethod
     def of(cls, passages: Sequence[Sequence[str]]) -> LeadText:
-        """From the stems of each passage, in order; an empty one first: a note without text of its own."""
+        """Create it from the stems of each passage, in order.
+
+        An empty first passage means a note without own text.
+        """
         lengths: list[int] = []
         stems: list[int] = []
         for passage in passages:
@@ -61,31 +64,31 @@ class LeadText:
 
     @classmethod
     def unpack(cls, packed: bytes) -> LeadText:
-        """The reverse of `pack`. Raises `ValueError` for bytes that it did not make."""
+        """Reverse `pack`. Raises `ValueError` for bytes of another form."""
         numbers = np.frombuffer(packed, _STORED)
         count = int(numbers[0]) if len(numbers) else 0
         lengths, stems = numbers[1 : 1 + count], numbers[1 + count :]
         if len(lengths) != count or int(lengths.sum()) != len(stems):
-            raise ValueError(f"{len(packed)} bytes that are not packed stems")
+            raise ValueError(f"{len(packed)} bytes are not packed stems")
         return cls(stems, lengths)
 
     @property
     def size(self) -> int:
-        """Bytes of both."""
+        """Return the size of both arrays in bytes."""
         return self.stems.nbytes + self.lengths.nbytes
 
 
 def hash_stem(stem: str) -> int:
-    """A stem as 32 bits; that two share one is so rare that it does not matter."""
+    """Return a stem as a 32-bit hash. Collisions are so rare that they do not matter."""
     return zlib.crc32(stem.encode())
 
 
 class Covered(NamedTuple):
-    """How a note has the words of a query, each 0..1.
+    """How well a note covers the words of a query, each value 0..1.
 
-    `coverage` is LC, `lead` that of the note alone, `passage` that of its best passage; `share` and `words`
-    are the shares of the content stems that it has at all, by idf and by number; `bare` is 1 for a note
-    without text of its own.
+    `coverage` is LC, `lead` the lead of the note alone, and `passage` the lead of its best passage. `share`
+    and `words` are the shares of content stems that the note contains at all, by idf and by number. `bare` is
+    1 for a note without text of its own.
     """
 
     coverage: float = 0.0
@@ -96,14 +99,14 @@ class Covered(NamedTuple):
     bare: float = 0.0
 
 
-#: `Covered._make` without its checks.
+#: Same as `Covered._make` without the checks.
 _make_covered: Final = partial(tuple.__new__, Covered)
 
 
 def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[Covered]:
-    """How each note has the content stems of a query, given with their idf.
+    """Return how well each note covers the content stems of a query. `idf` maps the stems to their idf.
 
-    A few passes over all stems together: some tenths of a millisecond for sixty notes.
+    Computes all stems in a few passes, which takes tenths of a millisecond for sixty notes.
     """
     total = sum(idf.values())
     known = [i for i, note in enumerate(notes) if len(note.stems)]
@@ -142,15 +145,15 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
 
 
 def _joined(parts: Sequence[Any]) -> Stems:
-    """As `numpy.concatenate`, which takes five times as long for many short arrays."""
+    """Concatenate many short arrays in a fifth of the time of `numpy.concatenate`."""
     return np.frombuffer(b"".join(parts), _STORED)
 
 
 def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the positions of the wanted stems (sorted), those of the first stem first, and which stem it is.
+    """Return the positions of the wanted stems (sorted) and which stem each is, grouped by stem.
 
-    A table of the lower bits leaves few positions to compare: a fifth of the time of comparing all, if many
-    are compared.
+    A table of the lower bits leaves few positions to compare. For many positions this takes a fifth of the
+    time of comparing all.
     """
     if len(wanted) * len(stems) <= _FEW_PAIRS:
         term, found = np.divmod((stems == wanted[:, None]).ravel().nonzero()[0], len(stems))
@@ -167,12 +170,12 @@ def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def _lead(share: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the contribution to lead(x) of a term by its first position."""
+    """Return the contribution of a term to lead(x), from its first position."""
     return share / (1 + place / _HALVING)
 
 
 def _firsts(text: NDArray[np.intp], term: NDArray[np.intp], terms: int) -> NDArray[np.intp]:
-    """Return the first position of each term in each text; the positions of each term are in order."""
+    """Return the first position of each term in each text. The positions of each term must be in order."""
     keys = text * terms + term
     is_first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])

@@ -1,8 +1,8 @@
 """Match strength: the calibrated probability that a note answers a question (docs/spec/search.md §6).
 
-A logistic regression on margins rather than on one similarity: some vector is always near, but a note that
-answers differs clearly from the others and has the question's words early. `python -m bench.lookup --fit`
-fits the coefficients on several kinds of notes and prints the table below.
+A logistic regression on margins instead of a single similarity: some vector is always near, but a note that
+answers differs clearly from the others and contains the question's words early. `python -m bench.lookup
+--fit` fits the coefficients on several kinds of notes and prints the table below.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ from attrs import define, frozen
 
 from lithos.search.ranking.lead_coverage import Covered
 
-#: Rows of a ranking whose probability is computed; all others are weak.
+#: Number of rows of a ranking whose probability is computed. All later rows are weak.
 CANDIDATES: Final = 3
-#: The rows, and the similarities, that say how crowded the place is where a question falls.
+#: Numbers of rows and of similarities that measure how many notes compete for a question.
 TENTH: Final = 10
 THIRTIETH: Final = 30
-#: From this probability on a row is `fair`: three of four right first rows of nearly every kind of notes are.
+#: Minimum probability of a `fair` row. For nearly every kind of notes, three of four correct first rows reach
+#: it.
 FAIR: Final = 0.13
-#: Added to the deviation of similarities, and to a note's share of a question, so that neither many
-#: equal notes nor a note without any of the words exceeds the bounds.
+#: Added to the deviation of similarities and to a note's share of a question. It keeps features within bounds
+#: for many equal notes, or for a note without any of the words.
 _LEAST_SPREAD: Final = 0.03
 _LEAST_HELD: Final = 0.1
-#: The most that a margin counts: where no row follows, a score says little.
+#: Maximum value of a margin. If no row follows, a score says little.
 _MOST_MARGIN: Final = 0.5
-#: Rows whose cosines and leads differ by less say the same: the second takes nothing from the first.
+#: Rows whose cosines and leads differ by less than this are equal in content: the second row does not reduce
+#: the margin of the first.
 _TWIN: Final = 0.05
-#: The most that BM25 gives a term is 2.2 times its idf (k1 = 1.2).
+#: Maximum BM25 score of a term, as a multiple of its idf (k1 = 1.2).
 _BM25_BOUND: Final = 2.2
 
 Strength = Literal["strong", "fair", "weak"]
@@ -39,13 +41,13 @@ Strength = Literal["strong", "fair", "weak"]
 
 @frozen(kw_only=True)
 class Features:
-    """The features of one candidate, among the best notes of a hybrid search.
+    """The features of one candidate among the best notes of a hybrid search.
 
-    `cosine` is that of its best passage, `above` its distance from the mean of the thirty nearest notes, in
-    their standard deviations: so a vault, or a folder, of similar notes is judged by its own spread. `margin`
-    is its final score minus that of the next row with another text, at most 0.5. `held` is the logarithm of
-    its best passage's share of the question by lead, `missing` the part of the question that the note lacks;
-    both count in words as rare as one that no note has.
+    `cosine` is the cosine of its best passage. `above` is the distance of `cosine` from the mean of the
+    thirty nearest notes, in standard deviations, so that a vault or folder of similar notes is judged by its
+    own spread. `margin` is the final score minus the score of the next row with another text, at most 0.5.
+    `held` is the logarithm of its best passage's share of the question by lead, and `missing` the part of the
+    question that the note lacks. Both are measured in words as rare as a word that no note has.
     """
 
     cosine: float
@@ -56,14 +58,14 @@ class Features:
 
 
 class MatchSignals(NamedTuple):
-    """A row of a ranking: its final score, the cosine of its best passage, and the lead of that."""
+    """A row of a ranking: its final score, and the cosine and lead of its best passage."""
 
     score: float
     cosine: float
     passage: float
 
     def margin(self, following: Iterable[MatchSignals]) -> float:
-        """How far its score is above the first of the rows after it which does not say the same."""
+        """Return how far the score is above the first following row that differs in content."""
         for row in following:
             if abs(row.cosine - self.cosine) >= _TWIN or abs(row.passage - self.passage) >= _TWIN:
                 return min(_MOST_MARGIN, self.score - row.score)
@@ -72,11 +74,11 @@ class MatchSignals(NamedTuple):
 
 @frozen
 class Calibration:
-    """Coefficients of one tier; from `threshold` on a probability is an answer.
+    """The coefficients of one tier. A probability of at least `threshold` counts as an answer.
 
-    The threshold is the smallest with which at most 5 % of the questions that nothing answers are strong on
-    each kind of notes, and at least nine of ten strong rows are right where something answers. No threshold
-    reaches the second on Cranfield.
+    The threshold is the smallest that meets two conditions. On each kind of notes, at most 5 % of the
+    questions without an answer are strong. If an answer exists, at least nine of ten strong rows are correct.
+    No threshold meets the second condition on Cranfield.
     """
 
     intercept: float
