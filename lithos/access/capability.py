@@ -1,4 +1,4 @@
-"""Access as a capability: tokens, and remote clients."""
+"""The access capability: tokens and remote clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lithos.server.tools.token_ports import Keyring
 
 
 def make_keyring(config: Config, clock: Clock) -> TokenRing:
-    """Make the ring of accepted tokens; the front has it follow their file."""
+    """Make the ring of accepted tokens. The front lets the ring follow the token file."""
     return TokenRing(
         config.of(StorageConfig).data_dir / ".lithos",
         clock,
@@ -28,29 +28,30 @@ def make_keyring(config: Config, clock: Clock) -> TokenRing:
 
 
 def share_keyring(ring: TokenRing) -> Keyring:
-    """Give the ring to the front."""
+    """Give the token ring to the front."""
     return ring
 
 
 def make_scope_of_token(keyring: TokenRing) -> ScopeOfToken:
-    """Make the lookup of the paths where a named token may write."""
+    """Make the lookup for the paths that a named token may change."""
     return keyring.scope_of
 
 
 def make_own_token(keyring: TokenRing) -> OwnToken:
-    """Make the token of commands."""
+    """Make the token that local commands use."""
     return keyring
 
 
 def share_announcement(ring: TokenRing) -> StartupNotice:
-    """Say at a start what is known of named tokens."""
+    """Return the start notice about named tokens."""
     return ring
 
 
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
     """Make the authorization server for remote clients.
 
-    None without `server.public_url`, and with a foreign issuer, whose tokens the ring then accepts.
+    Returns None without `server.public_url`, and also with a foreign issuer, whose tokens the ring then
+    accepts.
     """
     address, oauth = config.of(ServerConfig).public_url, config.of(ServerConfig).oauth
     if address is None:
@@ -66,7 +67,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
 
 
 def look_at_tokens(keyring: TokenRing) -> Component | None:
-    """Reported only on errors: `/health` is open to all."""
+    """Report the state of tokens only on errors, because `/health` is open to all callers."""
     trouble = keyring.trouble
     return None if trouble is None else Component("degraded", trouble)
 

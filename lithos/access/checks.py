@@ -1,4 +1,4 @@
-"""Checks of access to the server."""
+"""Health checks for access to the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lithos.server.settings import ServerConfig
 
 
 def are_asked_for(private: Path) -> bool:
-    """Return whether a server here refuses callers without a token, or whether the tokens cannot be read."""
+    """Return whether a server here refuses callers without a token, or the tokens cannot be read."""
     try:
         return read_tokens(private) is not None
     except TokensUnreadable:
@@ -32,7 +32,7 @@ def are_asked_for(private: Path) -> bool:
 
 @check("open", CONFIGURATION, place=1, when=lambda each: each.is_outside)
 def check_open(patient: Installation) -> Iterator[CheckFinding]:
-    """Return whether all callers who reach the server may use it."""
+    """Report whether all callers who reach the server may use it."""
     server = patient.config.of(ServerConfig)
     opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
     if opening is not None and not are_asked_for(patient.private):
@@ -41,14 +41,15 @@ def check_open(patient: Installation) -> Iterator[CheckFinding]:
 
 @check("tokens", DOCTOR, place=50, when=has_data)
 def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
-    """Check that the tokens can be read by their owner only, and which of them have expired."""
+    """Check that only their owner can read the tokens, and report expired tokens."""
     private, now = patient.private, patient.clock()
     try:
         tokens = read_tokens(private)
     except TokensUnreadable as trouble:
         yield fail(
-            f"Named tokens are refused, and no other caller gets in: {private / TOKENS} {trouble.why}.",
-            "Put back a copy of it, or move it away and create new tokens (lithos token create).",
+            f"All named tokens are refused, and no other caller has access: {private / TOKENS} "
+            f"{trouble.why}.",
+            "Restore a copy of the file, or move the file away and create new tokens (lithos token create).",
         )
         return
     if tokens is None:
@@ -59,7 +60,7 @@ def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
         if mode & 0o077:
             yield warn(
                 f"{private / name} has mode {mode:04o}: other users may read or change the tokens.",
-                f"Close it: chmod 600 {private / name}",
+                f"Restrict its mode: chmod 600 {private / name}",
             )
     expired = [token.name for token in tokens if token.has_expired(now) and not token.is_pending]
     if expired:
@@ -71,8 +72,9 @@ def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
         )
     if not tokens:
         yield warn(
-            "No named token is left, and the server stays closed to all but its owner's commands.",
-            "Create one (lithos token create), or open it to everyone who can reach it: lithos token off",
+            "No named token is left, and the server still refuses all callers except its owner's commands.",
+            "Create a token (lithos token create), or open the server to everyone who can reach "
+            "it: lithos token off",
         )
     admins = sum(token.rights == "admin" for token in tokens)
     yield ok(f"Named tokens: {len(tokens)}, {admins} of them for administration.")

@@ -1,6 +1,6 @@
-"""Checks whether remote clients can reach the server, by requests to `server.public_url` like theirs.
+"""Checks that remote clients can reach the server, with requests to `server.public_url` like theirs.
 
-Each check explains the next, so the first failure is the last result reported. No token is sent.
+The checks build on each other, so the first failure ends the report. No token is sent.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lithos.server.http.access import ISSUER, RESOURCE
 if TYPE_CHECKING:
     import httpx2
 
-#: Seconds for one answer, and by which clocks may differ: a code is good for a minute.
+#: Timeout of one response, and maximum clock difference, in seconds. Codes are valid for a minute.
 PATIENCE: Final = 10.0
 MOST_APART: Final = 30.0
-_GUIDE: Final = "docs/remote-clients.md lists the paths that a tunnel or proxy must pass on."
+_GUIDE: Final = "docs/remote-clients.md lists the paths that a tunnel or proxy must forward."
 
 
 async def check_public_url(
@@ -30,7 +30,12 @@ async def check_public_url(
 ) -> list[CheckFinding]:
     """Request the steps of a client at the public address, from the certificate to the challenge."""
     if not is_live:
-        return [warn("This was not looked at: no server runs.", "Start it, and run doctor again.")]
+        return [
+            warn(
+                "The public address was not checked, because no server is running.",
+                "Start the server, then run doctor again.",
+            )
+        ]
     import httpx2
 
     try:
@@ -39,7 +44,10 @@ async def check_public_url(
             return [*await _look(client, address, clock)]
     except httpx2.TimeoutException:
         return [
-            fail(f"{address} does not answer within {PATIENCE:g} seconds.", f"Is the tunnel up? {_GUIDE}")
+            fail(
+                f"{address} did not answer within {PATIENCE:g} seconds.",
+                f"Check that the tunnel is running. {_GUIDE}",
+            )
         ]
     except httpx2.HTTPError as failure:
         return [_unreachable(address, failure)]
@@ -50,13 +58,15 @@ def _unreachable(address: str, failure: Exception) -> CheckFinding:
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
             return fail(
-                f"The certificate of {address} is not good ({type(cause).__name__}).",
-                "Have the tunnel or proxy get one for this very name: clients refuse any other.",
+                f"The certificate of {address} is not valid ({type(cause).__name__}).",
+                "Get a certificate for exactly this host name in the tunnel or proxy. Clients "
+                "refuse any other certificate.",
             )
         cause = cause.__cause__ or cause.__context__
     return fail(
         f"{address} cannot be reached from here ({type(failure).__name__}).",
-        f"See that the name leads to the tunnel or proxy, and that it is up. {_GUIDE}",
+        "Check that the host name points to the tunnel or proxy, and that the tunnel or proxy is "
+        f"running. {_GUIDE}",
     )
 
 
@@ -72,8 +82,8 @@ async def _look(
     if apart := _seconds_apart(metadata.headers.get("date"), clock()):
         found.append(
             warn(
-                f"The clock of {address} and that of this machine differ by {apart:.0f} seconds.",
-                "Set the clocks by a time service: codes are good for a minute.",
+                f"The clock of {address} differs from this machine's clock by {apart:.0f} seconds.",
+                "Synchronise both clocks with a time service: codes are valid for only a minute.",
             )
         )
     return found
@@ -86,39 +96,41 @@ def _troubles(
     challenge: httpx2.Response,
     console: httpx2.Response,
 ) -> Iterator[CheckFinding]:
-    """Return the errors, causes before consequences."""
+    """Yield the errors, causes before consequences."""
     if metadata.status_code == 403 and _member(metadata, "error") == "forbidden_host":
         yield fail(
-            "The tunnel or proxy asks this server under another host name, which it refuses.",
-            f"Have it pass the header Host on, or add that name to server.allowed_hosts. {_GUIDE}",
+            "The tunnel or proxy uses another host name for its requests, and the server refuses that name.",
+            "Let the tunnel or proxy forward the Host header, or add that name to "
+            f"server.allowed_hosts. {_GUIDE}",
         )
     resource = _member(metadata, "resource")
     if metadata.status_code != 200 or resource is None:
         yield fail(
-            f"{address}{RESOURCE}/mcp answers {metadata.status_code}, and no metadata of this server.",
-            f"Something else answers there, or the server was started without this address. {_GUIDE}",
+            f"{address}{RESOURCE}/mcp answers {metadata.status_code} without metadata of this server.",
+            "Another program answers at this address, or the server was started without the "
+            f"address. {_GUIDE}",
         )
     is_own = _member(metadata, "authorization_servers") == [address]
     if resource != f"{address}/mcp" or (is_own and _member(issuer, "issuer") != address):
         yield fail(
-            f"The server at {address} says that its address is a different one.",
-            "Start the server with the server.public_url that is configured here.",
+            f"The server at {address} reports another public address.",
+            "Restart the server with the server.public_url that is configured here.",
         )
     if challenge.status_code != 401 or RESOURCE not in challenge.headers.get("www-authenticate", ""):
         yield fail(
-            f"A call without a token is answered {challenge.status_code} without the challenge.",
-            f"Have the tunnel or proxy pass POST /mcp and the header WWW-Authenticate on. {_GUIDE}",
+            f"A call without a token gets {challenge.status_code} without the authentication challenge.",
+            f"Let the tunnel or proxy forward POST /mcp and the WWW-Authenticate header. {_GUIDE}",
         )
     if console.status_code not in (200, 302, 303):
         yield fail(
             f"The console at {address}/console/login answers {console.status_code}, so "
             "access cannot be approved.",
-            f"Have the tunnel or proxy pass /console/ on. {_GUIDE}",
+            f"Let the tunnel or proxy forward /console/. {_GUIDE}",
         )
 
 
 def _member(response: httpx2.Response, name: str) -> Any:
-    """Return a member of a JSON object, or None."""
+    """Return a member of a JSON object, or None if it is missing."""
     try:
         document = response.json()
     except ValueError:
@@ -127,7 +139,7 @@ def _member(response: httpx2.Response, name: str) -> Any:
 
 
 def _seconds_apart(told: str | None, now: datetime) -> float:
-    """Return the difference of the clocks; 0 if it is small or unknown."""
+    """Return the clock difference in seconds, or 0 if the difference is small or unknown."""
     try:
         apart = abs((parsedate_to_datetime(told or "") - now).total_seconds())
     except (ValueError, TypeError):

@@ -1,7 +1,7 @@
 """`lithos token create`, `list`, `revoke` and `off`: their arguments and output.
 
-The token itself is printed once, alone on a line of stdout, so that a script can take it; all other output is
-on stderr.
+The token itself is printed once, alone on a line of stdout, so that scripts can read it. All other output
+goes to stderr.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lithos.server.settings import ServerConfig
 
 
 def run_token(session: CommandSession) -> int:
-    """Change or show the tokens. Raises `CommandFailed`."""
+    """Change or list the tokens. Raises `CommandFailed`."""
     try:
         return _ACTIONS[session.typed["action"]](session)
     except (TokenRefused, TokensUnreadable) as refusal:
@@ -47,8 +47,8 @@ def run_token(session: CommandSession) -> int:
     except OSError as failure:
         place = failure.filename or session.private
         raise CommandFailed(
-            f"The tokens cannot be changed: {failure.strerror} ({place}). Run this as the operator of the "
-            "server."
+            f"The tokens in {place} cannot be changed: {failure.strerror}. Run this command as "
+            "the operator of the server."
         ) from failure
 
 
@@ -71,7 +71,9 @@ def _create(session: CommandSession) -> int:
         chosen = ()
         TokenStore(session.private).insert(token)
     tell(session, {**_row(token, now, chosen), "token": secret}, secret)
-    _hint(session, f"The token '{token.name}' {_describe_reach(token, chosen)}. It is not shown again.")
+    _hint(
+        session, f"The token '{token.name}' {_describe_reach(token, chosen)}. The token is not shown again."
+    )
     if token.scope is not None:
         _hint(session, _limits_of(token.scope))
     _hint(session, "Clients send it as a header: Authorization: Bearer TOKEN")
@@ -80,7 +82,7 @@ def _create(session: CommandSession) -> int:
         and len(read_tokens(_first(session, chosen)) or ()) == 1
     ):
         these = "any of these vaults" if session.vaults else "this server"
-        _hint(session, f"From now on no caller uses {these} without a token, but this user's commands.")
+        _hint(session, f"From now on, {these} can be used only with a token or by this user's own commands.")
     return 0
 
 
@@ -89,7 +91,7 @@ def _first(session: CommandSession, chosen: tuple[str, ...]) -> Path:
 
 
 def _chosen(session: CommandSession) -> tuple[str, ...]:
-    """The vaults that a token is for: those that are named, else the default one."""
+    """Return the vaults for a token: the named vaults, or else the default one."""
     return session.named.chosen or (str(session.named.default),)
 
 
@@ -98,7 +100,7 @@ def _others(session: CommandSession, chosen: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _privates(session: CommandSession, names: tuple[str, ...]) -> dict[str, Path]:
-    """The private folders of vaults, by their names."""
+    """Return the private folder of each named vault."""
     return {name: session.named.named(name).data_dir / ".lithos" for name in names}
 
 
@@ -107,83 +109,98 @@ def _all_privates(session: CommandSession) -> dict[str, Path]:
 
 
 def _describe_reach(token: Token, chosen: tuple[str, ...]) -> str:
-    """Describe a token: its rights, agent, paths and end."""
-    who = "any agent" if token.agent is None else f"the agent '{token.agent}' alone"
+    """Describe a token: its rights, agent, paths and expiry."""
+    who = "any agent" if token.agent is None else f"only the agent '{token.agent}'"
     where = ""
     if chosen:
-        where = " in every vault, later ones too" if token.every_vault else f" in {', '.join(chosen)} alone"
+        where = (
+            " in every vault, including future ones"
+            if token.every_vault
+            else f" in {', '.join(chosen)} alone"
+        )
     end = "" if token.expires_at is None else f", until {token.expires_at:%Y-%m-%d %H:%M} UTC"
     return f"may {_MAY[token.rights]} as {who}{where}{end}"
 
 
 def _refuse_known(session: CommandSession, name: str, chosen: tuple[str, ...]) -> None:
-    """One name is one secret, whatever vault. Raises `TokenRefused`."""
+    """Refuse a name that already has a secret in any vault. Raises `TokenRefused`."""
     known = [each for each in find_tokens(_all_privates(session)).tokens if each.token.name == name]
     vaults = list(dict.fromkeys(vault for each in known for vault in each.vaults))
     if not vaults:
         return
     wanted = " ".join(f"--vault {vault}" for vault in chosen if vault not in vaults)
-    add = f" To let it into more vaults: lithos token create {name} {wanted} --add" if wanted else ""
+    add = (
+        f" To give the token access to more vaults: lithos token create {name} {wanted} --add"
+        if wanted
+        else ""
+    )
     raise TokenRefused(
-        f"There is a token '{name}' already, in {', '.join(vaults)}, and its secret cannot be shown again. "
-        f"Choose another name, or revoke it first: lithos token revoke {name}.{add}"
+        f"The token '{name}' already exists in {', '.join(vaults)}, and its secret cannot be "
+        "shown again. Choose another name, or revoke the token first: lithos token revoke "
+        f"{name}.{add}"
     )
 
 
 def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | None, now: datetime) -> int:
-    """Add a known token to further vaults; its secret does not change."""
+    """Give an existing token access to more vaults. Its secret does not change."""
     typed, chosen = session.typed, session.named.chosen
     name = typed["name"]
     if not chosen or session.named.is_every:
-        raise CommandFailed("--add needs the names of the vaults to add: --vault NAME for each.", exit_code=2)
+        raise CommandFailed(
+            "--add needs the names of the vaults: pass --vault NAME for each vault.", exit_code=2
+        )
     found = [each for each in find_tokens(_all_privates(session)).tokens if each.token.name == name]
     if not found:
-        raise TokenRefused("There is no token of that name in any vault. Create it without --add.")
+        raise TokenRefused("No vault has a token of that name. Create the token without --add.")
     known = found[0].token
     if known.grant is not None or len({each.token.digest for each in found}) > 1:
         raise TokenRefused(
-            f"'{name}' is not one token with a secret of its own, so nothing is added to it. Create another."
+            f"'{name}' is not a single token with its own secret, so no vaults can be added. "
+            "Create another token."
         )
     doubled = [vault for each in found for vault in each.vaults if vault in chosen]
     if doubled:
         raise TokenRefused(
-            f"The token '{name}' is let into {', '.join(doubled)} already. To change what it may do there, "
-            f"revoke it there first: lithos token revoke {name} --vault {doubled[0]}"
+            f"The token '{name}' already has access to {', '.join(doubled)}. To change its rights "
+            f"there, revoke it there first: lithos token revoke {name} --vault {doubled[0]}"
         )
     rights: Rights = typed.get("rights", known.rights)
     if known.scope is not None and scope is None and rights != "read":
         raise TokenRefused(
-            f"'{name}' changes only some notes elsewhere ({known.scope}); say what it may change in "
-            f"{', '.join(chosen)}: --write or --propose with patterns, or --rights read"
+            f"'{name}' can change only some notes in other vaults ({known.scope}). Name the notes "
+            f"that it can change in {', '.join(chosen)}: --write or --propose with patterns, or "
+            "--rights read"
         )
     agent = typed.get("agent", known.agent)
     end = known.expires_at if expires_at is None else expires_at
-    # The arguments are checked by making a token; its secret is thrown away.
+    # Making a token checks the arguments. Its secret is discarded.
     checked, _ = make_token(name, rights, agent, now, end, scope)
     token = evolve(checked, digest=known.digest)
     insert_token(token, _privates(session, chosen), {})
-    line = f"The token '{name}' {_describe_reach(token, chosen)}, besides what it could before."
-    tell(session, _row(token, now, chosen), line.replace(" alone, besides", ", besides"))
+    line = f"The token '{name}' {_describe_reach(token, chosen)}, in addition to its previous access."
+    tell(session, _row(token, now, chosen), line.replace(" alone, in addition", ", in addition"))
     return 0
 
 
 def _scope_of(typed: Mapping[str, Any]) -> Scope | None:
-    """Parse the patterns of the command line. Raises `CommandFailed` for one that cannot be used."""
+    """Parse the patterns of the command line. Raises `CommandFailed` for an invalid pattern."""
     try:
         lists = {name: check_typed(typed[name]) for name in ("write", "propose") if name in typed}
     except ValueError as problem:
-        raise CommandFailed(f"This cannot be: {problem}.", exit_code=2) from problem
+        raise CommandFailed(f"Invalid pattern: {problem}.", exit_code=2) from problem
     return make_scope(lists.get("write"), lists.get("propose"))
 
 
 def _limits_of(scope: Scope) -> str:
-    """A scope in words."""
+    """Describe a scope in sentences."""
     parts = []
     if scope.write:
-        parts.append(f"It changes notes at {', '.join(scope.write)} at once.")
+        parts.append(f"The token changes notes at {', '.join(scope.write)} directly.")
     if scope.propose:
-        parts.append(f"Its changes at {', '.join(scope.propose)} wait for a person (lithos proposals).")
-    return " ".join([*parts, "All else it only reads."])
+        parts.append(
+            f"Its changes at {', '.join(scope.propose)} wait for approval by a person (lithos proposals)."
+        )
+    return " ".join([*parts, "All other notes are read-only for the token."])
 
 
 def _list(session: CommandSession) -> int:
@@ -223,7 +240,7 @@ def _revoke(session: CommandSession) -> int:
     if session.vaults:
         return _revoke_in_vaults(session)
     token, left = TokenStore(session.private).revoke(session.typed["name"])
-    line = f"The token '{token.name}' is revoked. A running server ends its streams within 2 s."
+    line = f"The token '{token.name}' is revoked. A running server ends the token's streams within 2 s."
     tell(session, {"revoked": token.name, "left": left}, line)
     if not left:
         _hint(session, _NONE_LEFT)
@@ -236,16 +253,22 @@ def _revoke_in_vaults(session: CommandSession) -> int:
     found = [each.token for each in find_tokens(privates).tokens if each.token.name == name]
     if chosen and not session.named.is_every and any(token.every_vault for token in found):
         raise TokenRefused(
-            f"The token '{name}' is one of every vault, so it is revoked for all of them: leave --vault out"
+            f"The token '{name}' is valid in every vault, so it can be revoked only for all "
+            "vaults: omit --vault"
         )
     revoked, troubles = revoke_token(name, _privates(session, chosen) if chosen else privates)
     left = len({each.token.name for each in find_tokens(privates).tokens})
-    line = f"The token '{name}' is revoked in {', '.join(revoked)}. A running server ends its streams in 2 s."
+    line = (
+        f"The token '{name}' is revoked in {', '.join(revoked)}. A running server ends the "
+        "token's streams within 2 s."
+    )
     document = {"revoked": name, "left": left, "vaults": list(revoked), "troubles": troubles}
     tell(session, document, line if revoked else ())
     if troubles:
         told = " ".join(f"{vault}: {trouble}" for vault, trouble in troubles.items())
-        raise CommandFailed(f"It may still be let into {', '.join(troubles)}. {told} Then revoke it again.")
+        raise CommandFailed(
+            f"The token may still have access to {', '.join(troubles)}. {told} Then revoke the token again."
+        )
     if not left:
         _hint(session, _NONE_LEFT)
     return 0
@@ -253,48 +276,53 @@ def _revoke_in_vaults(session: CommandSession) -> int:
 
 def _off(session: CommandSession) -> int:
     if session.named.chosen:
-        raise CommandFailed("All vaults ask for tokens, or none does: give off without --vault.", exit_code=2)
+        raise CommandFailed(
+            "Tokens can be switched off only for all vaults together. Run off without --vault.", exit_code=2
+        )
     if session.vaults:
         open_all(_all_privates(session))
     else:
         TokenStore(session.private).stop_asking()
-    tell(session, {"required": False}, "Named tokens are not asked for any more.")
+    tell(session, {"required": False}, "Named tokens are no longer required.")
     if session.config.of(ServerConfig).auth_token is None:
         _hint(session, "Everyone who can reach this server can now read and change all notes.")
     return 0
 
 
 def run_login(session: CommandSession) -> int:
-    """Print a link by which the operator logs in to the console, once. Raises `CommandFailed`."""
+    """Print a link with which the operator can log in to the console once. Raises `CommandFailed`."""
     with refusing(OSError, LockTimeout):
         address = session.public_url
         if address is None:
             raise CommandFailed(
-                "No server with an address for remote clients runs on these notes, and without one the "
-                "console takes tokens alone (lithos token create). Start it with serve --public-url, or set "
-                "server.public_url."
+                "No server with an address for remote clients serves these notes, and other "
+                "servers' consoles accept only tokens (lithos token create). Start a server with "
+                "serve --public-url, or set server.public_url."
             )
         secret = LoginLinks(session.private).make(datetime.now(UTC))
-    # The link is good for the vault in whose data directory it is.
+    # The link is valid for the vault whose data directory stores it.
     link = f"{address}{session.prefix}/console/link?key={secret}"
     tell(session, {"link": link}, link)
-    _hint(session, "Open it in your browser within ten minutes. It is good once, and gives every right.")
+    _hint(
+        session,
+        "Open the link in your browser within ten minutes. The link works once and gives full access.",
+    )
     return 0
 
 
 def _change_clients(session: CommandSession) -> int:
-    """`lithos token client add|list|remove`."""
+    """Run `lithos token client add|list|remove`."""
     typed, store = session.typed, ClientStore(session.private)
     with refusing(LockTimeout):
         if typed["client_action"] == "add":
             return _add_client(session, store)
         if typed["client_action"] == "remove":
             if not store.remove(typed["client"]):
-                raise CommandFailed("There is no client with this id: lithos token client list shows all.")
+                raise CommandFailed("Unknown client id. List the clients with: lithos token client list")
             tell(
                 session,
                 {"removed": typed["client"]},
-                "The client is forgotten.",
+                "The client is removed.",
             )
             return 0
         clients = store.read()
@@ -317,7 +345,7 @@ def _add_client(session: CommandSession, store: ClientStore) -> int:
     try:
         uris = check_redirects(list(session.typed["redirect"]))
     except ValueError as problem:
-        raise CommandFailed(f"This cannot be: {problem}.", exit_code=2) from problem
+        raise CommandFailed(f"The client cannot be added: {problem}.", exit_code=2) from problem
     client = OAuthClient(
         f"{OWN_PREFIX}{token_urlsafe(16)}", read_name(session.typed["name"]), uris, now, is_added=True
     )
@@ -327,18 +355,21 @@ def _add_client(session: CommandSession, store: ClientStore) -> int:
     try:
         store.add(client, in_use, now)
     except ClientsFull:
-        raise CommandFailed(f"There are {MOST_CLIENTS} clients, the most there may be. Remove one.") from None
+        raise CommandFailed(
+            f"The limit of {MOST_CLIENTS} clients is reached. Remove a client first."
+        ) from None
     tell(session, {"client_id": client.id, "redirect_uris": list(uris)}, client.id)
-    _hint(session, "Enter it in the client as its client id; it has no secret.")
+    _hint(session, "Enter the printed client id in the client. The client has no secret.")
     return 0
 
 
 _NONE_LEFT: Final = (
-    "No named token is left, and the server stays closed to all but this user's own commands. Create another "
-    "one, or open it to everyone who can reach it: lithos token off"
+    "No named token is left, and the server still refuses all callers except this user's own "
+    "commands. Create another token, or open the server to everyone who can reach it: lithos "
+    "token off"
 )
 _MAY: Final[Mapping[Rights, str]] = {
-    "metrics": "see /metrics alone",
+    "metrics": "read only /metrics",
     "read": "read",
     "write": "read and write",
     "admin": "do everything",
@@ -369,6 +400,6 @@ def _row(token: Token, now: datetime, vaults: tuple[str, ...] = ()) -> dict[str,
 
 
 def _hint(session: CommandSession, text: str) -> None:
-    """A hint for a person."""
+    """Print a hint for a person."""
     if not session.as_json:
         print(make_printable(text), file=sys.stderr)

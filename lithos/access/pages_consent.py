@@ -1,8 +1,8 @@
-"""`/console/consent`: a remote client asks for access, and a person decides its agent, rights and duration.
+"""`/console/consent`: a remote client requests access, and a person sets its agent, rights and duration.
 
-The request is in the address and is read again when the form is sent; a seal in the form ties that to what
-the person was shown. `/console/grants` ends the access of a client; `/console/link` logs in by a link of
-`lithos login`.
+The request is in the address and is parsed again when the form is sent. A seal in the form ties the decision
+to the request that was shown. `/console/grants` ends the access of a client. `/console/link` logs in with a
+link from `lithos login`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from lithos.server.console.sessions import LONGEST_NAME
 
 log = get_logger("lithos.oauth")
 
-#: How long a grant may last, in days and in words; the last is the one without an end.
+#: Durations of a grant, in days and in words. The last entry has no end.
 LIVES: Final = (("7", "a week"), ("30", "a month"), ("365", "a year"), ("", "until it is revoked"))
-#: Where a client writes, and where its changes wait: patterns, one a line.
+#: Form fields with patterns, one per line: where a client writes directly, and where its changes need
+#: approval.
 _PATTERNS: Final = ("write", "propose")
 DENIED: Final = OAuthRefused("access_denied", "The person refused.")
 
 
 def add_routes(console: Console, app: Blueprint, server: AuthorizationServer) -> None:
-    """Add the pages."""
+    """Add the consent pages."""
     pages = ConsentPages(console, server)
     app.get("/consent")(pages.consent)
     app.post("/consent")(pages.decide)
@@ -51,7 +52,7 @@ def add_routes(console: Console, app: Blueprint, server: AuthorizationServer) ->
 
 @frozen
 class ConsentPages:
-    """The pages about who is let in."""
+    """Console pages about the access of remote clients."""
 
     _console: Console
     _server: AuthorizationServer
@@ -91,7 +92,7 @@ class ConsentPages:
             typed=typed,
             message=message,
         )
-        # Browsers hold the answer to a form, where it redirects, to the policy of its page.
+        # Browsers apply a page's policy to the redirect that follows a form, too.
         policy = HEADERS["Content-Security-Policy"]
         response.headers["Content-Security-Policy"] = policy.replace(
             "form-action 'self'", f"form-action 'self' {place}"
@@ -99,7 +100,7 @@ class ConsentPages:
         return response
 
     async def decide(self) -> Any:
-        """Carry out the person's decision; the client gets its code, or a refusal."""
+        """Carry out the person's decision. The client gets its code or a refusal."""
         self._console.demand("admin")
         form: Form = await request.form
         query = _query()
@@ -130,11 +131,11 @@ class ConsentPages:
         """Parse the person's choices. Raises `InvalidInput`."""
         agent = " ".join(form.get("agent", "").split())
         if not agent or len(agent) > LONGEST_NAME or not agent.isprintable():
-            raise InvalidInput(f"Give the client an agent name of at most {LONGEST_NAME} characters.")
+            raise InvalidInput(f"Enter an agent name of at most {LONGEST_NAME} characters for the client.")
         rights: Rights = "write" if form.get("rights") == "write" else "read"
         days = form.get("days", "7")
         if days not in dict(LIVES):
-            raise InvalidInput("Choose for how long from the list.")
+            raise InvalidInput("Choose a duration from the list.")
         until = self._console.parts.clock() + timedelta(days=int(days)) if days else None
         try:
             scope = chosen_scope(*(_lines_of(form.get(name, "")) for name in _PATTERNS))
@@ -160,16 +161,21 @@ class ConsentPages:
         except OAuthRefused as refusal:
             raise PageRefused(refusal.description, refusal.status) from refusal
         if not was_there:
-            raise PageRefused("There is no such grant: it was revoked before, or has ended.", 404)
-        self._console.tell(f"{name} is thrown out: its calls are refused from now on, and its streams end.")
+            raise PageRefused("The grant does not exist: it was revoked before, or has ended.", 404)
+        self._console.tell(
+            f"The access of {name} has ended: its calls are refused from now on, and its streams end."
+        )
         return "/console/agents#grants"
 
     async def link(self) -> Any:
-        """A button: a link alone changes nothing, as programs look at links before people do."""
+        """Show a button.
+
+        A link alone must change nothing, because programs may open links before people do.
+        """
         return await self._console.show("login_link.html", secret=request.args.get("key", "")[:100])
 
     async def log_in(self) -> Any:
-        """Begin a session of the operator; each link works once."""
+        """Start a session of the operator. Each link works once."""
         form: Form = await request.form
         try:
             is_good = await self._server.take_link(form.get("key", ""))
@@ -179,7 +185,7 @@ class ConsentPages:
             address, *_ = request.scope.get("client") or ("",)
             self._console.wrong_tokens.note(str(address), trio.current_time())
             raise PageRefused(
-                "This link is not good: it was used, or is older than ten minutes. Run lithos login again.",
+                "This link is not valid: it was used, or is older than ten minutes. Run lithos login again.",
                 401,
             )
         self._console.begin_session(None, OWNER)
@@ -214,13 +220,14 @@ def _seal(asked: ConsentRequest, query: str) -> str:
 
 def _not_yours() -> PageRefused:
     return PageRefused(
-        "Nothing was allowed: this form is not from the page that you were shown. Start again in the client.",
+        "Nothing was allowed: this form does not belong to the page that you were shown. Start "
+        "again in the client.",
         403,
     )
 
 
 def _agent_of(name: str) -> str:
-    """An agent name to begin with, as it would be typed."""
+    """Return a suggested agent name in a form that people can type."""
     signs = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower())
     return "-".join(filter(None, signs.split("-")))[:60] or "connector"
 

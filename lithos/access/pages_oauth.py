@@ -1,4 +1,7 @@
-"""OAuth over HTTP, as plain ASGI: each address is one small function behind the same reading and refusing."""
+"""OAuth over HTTP as plain ASGI.
+
+Each endpoint is one small function behind shared parsing and error handling.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ log = get_logger("lithos.oauth")
 
 _UNKEPT: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
 _KEPT: Final[tuple[Header, ...]] = ((b"cache-control", b"max-age=300"),)
-#: The page that leads to consent: it loads nothing, allows no frames, and sends no referrer.
+#: Headers of the page that leads to consent: it loads nothing, allows no frames, and sends no referrer.
 _LEADING: Final[tuple[Header, ...]] = (
     *_UNKEPT,
     (b"content-type", b"text/html; charset=utf-8"),
@@ -36,7 +39,7 @@ _LEADING: Final[tuple[Header, ...]] = (
 )
 CONSENT: Final = "/console/consent"
 
-#: Answers a body from an address, at which the request came; None for an empty answer.
+#: Handles a request body from a client address. Returns None as the document of an empty response.
 Act = Callable[[bytes, str], Awaitable[tuple[int, Mapping[str, Any] | None]]]
 
 
@@ -78,7 +81,7 @@ def issuer_metadata(address: str) -> dict[str, Any]:
 
 @frozen
 class OAuthEndpoints:
-    """The addresses of the own authorization server. `rejected` is called for each refusal, with one word."""
+    """Endpoints of our own authorization server. `rejected` is called with one word for each refusal."""
 
     server: AuthorizationServer
     wrong_tokens: WrongTokens
@@ -86,7 +89,7 @@ class OAuthEndpoints:
 
     @property
     def apps(self) -> dict[str, AsgiApp]:
-        """By path."""
+        """Return the endpoints by path."""
         return {
             ISSUER: _telling(issuer_metadata(self.server.address)),
             "/oauth/authorize": _lead_to_consent,
@@ -110,7 +113,7 @@ class OAuthEndpoints:
         return 200, None
 
     def _taking(self, act: Act, kind: str) -> AsgiApp:
-        """An address that takes POST with a body of one kind."""
+        """Return an endpoint that accepts POST with a body of one kind."""
 
         async def take(scope: Scope, receive: Receive, send: Send) -> None:
             address, *_ = scope.get("client") or ("",)
@@ -146,7 +149,7 @@ class OAuthEndpoints:
 
 
 async def _body_of(scope: Scope, receive: Receive, kind: str) -> bytes:
-    """The body of a POST. Raises `OAuthRefused`."""
+    """Return the body of a POST. Raises `OAuthRefused`."""
     if scope["method"] != "POST":
         raise OAuthRefused("invalid_request", "Send POST.", 405)
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
@@ -157,7 +160,7 @@ async def _body_of(scope: Scope, receive: Receive, kind: str) -> bytes:
 
 
 async def _no_more() -> Message:
-    """Answer a request whose body was read: waiting for more would delay the answer."""
+    """End the request after its body was read, because waiting for more would delay the response."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
@@ -169,7 +172,7 @@ def _form_of(body: bytes) -> dict[str, str]:
 
 
 def _telling(document: Mapping[str, Any]) -> AsgiApp:
-    """An address that returns a fixed document to GET."""
+    """Return an endpoint that answers GET with a fixed document."""
 
     async def tell(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in ("GET", "HEAD"):
@@ -182,9 +185,9 @@ def _telling(document: Mapping[str, Any]) -> AsgiApp:
 
 
 async def _lead_to_consent(scope: Scope, receive: Receive, send: Send) -> None:
-    """A page of this server that forwards to the console automatically, so that the session's cookie is sent.
+    """Serve a page of this server that forwards to the console, so that browsers send the session cookie.
 
-    Browsers keep it back from what another site leads to, by a redirect too.
+    Browsers do not send the cookie if another site leads to the console, even through a redirect.
     """
     if scope["method"] not in ("GET", "HEAD"):
         refusal = {"error": "method_not_allowed"}

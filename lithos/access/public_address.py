@@ -1,4 +1,4 @@
-"""The check of the public address."""
+"""Health check for the public address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.server.settings import ServerConfig
 
 
 def _public_url(patient: Installation) -> str | None:
-    """Return the configured address, else that of the running server."""
+    """Return the configured address, or else the address of the running server."""
     record = patient.owner.record
     running = record.public_url if patient.is_live and record is not None else None
     return patient.config.of(ServerConfig).public_url or running
@@ -18,7 +18,7 @@ def _public_url(patient: Installation) -> str | None:
 
 @check("public address", DOCTOR, place=80, when=lambda each: has_data(each) and bool(_public_url(each)))
 async def check_public_address(patient: Installation) -> AsyncIterator[CheckFinding]:
-    """Check whether remote clients reach the server."""
+    """Check whether remote clients can reach the server."""
     address = _public_url(patient) or ""
     for each in await check_public_url(address, patient.clock, is_live=patient.is_live):
         yield each

@@ -1,4 +1,4 @@
-"""Imports as a capability."""
+"""The import capability."""
 
 from __future__ import annotations
 

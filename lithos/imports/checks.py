@@ -1,4 +1,4 @@
-"""The check of what another Lithos left in the data directory."""
+"""Health check for data that upstream Lithos left in the data directory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snap
 from lithos.kernel.values.findings import DOCTOR, CheckFinding, Installation, check, ok, warn
 from lithos.server.settings import ServerConfig
 
-#: Files and folders that this server never makes, from the data directory on.
+#: Files and folders that only upstream Lithos creates, relative to the data directory.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
-#: The counted data: a database, its tables, and their names for people.
+#: Tables whose rows are counted, by database file, each with its name for people.
 _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
     "coordination.db": {
         "agents": "agents",
@@ -27,13 +27,13 @@ _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
     "edges.db": {"edges": "edges between notes"},
     "stats.db": {"node_stats": "notes with statistics", "receipts": "receipts"},
 }
-#: Unknown tables and columns that are named.
+#: Maximum number of unknown tables and columns that the report names.
 _NAMED: Final = 40
 PAGE: Final = "docs/import.md"
 
 
 def find_upstream(data: Path) -> tuple[str, ...]:
-    """Return the traces of another Lithos that made this directory; none for one of our own. Blocks."""
+    """Return the traces of upstream Lithos in the data directory; empty for our own data. Blocks."""
     signs = [name for name in _SIGNS if (data / name).exists()]
     try:
         lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -45,33 +45,36 @@ def find_upstream(data: Path) -> tuple[str, ...]:
 
 @check("upstream", DOCTOR, place=100, when=lambda patient: bool(find_upstream(patient.data)))
 def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
-    """Report the found data, the data that can be imported, and the changes that clients need."""
+    """Report the data found, the data that can be imported, and the settings that old clients need."""
     data = patient.data
     signs = find_upstream(data)
     if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
         yield warn(
-            "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
-            "Check which one has your tasks. To serve the other, stop the server and exchange them.",
+            "The data directory has a coordination.db, and so has .lithos. Lithos serves only "
+            "the one in .lithos.",
+            "Check which of the two files has your tasks. To serve the other one, stop the "
+            "server and swap the files.",
         )
     counts, unknown = _look_into(data, is_live=patient.is_live)
     found = f" Found: {', '.join(counts)}." if counts else ""
     if unknown:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-        found += f" Not known here, and left as they are: {', '.join(unknown[:_NAMED])}{more}."
+        found += f" Unknown here and left unchanged: {', '.join(unknown[:_NAMED])}{more}."
     yield ok(
-        f"Upstream Lithos used this directory ({', '.join(signs)}). It is served as it is: nothing of it is "
-        f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
-        "graph.pickle) are not read and not deleted."
+        f"Upstream Lithos used this directory ({', '.join(signs)}). Lithos serves its data in "
+        "place: no data is lost or rewritten, and columns that this server does not know "
+        f"stay.{found} The upstream indexes (.chroma, graph.pickle) are neither read nor deleted."
     )
     if patient.config.of(ServerConfig).write_outcomes == "envelope":
         yield ok(
-            "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
-            f"to status for them ({PAGE}); see there which data is imported from upstream."
+            "Clients written for upstream Lithos may expect other answers to writes. Set "
+            f"server.write_outcomes to status for them. {PAGE} also lists the data that is "
+            "imported from upstream."
         )
 
 
 def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
-    """The rows that are counted, and the tables and columns that this server does not know."""
+    """Return descriptions of the counted rows, and the tables and columns unknown to this server."""
     told: list[str] = []
     unknown: list[str] = []
     for name, tables in _COUNTED.items():
@@ -83,7 +86,7 @@ def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
                     told += _rows(connection, tables)
                     unknown += unknown_columns(name, connection)
         except (CorruptDatabase, DatabaseFailed, OSError):
-            continue  # the check of the databases says so
+            continue  # the database check reports this
     return told, unknown
 
 

@@ -1,4 +1,4 @@
-"""The command of imports."""
+"""The `lithos import` command."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ COMMANDS: Final = (
         take("source SOURCE", "file or folder to import"),
         take("--from KIND",
             "kind of source (default: detected; an unknown value prints the list of kinds)", dest="kind"),
-        take("--into FOLDER", "folder below the notes (default: the top)"),
-        take("--agent NAME", "agent recorded in events and history (default: import)"),
-        flag("--recreate", "also import notes that were imported before and deleted here"),
+        take("--into FOLDER", "target folder below the notes folder (default: the top)"),
+        take("--agent NAME", "agent name recorded in events and history (default: import)"),
+        flag("--recreate", "also import notes again that were imported before and deleted here"),
         DRY_RUN,
     ), group="admin", place=270, reads_databases=True),
 )  # fmt: skip

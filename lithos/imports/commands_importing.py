@@ -35,27 +35,27 @@ from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.settings import ServerConfig
 
-#: Rows printed of each kind.
+#: Maximum number of rows to print for each kind of result.
 SHOWN: Final = 20
 _HEADINGS: Final[Mapping[str, str]] = {
     records.CREATED: "Created",
     records.UPDATED: "Updated",
     records.UNCHANGED: "Unchanged since the last import",
     records.CHANGED_HERE: "Changed at the source and here: left alone",
-    records.DELETED_HERE: "Deleted here: not created again (--recreate does)",
-    records.DUPLICATE: "Ids that the source has twice: skipped",
-    records.MALFORMED: "Could not be read: skipped",
-    records.FAILED: "Could not be written",
-    import_run.NOTICE: "Not kept quite as it was",
+    records.DELETED_HERE: "Deleted here: not created again (use --recreate to create)",
+    records.DUPLICATE: "Duplicate ids in the source: skipped",
+    records.MALFORMED: "Unreadable: skipped",
+    records.FAILED: "Not written because of an error",
+    import_run.NOTICE: "Imported with changes",
     import_run.ATTACHMENT: "Attachments that were not copied",
-    import_run.ROW: "Rows that were left out",
+    import_run.ROW: "Rows that were not imported",
     import_run.EDGE: "Relations to records that were not imported",
     import_run.DEAD_LINK: "Links without a target",
 }
 
 
 def _describe_report(report: ImportReport) -> Iterator[str]:
-    """Describe the results, or those of a dry run, in words."""
+    """Yield the lines that describe the results of an import or of a dry run."""
     options = report.options
     would = "would be " if options.dry_run else ""
     yield (
@@ -73,14 +73,14 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
     if files:
         yield (
             f"Attachments: {files[import_run.COPIED]:,} {would}copied, "
-            f"{files[import_run.EQUAL]:,} there already, "
-            f"{files[import_run.CONFLICT]:,} in conflict, {files[records.FAILED]:,} failed"
+            f"{files[import_run.EQUAL]:,} already there, {files[import_run.CONFLICT]:,} in "
+            f"conflict, {files[records.FAILED]:,} failed"
         )
     if report.edges:
         made, there, missing = records.EDGE_MADE, records.EDGE_THERE, records.EDGE_MISSING
         yield (
-            f"Relations: {report.edges[made]:,} {would}made, {report.edges[there]:,} there, "
-            f"{report.edges[missing]:,} lead to records that were not imported"
+            f"Relations: {report.edges[made]:,} {would}created, {report.edges[there]:,} already "
+            f"there, {report.edges[missing]:,} lead to records that were not imported"
         )
     if report.counted[import_run.DEAD_LINK]:
         yield f"Links without a target: {report.counted[import_run.DEAD_LINK]:,}"
@@ -91,12 +91,12 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
 
 
 def _describe_rows(report: ImportReport) -> Iterator[str]:
-    """Print the results for rows of databases, one line per table;
+    """Yield the results for database rows, one line per table.
 
-    then records to check, some of each kind.
+    After the table results come records to check, some of each kind.
     """
     if report.tables:
-        yield "Rows of its databases:"
+        yield "Database rows:"
     for name, counts in report.tables.items():
         told = ", ".join(
             f"{counts[result]:,} {result}" for result in import_run.TABLE_RESULTS if counts[result]
@@ -113,18 +113,18 @@ def _describe_rows(report: ImportReport) -> Iterator[str]:
             yield f"  and {more:,} more"
 
 
-#: Seconds for all to be searchable before the command ends.
+#: Maximum seconds to wait until all imported notes are searchable.
 READY_WAIT: Final = 600.0
-#: Seconds for a batch, above the deadline of a single write.
+#: Timeout of a batch in seconds, longer than the deadline of a single write.
 STEP_TIMEOUT: Final = 300.0
 
 
 @frozen
 class RemoteWriter:
-    """Sends the records to a running server."""
+    """Import writer that sends the records to a running server."""
 
     client: OwnerClient
-    #: Batches go one after another: which comes first decides of duplicates and paths.
+    #: Sends one batch at a time, because the order of batches decides duplicates and paths.
     _turn: trio.Lock = field(factory=trio.Lock)
 
     async def begin(self, options: Options) -> ImportSession:
@@ -159,8 +159,8 @@ class RemoteWriter:
             answer = await self.client.import_step({"step": step, **given})
         if answer.get("error") == "not_found":
             raise CommandFailed(
-                "The running server is of an earlier version and takes no imports. Restart it, or stop it "
-                "and import without it."
+                "The running server is an earlier version and cannot import. Restart the server, "
+                "or stop it and run the import without it."
             )
         if "error" in answer:
             raise CommandFailed(str(answer.get("message", answer["error"])))
@@ -168,12 +168,12 @@ class RemoteWriter:
 
 
 USAGE = 2
-#: Seconds; only the import waits for the event loop, and each switch of the interpreter costs time.
+#: Seconds. Only the import waits for the event loop, and each thread switch costs time.
 SWITCH_INTERVAL = 0.005
 
 
 def run_import(session: CommandSession) -> int:
-    """Import a source; 1 when something could not be written. Raises `CommandFailed`."""
+    """Import a source. Return 1 if a record could not be written. Raises `CommandFailed`."""
     typed = session.typed
     path = Path(typed["source"])
     _refuse_own(path, session.config)
@@ -193,17 +193,15 @@ def run_import(session: CommandSession) -> int:
 
 def _find_source(path: Path, kind: str | None, most: int) -> Source:
     if kind is not None and kind not in known_kinds():
-        raise CommandFailed(
-            f"There is no kind {kind!r} of sources. Kinds: {', '.join(known_kinds())}.", USAGE
-        )
+        raise CommandFailed(f"Unknown source kind {kind!r}. Use one of: {', '.join(known_kinds())}.", USAGE)
     try:
         path.stat()
         if not os.access(path, os.R_OK):
-            raise PermissionError(13, "you may not read it")
+            raise PermissionError(13, "you have no permission to read it")
         return recognise(path, most) if kind is None else make_source(kind, most)
     except FileNotFoundError:
         raise CommandFailed(
-            f"There is no file or folder {path}. Name an existing file or folder.", USAGE
+            f"File or folder {path} does not exist. Name an existing file or folder.", USAGE
         ) from None
     except OSError as failure:
         reason = failure.strerror or failure
@@ -213,20 +211,21 @@ def _find_source(path: Path, kind: str | None, most: int) -> Source:
 
 
 def _refuse_own(path: Path, config: Config) -> None:
-    """Refuse a source that is inside of the data directory or the notes, or has them inside."""
+    """Raise if the source and the data directory or notes folder contain one another."""
     real = os.path.realpath(path)
     for own in (config.of(StorageConfig).data_dir, config.of(StorageConfig).notes_folder):
         target = os.path.realpath(own)
         if _is_within(real, target):
             raise CommandFailed(
-                f"{path} is inside of {own}, which this knowledge base serves already: its notes need no "
-                "import. Name a source elsewhere.",
+                f"{path} is inside {own}, which this knowledge base already serves, so its notes "
+                "need no import. Name a source outside that folder.",
                 USAGE,
             )
         if _is_within(target, real):
             raise CommandFailed(
-                f"{own}, where the notes would go, is inside of {path}: it would be imported into itself. "
-                "Name a folder in it, or another data directory with --data-dir.",
+                f"{own}, the target of the import, is inside {path}, so the folder would be "
+                "imported into itself. Name a folder in the source, or another data directory "
+                "with --data-dir.",
                 USAGE,
             )
 
@@ -249,17 +248,20 @@ async def _import(
 
 @asynccontextmanager
 async def _writer(session: CommandSession, options: Options) -> AsyncIterator[ImportWriter]:
-    """The writer of the import:
+    """Open the writer of the import.
 
-    the running server, or one in this process, which indexes all notes before it ends.
+    The writer is the running server if there is one. Otherwise it runs in this process and indexes all notes
+    before it closes.
     """
     if await find_owner(session) is not None:
         owner = owner_now(session, STEP_TIMEOUT)
         if owner is None:
-            raise CommandFailed("The server that owns the data directory has just stopped. Retry.", 4)
+            raise CommandFailed(
+                "The server that owned the data directory has just stopped. Run the import again.", 4
+            )
         yield RemoteWriter(owner)
         return
-    from lithos.search.whole_index import WholeIndex  # loads what a server is made of
+    from lithos.search.whole_index import WholeIndex  # imported here because it loads the server's modules
 
     config = session.config.replace(
         attrs.evolve(session.config.of(ServerConfig), watch_files=False),
@@ -268,7 +270,7 @@ async def _writer(session: CommandSession, options: Options) -> AsyncIterator[Im
     storage = config.of(StorageConfig)
     with tempfile.TemporaryDirectory(prefix="lithos-import-") as folder:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
-            # A dry run makes no data directory.
+            # A dry run must not create a data directory.
             config = config.replace(attrs.evolve(storage, data_dir=Path(folder)))
         async with local_servers(session).run(config) as server:
             sys.setswitchinterval(SWITCH_INTERVAL)

@@ -1,4 +1,4 @@
-"""The endpoint of imports."""
+"""HTTP endpoint for imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def add_to(front: Front) -> None:
-    """Add the endpoint."""
+    """Add the import endpoint to the front."""
     front.routes.append(partial(_add_routes, front.parts))
 
 

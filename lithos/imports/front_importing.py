@@ -1,8 +1,8 @@
-"""`POST /import`: the records that `lithos import` reads, for the server that owns the data directory.
+"""`POST /import`: takes records from `lithos import` for the server that owns the data directory.
 
-Only a token with the right `admin` may import: the command shows the one in the owner's lock (mode 0600). A
-caller that needs no token, since none is defined, may not. A token that is bound to an agent writes under no
-other name: notes and rows that name another are left out and reported.
+Only a token with the right `admin` may import. The command uses the token in the owner's lock (mode 0600).
+Callers without a token may not import, even if no token is defined. A token bound to an agent writes only
+under that name: notes and rows that name another agent are reported and not imported.
 """
 
 from __future__ import annotations
@@ -24,27 +24,30 @@ from lithos.server.http.quart_app import json_response, refuse
 
 
 def add_import(importing: Importing, app: QuartTrio) -> None:
-    """Add `/import`: a `step` of begin, notes, edges, links, rows or end, with the answer to it."""
+    """Add `/import`.
+
+    A request is one step (begin, notes, edges, links, rows or end), and the response is its result.
+    """
 
     @app.post("/import")
     async def take_step() -> Response:
         principal = principal_of(request.scope)  # type: ignore[arg-type]
         if principal is None or principal == ANYONE:
             message = (
-                "An import over HTTP needs a token with the right admin. Run `lithos import` as the owner "
-                "of the data directory."
+                "Import over HTTP needs a token with the right admin. Run `lithos import` as the "
+                "owner of the data directory."
             )
             return refuse(403, "forbidden", message)
         try:
             given = from_json(await request.get_data())
-            # The caller with the owner's own token is the command `lithos import`.
+            # A caller with the owner's own token is the command `lithos import`.
             with acting_as(COMMAND if principal == OWNER else principal):
                 answer = await _answer(importing, given, principal)
             return json_response(200, answer)
         except Forbidden as refusal:
             return refuse(403, refusal.code, refusal.message)
         except (KeyError, TypeError, ValueError) as problem:
-            return refuse(400, "invalid_input", f"The request is not a step of an import: {problem}.")
+            return refuse(400, "invalid_input", f"The request is not a valid import step: {problem}.")
         except NoImport as refusal:
             return refuse(409, "no_import", refusal.message)
         except LithosError as refusal:
@@ -53,7 +56,7 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
 
 async def _answer(importing: Importing, given: Any, principal: Principal) -> Mapping[str, Any]:
     if not isinstance(given, dict):
-        raise TypeError("it is not a JSON object")
+        raise TypeError("the body is not a JSON object")
     step = given["step"]
     if step == "begin":
         options = Options(
@@ -66,8 +69,8 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
         )
         if principal.agent not in (None, options.agent):
             raise Forbidden(
-                f"The token {principal.name} is bound to the agent {principal.agent}; it cannot import as "
-                f"{options.agent}. Leave --agent out, or give that."
+                f"Token {principal.name} is bound to agent {principal.agent} and cannot import as "
+                f"{options.agent}. Omit --agent, or pass the bound agent."
             )
         begun = asdict(await importing.begin(options))
         return {**begun, "notes_folder": str(begun["notes_folder"])}
@@ -88,4 +91,4 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
     if step == "end":
         await importing.end(session)
         return {}
-    raise ValueError(f"there is no step {step!r}")
+    raise ValueError(f"unknown step {step!r}")

@@ -69,17 +69,17 @@ async def test_all_is_well_at_a_server_that_is_reached(tmp_path: Path) -> None:
     ("path", "status", "body", "told"),
     [
         ("/.well-known/oauth-protected-resource/mcp", 403, {"error": "forbidden_host"}, "another host name"),
-        ("/.well-known/oauth-protected-resource/mcp", 404, {}, "no metadata"),
-        ("/.well-known/oauth-protected-resource/mcp", 200, "a page", "no metadata"),
+        ("/.well-known/oauth-protected-resource/mcp", 404, {}, "without metadata"),
+        ("/.well-known/oauth-protected-resource/mcp", 200, "a page", "without metadata"),
         (
             "/.well-known/oauth-protected-resource/mcp",
             200,
             {"resource": "https://other/mcp"},
-            "a different one",
+            "another public address",
         ),
-        ("/.well-known/oauth-authorization-server", 404, {}, "a different one"),
-        ("/mcp", 200, {}, "without the challenge"),
-        ("/mcp", 401, {}, "without the challenge"),
+        ("/.well-known/oauth-authorization-server", 404, {}, "another public address"),
+        ("/mcp", 200, {}, "without the authentication challenge"),
+        ("/mcp", 401, {}, "without the authentication challenge"),
         ("/console/login", 404, {}, "access cannot be approved"),
     ],
 )
@@ -94,7 +94,7 @@ async def test_first_error_is_reported(
 async def test_different_clocks_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     found = await find(monkeypatch, answering(date=NOW - timedelta(seconds=90)))
     assert [each.status for each in found] == ["ok", "warn"]
-    assert "differ by 90 seconds" in found[1].cause
+    assert "differs from this machine's clock by 90 seconds" in found[1].cause
 
 
 async def test_failing_certificate_and_network_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:

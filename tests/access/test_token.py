@@ -32,7 +32,7 @@ def test_the_token_alone_is_on_stdout(data: Path, capsys: pytest.CaptureFixture[
     (secret,) = told.out.splitlines()
     assert SECRET.fullmatch(secret)
     assert secret not in told.err
-    for word in ("'ci'", "'bot'", "not shown again", "no caller uses this server without a token"):
+    for word in ("'ci'", "'bot'", "not shown again", "this server can be used only with a token"):
         assert word in told.err
     (token,) = read_tokens(data / ".lithos") or ()
     assert token.digest == digest_of(secret.encode())
@@ -74,7 +74,7 @@ def test_revoking_the_last_one_says_that_the_server_stays_closed(
     assert run(data, "off") == 1
     capsys.readouterr()
     assert run(data, "revoke", "ci") == 0
-    assert "stays closed" in capsys.readouterr().err
+    assert "still refuses all callers" in capsys.readouterr().err
     assert run(data, "off") == 0
     assert "Everyone who can reach this server" in capsys.readouterr().err
     assert read_tokens(data / ".lithos") is None
@@ -83,10 +83,10 @@ def test_revoking_the_last_one_says_that_the_server_stays_closed(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["create", "a b"], 1, "A token's name has"),
-        (["create", "owner"], 1, "choose another name"),
-        (["create", "ci", "--agent", " "], 1, "An agent id has"),
-        (["revoke", "nothing"], 1, "There are no tokens"),
+        (["create", "a b"], 1, "A token name must have"),
+        (["create", "owner"], 1, "Choose another name"),
+        (["create", "ci", "--agent", " "], 1, "An agent id must have"),
+        (["revoke", "nothing"], 1, "so it has no tokens"),
     ],
 )
 def test_failures_say_what_to_do(
@@ -130,8 +130,8 @@ def test_a_token_may_be_limited_to_patterns(data: Path, capsys: pytest.CaptureFi
     made = ("create", "ci", "--write", "notes/", "logs/*.md", "--write", "!notes/x/", "--propose", "**")
     assert run(data, *made) == 0
     told = capsys.readouterr().err
-    assert "changes notes at notes/, logs/*.md, !notes/x/ at once" in told
-    assert "at ** wait for a person (lithos proposals)" in told
+    assert "changes notes at notes/, logs/*.md, !notes/x/ directly" in told
+    assert "at ** wait for approval by a person (lithos proposals)" in told
     (token,) = read_tokens(data / ".lithos") or ()
     assert token.scope == Scope(("notes/", "logs/*.md", "!notes/x/"), ("**",))
     assert run(data, "list") == 0
@@ -149,13 +149,13 @@ def test_a_pattern_that_cannot_work_makes_no_token(
     data: Path, capsys: pytest.CaptureFixture[str], glob: str
 ) -> None:
     assert run(data, "create", "ci", "--write", glob) == 2
-    assert "This cannot be: the pattern" in capsys.readouterr().err
+    assert "Invalid pattern: the pattern" in capsys.readouterr().err
     assert read_tokens(data / ".lithos") is None
 
 
 def test_read_only_token_gets_no_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "create", "ci", "--rights", "read", "--write", "notes/") == 1
-    assert "changes nothing, so it takes no --write" in capsys.readouterr().err
+    assert "cannot change notes, so --write" in capsys.readouterr().err
 
 
 def test_the_parser_knows_the_rights() -> None:

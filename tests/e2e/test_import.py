@@ -102,8 +102,8 @@ def test_wrong_sources_are_reported_with_what_to_do(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n")
     for arguments, code, words in (
-        (("nowhere",), 2, "There is no file or folder"),
-        ((DATA / "mem0.jsonl", "--from", "nonsense"), 2, "Kinds: "),
+        (("nowhere",), 2, "File or folder "),
+        ((DATA / "mem0.jsonl", "--from", "nonsense"), 2, "Unknown source kind"),
         ((Path(__file__),), 2, "--from: "),
         ((data / "knowledge",), 2, "need no import"),
         ((tmp_path,), 2, "imported into itself"),

@@ -1,4 +1,4 @@
-"""A data directory as upstream left it is served in place, and nothing of it is lost or rewritten."""
+"""A data directory that upstream Lithos left is served in place, and no data is lost or rewritten."""
 
 from __future__ import annotations
 

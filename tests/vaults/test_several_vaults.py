@@ -277,7 +277,7 @@ def test_a_token_is_let_into_the_vaults_that_are_named(
     code, out, err = run(capsys, "token", "create", "ci")
     assert (code, tokens_in(place, "w"), tokens_in(place, "h")) == (0, [("ci", "write")], [])
     assert "in work alone" in err
-    assert "any of these vaults without a token" in err
+    assert "any of these vaults can be used only with a token" in err
     (token,) = read_tokens(place_of(place, "w")) or ()
     assert token.digest == digest_of(out.strip().encode())
     code, out, _ = run(capsys, "--json", "token", "create", "both", "--vault", "work", "--vault", "home")
@@ -301,17 +301,20 @@ def test_a_name_is_one_secret_and_is_added_to_further_vaults(
     run(capsys, "token", "create", "ci", "--agent", "bot")
     code, _, err = run(capsys, "token", "create", "ci", "--vault", "home")
     assert code == 1
-    assert "already, in work" in err
+    assert "already exists in work" in err
     assert "lithos token create ci --vault home --add" in err
     code, out, _ = run(capsys, "token", "create", "ci", "--vault", "home", "--rights", "read", "--add")
     assert code == 0
-    assert out == "The token 'ci' may read as the agent 'bot' alone in home, besides what it could before.\n"
+    assert (
+        out
+        == "The token 'ci' may read as only the agent 'bot' in home, in addition to its previous access.\n"
+    )
     (work,), (home,) = (read_tokens(place_of(place, name)) or () for name in ("w", "h"))
     assert (work.digest, work.agent, work.rights) == (home.digest, home.agent, "write")
     assert home.rights == "read"
     for words, told, expected in (
-        (("ci", "--vault", "home", "--add"), "let into home already", 1),
-        (("other", "--vault", "home", "--add"), "no token of that name", 1),
+        (("ci", "--vault", "home", "--add"), "has access to home", 1),
+        (("other", "--vault", "home", "--add"), "No vault has a token of that name", 1),
         (("ci", "--add"), "--add needs the names", 2),
         (("ci", "--vault", "*", "--add"), "--add needs the names", 2),
     ):
@@ -326,7 +329,7 @@ def test_patterns_are_not_taken_over_to_another_vault(
     run(capsys, "token", "create", "ci", "--write", "plans/")
     code, _, err = run(capsys, "token", "create", "ci", "--vault", "home", "--add")
     assert code == 1
-    assert "say what it may change in home" in err
+    assert "Name the notes that it can change in home" in err
     assert run(capsys, "token", "create", "ci", "--vault", "home", "--add", "--write", "x/")[0] == 0
 
 
@@ -340,13 +343,13 @@ def test_a_token_is_revoked_everywhere_or_where_it_is_said(
     assert tokens_in(place, "h") == [("all", "write")]
     code, _, err = run(capsys, "token", "revoke", "all", "--vault", "home")
     assert code == 1
-    assert "leave --vault out" in err
+    assert "omit --vault" in err
     assert run(capsys, "token", "off")[0] == 1
     assert run(capsys, "token", "off", "--vault", "home")[0] == 2
     for name in ("all", "ci"):
         code, out, err = run(capsys, "token", "revoke", name)
         assert code == 0
-    assert "stays closed" in err
+    assert "still refuses all callers" in err
     assert run(capsys, "token", "revoke", "ci")[0] == 1
     assert run(capsys, "token", "off")[0] == 0
     assert tokens_in(place, "w") is tokens_in(place, "h") is None
@@ -359,7 +362,7 @@ def test_a_damaged_file_is_reported_with_its_vault(place: Path, capsys: pytest.C
     assert (code, "ci" in out, "home: Named tokens are refused" in err) == (1, True, True)
     code, out, err = run(capsys, "token", "revoke", "ci")
     assert (code, "revoked in work" in out) == (1, True)
-    assert "It may still be let into home" in err
+    assert "The token may still have access to home" in err
 
 
 def test_backup_has_a_folder_for_each_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

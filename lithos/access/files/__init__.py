@@ -1,4 +1,4 @@
-"""The files of tokens, clients and grants, which only the user can read.
+"""Files of tokens, clients and grants, readable only by their user.
 
 Only its own package uses it.
 Never here: secrets where a hash is enough.

@@ -1,7 +1,7 @@
-"""`.lithos/oauth_clients.json`: clients that registered themselves, or were added by a command.
+"""`.lithos/oauth_clients.json`: clients that registered on their own or were added by a command.
 
-Registered clients are deleted after a day, unless a grant needs them. A damaged file counts as empty, and the
-next change replaces it: its clients register again.
+Registered clients are deleted after a day unless a grant uses them. A damaged file counts as empty, and the
+next change replaces the file: clients then register again.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from lithos.kernel.values.times import format_time, parse_time
 
 CLIENTS: Final = "oauth_clients.json"
 _LOCK: Final = "oauth_clients.lock"
-#: Clients of a server, and how long one that registered is kept without a grant.
+#: Maximum number of clients, and how long a registered client is kept without a grant.
 MOST_CLIENTS: Final = 500
 UNUSED: Final = timedelta(hours=24)
-#: Bytes of the file: every client at its longest.
+#: Maximum bytes of the file: all clients at their maximum length.
 LARGEST: Final = 8 * 1024 * 1024
 
 
 class ClientsFull(Exception):
-    """There are `MOST_CLIENTS`, all of them in use or new."""
+    """Error for `MOST_CLIENTS` clients that are all in use or new."""
 
 
 class ClientStore:
-    """The clients of a data directory. Every method may block, and raises `OSError` and `FileBusy`."""
+    """Clients of a data directory. All methods may block and raise `OSError` and `FileBusy`."""
 
     def __init__(self, private: Path) -> None:
-        """`private` is the folder `.lithos` of the data directory."""
+        """Store the clients in `private`, the `.lithos` folder of the data directory."""
         self.path = private / CLIENTS
         self._lock = private / _LOCK
 
     def read(self) -> tuple[OAuthClient, ...]:
-        """All of them, those that are due to go too."""
+        """Return all clients, including clients that are due for deletion."""
         try:
             with self.path.open("rb") as file:
                 data = file.read(LARGEST + 1)
@@ -51,11 +51,11 @@ class ClientStore:
             return ()
 
     def find(self, client_id: str) -> OAuthClient | None:
-        """The client with this id."""
+        """Return the client with this id."""
         return next((each for each in self.read() if each.id == client_id), None)
 
     def add(self, client: OAuthClient, in_use: Collection[str], now: datetime) -> None:
-        """Keep a client; others that are unused go. `in_use` are ids of clients with grants.
+        """Store a client and drop unused ones. `in_use` are the ids of clients with grants.
 
         Raises `ClientsFull`.
         """
@@ -67,7 +67,7 @@ class ClientStore:
             self._write([*kept, client])
 
     def remove(self, client_id: str) -> bool:
-        """Forget a client; whether there was one."""
+        """Delete a client. Return whether the client existed."""
         with locked(self._lock):
             clients = self.read()
             left = [each for each in clients if each.id != client_id]
@@ -80,7 +80,7 @@ class ClientStore:
 
 
 def _is_kept(client: OAuthClient, in_use: Collection[str], now: datetime) -> bool:
-    # One of the future registered before the clock was put back.
+    # A client from the future registered before the clock was set back.
     is_new = timedelta(0) <= now - client.created_at < UNUSED
     return client.is_added or client.id in in_use or is_new
 

@@ -1,4 +1,4 @@
-"""`.lithos/login_links.json`: links by which the operator logs in to the console, each valid once."""
+"""`.lithos/login_links.json`: login links to the console for the operator, each valid once."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from lithos.kernel.values.times import format_time, parse_time
 
 LINKS: Final = "login_links.json"
 _LOCK: Final = "login_links.lock"
-#: Seconds for which a link is valid, and the number of links kept at a time; the oldest is deleted first.
+#: Lifetime of a link, and maximum number of links. The oldest link is deleted first.
 LIFE: Final = timedelta(minutes=10)
 MOST_LINKS: Final = 20
 _LARGEST: Final = 64 * 1024
 
 
 class LoginLinks:
-    """The links of a data directory, by hash. Every method may block; raises `OSError` and `FileBusy`."""
+    """Login links of a data directory, stored as hashes.
+
+    All methods may block and raise `OSError` and `FileBusy`.
+    """
 
     def __init__(self, private: Path) -> None:
-        """`private` is the folder `.lithos` of the data directory."""
+        """Store the links in `private`, the `.lithos` folder of the data directory."""
         self._path = private / LINKS
         self._lock = private / _LOCK
 
     def make(self, now: datetime) -> str:
-        """The secret of a new link."""
+        """Create a link and return its secret."""
         secret = secrets.token_urlsafe(32)
         self._path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with locked(self._lock):
@@ -39,7 +42,7 @@ class LoginLinks:
         return secret
 
     def take(self, secret: str, now: datetime) -> bool:
-        """Whether the link is good, which it is no more afterwards."""
+        """Return whether the link is valid, and invalidate it."""
         digest = _digest(secret)
         with locked(self._lock):
             links = self._read(now)
@@ -50,7 +53,7 @@ class LoginLinks:
         return True
 
     def _read(self, now: datetime) -> list[tuple[str, datetime]]:
-        """Those that are good now; of a damaged file none."""
+        """Return the valid links, or an empty list if the file is damaged."""
         try:
             with self._path.open("rb") as file:
                 rows = json.loads(file.read(_LARGEST))["links"]

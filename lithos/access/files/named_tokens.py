@@ -1,4 +1,4 @@
-"""A named token as a value, and as a row of `tokens.json`, with its grant (docs/spec/integration.md §3)."""
+"""Named tokens as values, and as rows of `tokens.json` with their grants (docs/spec/integration.md §3)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lithos.kernel.values.principals import TOKEN_RIGHTS, Principal, Rights
 from lithos.kernel.values.times import format_optional, format_time, parse_time
 from lithos.notes.model.scopes import Scope
 
-#: Characters of a token's name, and of an agent id.
+#: Maximum characters of a token's name and of an agent id.
 LONGEST_NAME: Final = 64
 LONGEST_AGENT: Final = 200
-#: Names of principals that do not stand for a named token.
+#: Principal names that cannot be names of tokens.
 RESERVED: Final = frozenset({"anyone", "auth_token", "owner"})
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?")
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -27,10 +27,10 @@ DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 @frozen
 class Token:
-    """One named token; `digest` is the SHA-256 of its secret in hexadecimal.
+    """One named token. `digest` is the SHA-256 of its secret in hexadecimal.
 
-    A token that a person allowed to a client has a `grant`, which knows the secrets; its `digest` matches no
-    secret and identifies the grant.
+    A token that a person granted to a client has a `grant`, which stores the hashes of the secrets. The
+    token's own `digest` then matches no secret and only identifies the grant.
     """
 
     name: str
@@ -40,21 +40,21 @@ class Token:
     created_at: datetime
     expires_at: datetime | None
     grant: OAuthGrant | None = None
-    #: The paths it may change (docs/spec/scopes.md §1); None limits nothing.
+    #: Paths that the token may change (docs/spec/scopes.md §1), or None for all paths.
     scope: Scope | None = None
-    #: Whether it is let into every vault of a server, later ones too (`access/service/vault_tokens.py`).
+    #: Whether the token is valid in every vault, including future ones (`access/service/vault_tokens.py`).
     every_vault: bool = False
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is a grant whose client has not fetched its tokens yet;
+        """Whether this is a grant whose client has not yet fetched its tokens.
 
-        such a grant is deleted automatically.
+        Such a grant is deleted automatically.
         """
         return self.grant is not None and not self.grant.code.is_used
 
     def has_expired(self, now: datetime) -> bool:
-        """Whether it is of no use any more."""
+        """Return whether the token is no longer valid."""
         if self.grant is not None and self.grant.has_ended(now):
             return True
         return self.expires_at is not None and now >= self.expires_at
@@ -68,10 +68,10 @@ class Token:
 
 @frozen
 class TokenFile:
-    """All that a file of tokens says."""
+    """Content of a token file."""
 
     tokens: tuple[Token, ...] = ()
-    #: The digests of tokens of every vault that were revoked: a vault that comes back brings none again.
+    #: Digests of revoked tokens of every vault, so that a vault that returns does not restore them.
     gone: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ def digest_of(secret: bytes) -> str:
 
 
 def token_of_row(row: dict[str, Any]) -> Token:
-    """The token of a row. Raises what a damaged one does."""
+    """Return the token of a row. Raises parse errors for a damaged row."""
     token = Token(
         name=check_name(row["name"]),
         digest=row["hash"],
@@ -94,38 +94,38 @@ def token_of_row(row: dict[str, Any]) -> Token:
         every_vault=row.get("every_vault", False) is True,
     )
     if token.rights not in TOKEN_RIGHTS or not DIGEST.fullmatch(token.digest):
-        raise ValueError("no such rights, or no hash")
+        raise ValueError("its rights are invalid, or its hash is missing")
     return token
 
 
 def check_name(name: str) -> str:
-    """Check a name that may appear in messages, logs and file lists. Raises `ValueError`."""
+    """Check a token name for use in messages, logs and file lists. Raises `ValueError`."""
     if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise ValueError(
-            f"A token's name has 1 to {LONGEST_NAME} letters, digits, dots, dashes, underscores or @, and "
-            "begins and ends with a letter or digit."
+            f"A token name must have 1 to {LONGEST_NAME} letters, digits, dots, dashes, "
+            "underscores or @, and must begin and end with a letter or digit."
         )
     if name in RESERVED:
-        raise ValueError(f"The name '{name}' is kept for another token; choose another name.")
+        raise ValueError(f"The name '{name}' is reserved. Choose another name.")
     return name
 
 
 def check_agent(agent: str) -> str:
-    """An agent id that every tool takes, in the Unicode form NFC. Raises `ValueError`."""
+    """Return an agent id that every tool accepts, in Unicode form NFC. Raises `ValueError`."""
     is_text = isinstance(agent, str) and agent.isprintable()
     if not is_text or not agent or agent.strip() != agent or len(agent) > LONGEST_AGENT:
         raise ValueError(
-            f"An agent id has 1 to {LONGEST_AGENT} printable characters, with no space around them."
+            f"An agent id must have 1 to {LONGEST_AGENT} printable characters, without spaces at its ends."
         )
     return normalize("NFC", agent)
 
 
 def check_scope(rights: Rights, scope: Scope | None) -> None:
-    """Raise `ValueError` for a scope together with rights that change nothing."""
+    """Raise `ValueError` if a scope is combined with read-only rights."""
     if scope is not None and rights in ("metrics", "read"):
         raise ValueError(
-            f"A token with the rights {rights} changes nothing, so it takes no --write and no --propose. "
-            "Leave them out, or give it --rights write."
+            f"A token with the rights {rights} cannot change notes, so --write and --propose are "
+            "not allowed. Omit them, or use --rights write."
         )
 
 
@@ -169,7 +169,7 @@ def _row_of_grant(grant: OAuthGrant) -> dict[str, Any]:
 
 
 def _grant_of_row(row: dict[str, Any]) -> OAuthGrant:
-    """The grant of a row. Raises `KeyError`, `TypeError` and `ValueError` for one that is damaged."""
+    """Return the grant of a row. Raises `KeyError`, `TypeError` or `ValueError` for a damaged row."""
     code, replaced_at = row["code"], row["replaced_at"]
     return OAuthGrant(
         client_id=_text(row["client_id"]),

@@ -1,4 +1,7 @@
-"""Small files that several processes change: replaced whole, durably, with mode 0600, under a lock."""
+"""Small files that several processes change under a lock.
+
+Each change replaces the file durably, mode 0600.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,20 @@ from typing import Any, Final
 from lithos.kernel.databases.lock import NO_LOCKS
 from lithos.kernel.databases.private_files import replace_file, sync_folder
 
-#: Seconds to wait for another command, and between two looks.
+#: Seconds to wait for another command, and seconds between two attempts.
 PATIENCE: Final = 10.0
 _PAUSE: Final = 0.02
 
 
 class LockTimeout(Exception):
-    """Another process held the lock for `PATIENCE`."""
+    """Error when another process holds the lock for `PATIENCE` seconds."""
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[int]:
-    """The lock file, open and locked: of two commands, one waits.
+    """Open and lock the lock file. A second command waits.
 
-    Raises `LockTimeout`, `FileNotFoundError` where its folder is missing, and `OSError`.
+    Raises `LockTimeout`, `FileNotFoundError` if the folder is missing, and `OSError`.
     """
     until = time.monotonic() + PATIENCE
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -48,14 +51,17 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as failure:
-        # Where there are no locks (some network shares), commands of two people may cross.
+        # Without lock support (some network shares), two commands may change the file at the same time.
         if failure.errno not in NO_LOCKS:
             raise
     return True
 
 
 def replace_private(path: Path, document: Any) -> None:
-    """Replace a file by this JSON, durably; the lock is held. Raises `OSError`, and then it is as it was."""
+    """Replace a file durably with this JSON while its lock is held.
+
+    If `OSError` is raised, the file is unchanged.
+    """
     data = json.dumps(document, indent=1).encode() + b"\n"
     fresh = path.with_name(f"{path.name}.new")
     fresh.unlink(missing_ok=True)  # left by a crash

@@ -1,8 +1,8 @@
-"""Named tokens in `.lithos/tokens.json`: access to the server by the hash of a secret.
+"""Named tokens in `.lithos/tokens.json`, which give access to the server by the hash of a secret.
 
-docs/spec/integration.md §3. A secret is 256 random bits, so its plain SHA-256 reveals nothing about it and
-needs no salt. The file is replaced whole, under a lock in `.lithos/tokens.lock`, with mode 0600. The lock
-file also says whether tokens are asked for at all: it survives a removed or damaged `tokens.json`, so that a
+docs/spec/integration.md §3. A secret has 256 random bits, so a plain SHA-256 reveals nothing about it and
+needs no salt. The file is replaced as a whole, with mode 0600, under a lock on `.lithos/tokens.lock`. The
+lock file also records whether tokens are required: it survives a removed or damaged `tokens.json`, so that a
 lost file never opens a server.
 """
 
@@ -46,36 +46,36 @@ __all__ = [
 ]  # fmt: skip
 
 TOKENS, LOCK = TOKEN_FILES
-#: How a secret begins, so that people and scanners know one that lies about.
+#: Prefix of secrets, so that people and scanners recognise a leaked one.
 PREFIX: Final = "lithos_"
-#: Tokens of a server, expired ones included.
+#: Maximum number of tokens, including expired ones.
 MOST_TOKENS: Final = 1_000
-#: Bytes of all scopes in the file, and of the file: these, and every token at its longest.
+#: Maximum bytes of all scopes, and of the file with every token at its maximum length.
 LARGEST_SCOPES: Final = 8 * 1024 * 1024
 LARGEST: Final = LARGEST_SCOPES + 8 * 1024 * 1024
-#: Of a file without scopes, of one with some, and of one with tokens of every vault, or traces of them: a
-#: Lithos that knows none of these refuses the file, and drops none.
+#: File versions: without scopes, with scopes, and with tokens of every vault or traces of them. A Lithos that
+#: does not know a version refuses the file, so that no token is lost.
 _VERSION: Final = 1
 _VERSION_WITH_SCOPES: Final = 2
 _VERSION_OF_EVERY_VAULT: Final = 3
-#: Revoked tokens of every vault that are remembered, the newest.
+#: Maximum number of remembered revoked tokens of every vault, newest first.
 MOST_GONE: Final = 1_000
-#: The content of the lock file while tokens are required.
+#: Content of the lock file while tokens are required.
 _REQUIRED: Final = b"required\n"
 T = TypeVar("T")
 
 
 class TokensUnreadable(Exception):
-    """The file is damaged, unreadable or missing; the message gives the reason and advice.
+    """Error for a damaged, unreadable or missing token file. The message gives the reason and advice.
 
-    `may_pass`: the file could not be read now, as with too many open files; it is to be tried again.
-    `is_there`: tokens were defined, for sure.
+    `may_pass` means that the error may be temporary, such as too many open files, so try again. `is_there`
+    means that tokens are definitely defined.
     """
 
     def __init__(self, path: Path, why: str, *, may_pass: bool = False, is_there: bool = True) -> None:
         super().__init__(
-            f"Named tokens are refused: {path} {why}. Put back a copy of it, or move it away and create new "
-            "tokens (lithos token create)"
+            f"Named tokens are refused: {path} {why}. Restore a copy of the file, or move it away "
+            "and create new tokens (lithos token create)"
         )
         self.why = why
         self.may_pass = may_pass
@@ -83,41 +83,41 @@ class TokensUnreadable(Exception):
 
 
 class TokenRefused(Exception):
-    """A change that cannot be; the message says why and what to do."""
+    """Error for an impossible change. The message says why and what to do."""
 
 
 def read_tokens(private: Path) -> tuple[Token, ...] | None:
-    """The tokens in the private folder of a data directory; None where none were ever asked for.
+    """Return the tokens of a data directory's private folder, or None if tokens were never required.
 
-    Raises `TokensUnreadable` where they were, and cannot be known now.
+    Raises `TokensUnreadable` if tokens are required but cannot be read.
     """
     found = read_token_file(private)
     return None if found is None else found.tokens
 
 
 def read_token_file(private: Path) -> TokenFile | None:
-    """The whole file, as `read_tokens` has the tokens of it."""
+    """Return the whole token file, in the same way as `read_tokens`."""
     path = private / TOKENS
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as failure:
-        # With too many open files this raises an error whether the file exists or not; `stat` needs no
-        # descriptor.
+        # With too many open files, opening raises the same error whether or not the file exists. `stat` needs
+        # no descriptor.
         size = _size_of(path)
         if size is not None:
             why = f"cannot be read ({failure.strerror})"
             raise TokensUnreadable(path, why, may_pass=True) from failure
         if _size_of(private / LOCK):
-            raise TokensUnreadable(path, "is gone, and tokens were defined") from None
+            raise TokensUnreadable(path, "is missing although tokens were defined") from None
         return None
     return _parse(path, data)
 
 
 def is_released(private: Path) -> bool:
-    """Return whether a command has switched tokens off, which a lost file does not do.
+    """Return whether a command has switched tokens off. A lost token file does not switch tokens off.
 
-    Raises `TokensUnreadable` where that cannot be known now.
+    Raises `TokensUnreadable` if the state cannot be read now.
     """
     return _size_of(private / LOCK) == 0
 
@@ -125,7 +125,7 @@ def is_released(private: Path) -> bool:
 def _size_of(path: Path) -> int | None:
     """Return the size of a file, or None if it is missing.
 
-    Raises `TokensUnreadable` if that is not known now.
+    Raises `TokensUnreadable` if the size cannot be read now.
     """
     try:
         return path.stat().st_size
@@ -139,18 +139,18 @@ def _size_of(path: Path) -> int | None:
 def _parse(path: Path, data: bytes) -> TokenFile:
     try:
         if len(data) > LARGEST:
-            raise ValueError(f"larger than {LARGEST} bytes")
+            raise ValueError(f"the file is larger than {LARGEST} bytes")
         document = json.loads(data)
         if document["version"] not in (_VERSION, _VERSION_WITH_SCOPES, _VERSION_OF_EVERY_VAULT):
-            raise ValueError("of another version of Lithos")
+            raise ValueError("the file is from another version of Lithos")
         tokens = tuple(map(token_of_row, document["tokens"]))
         if len({token.name for token in tokens}) != len(tokens) or len(tokens) > MOST_TOKENS:
-            raise ValueError("with names twice, or too many tokens")
+            raise ValueError("the file has duplicate names or too many tokens")
         gone = tuple(document.get("gone", ()))
         if not all(isinstance(digest, str) and DIGEST.fullmatch(digest) for digest in gone):
             raise ValueError("no hashes")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        # The content of a damaged file is not shown: it may be anything.
+        # The content of a damaged file is not quoted, because it may contain secrets.
         raise TokensUnreadable(path, "is damaged") from None
     return TokenFile(tokens, gone)
 
@@ -165,7 +165,7 @@ def make_token(
     *,
     every_vault: bool = False,
 ) -> tuple[Token, str]:
-    """A token that is stored nowhere yet, and its secret. Raises `TokenRefused`."""
+    """Return a token that is not stored yet, and its secret. Raises `TokenRefused`."""
     try:
         check_name(name)
         if agent is not None:
@@ -179,10 +179,10 @@ def make_token(
 
 
 class TokenStore:
-    """Changes the tokens of a data directory, with or without a running server. Every method may block."""
+    """Changes the tokens of a data directory, with or without a running server. All methods may block."""
 
     def __init__(self, private: Path) -> None:
-        """`private` is the folder `.lithos` of the data directory."""
+        """Store the tokens in `private`, the `.lithos` folder of the data directory."""
         self.path = private / TOKENS
         self._private = private
 
@@ -195,42 +195,43 @@ class TokenStore:
         expires_at: datetime | None,
         scope: Scope | None = None,
     ) -> tuple[Token, str]:
-        """A new token and its secret, which is kept nowhere. `scope` limits what it may change.
+        """Create a token and return it with its secret, which is not stored. `scope` limits its changes.
 
-        Raises `TokenRefused`, `TokensUnreadable` and `OSError`; then no token is made.
+        Raises `TokenRefused`, `TokensUnreadable` or `OSError`, and creates no token then.
         """
         token, secret = make_token(name, rights, agent, now, expires_at, scope)
         self.insert(token)
         return token, secret
 
     def insert(self, token: Token) -> bool:
-        """Add a token; whether none was ever defined before. Raises as `create`."""
+        """Add a token. Return whether it is the first token ever. Raises the errors of `create`."""
 
         def decide(known: TokenFile) -> TokenFile:
             if any(each.name == token.name for each in known.tokens):
                 raise TokenRefused(
-                    f"There is a token '{token.name}' already, and its secret cannot be shown again. Choose "
-                    f"another name, or revoke it first: lithos token revoke {token.name}"
+                    f"The token '{token.name}' already exists, and its secret cannot be shown "
+                    "again. Choose another name, or revoke the token first: lithos token revoke "
+                    f"{token.name}"
                 )
             if len(known.tokens) >= MOST_TOKENS:
                 raise TokenRefused(
-                    f"There are {MOST_TOKENS:,} tokens, the most there may be. Revoke expired ones."
+                    f"The limit of {MOST_TOKENS:,} tokens is reached. Revoke expired tokens first."
                 )
             return TokenFile((*known.tokens, token), known.gone)
 
         return self.exchange(decide)
 
     def require(self) -> bool:
-        """Require tokens from now on, even without any; return whether no token was ever defined before.
+        """Require tokens from now on, even if none exist. Return whether no token was ever defined before.
 
-        Raises as `create`.
+        Raises the errors of `create`.
         """
         return self.exchange(lambda known: known)
 
     def exchange(self, decide: Callable[[TokenFile], TokenFile]) -> bool:
-        """Replace the file as `decide` says, or create it; return whether it was missing.
+        """Replace or create the file with the result of `decide`. Return whether the file was missing.
 
-        Raises as `create`, and what `decide` raises; then it is as it was.
+        Raises the errors of `create` and of `decide`, and leaves the file unchanged then.
         """
         self._private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with self._locked() as lock:
@@ -244,20 +245,23 @@ class TokenStore:
                 self._write(left)
             except OSError:
                 if known is None:
-                    os.ftruncate(lock, 0)  # no token was defined, so none is asked for
+                    os.ftruncate(lock, 0)  # no token was defined, so none is required
                 raise
         return known is None
 
     def revoke(self, name: str) -> tuple[Token, int]:
-        """The token that is no more, and how many are left. Raises as `create`."""
+        """Revoke a token.
+
+        Return the token and the number of remaining ones. Raises the errors of `create`.
+        """
         with self._locked() as lock:
             known = self._known() or TokenFile()
             tokens = known.tokens
             found = next((each for each in tokens if each.name == name), None)
             if found is None:
                 names = ", ".join(each.name for each in tokens[:20]) or "none"
-                # The argument is not repeated: it may be the secret itself.
-                raise TokenRefused(f"There is no token of that name. Tokens: {names}.")
+                # The argument is not quoted, because it may be the secret itself.
+                raise TokenRefused(f"No token has that name. Existing tokens: {names}.")
             _require(lock)
             left = tuple(each for each in tokens if each is not found)
             gone = (*known.gone, found.digest)[-MOST_GONE:] if found.every_vault else known.gone
@@ -265,15 +269,17 @@ class TokenStore:
         return found, len(left)
 
     def change(self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]]) -> T:
-        """Replace the tokens as `decide` says, in one step; return the additional result of `decide`.
+        """Replace the tokens with the result of `decide` in one step.
 
-        Raises `TokenRefused` where they would be too many, `TokensUnreadable` and `OSError`.
+        Return the additional result of `decide`.
+
+        Raises `TokenRefused` for too many tokens, `TokensUnreadable` and `OSError`.
         """
         with self._locked() as lock:
             known = self._known() or TokenFile()
             left, said = decide(known.tokens)
             if len(left) > MOST_TOKENS:
-                raise TokenRefused(f"There are {MOST_TOKENS:,} tokens, the most there may be.")
+                raise TokenRefused(f"The limit of {MOST_TOKENS:,} tokens is reached.")
             if tuple(left) != known.tokens:
                 _check_room(left)
                 _require(lock)
@@ -281,20 +287,20 @@ class TokenStore:
         return said
 
     def stop_asking(self) -> None:
-        """Open the server again to all callers, as before the first token.
+        """Open the server to all callers again, as before the first token.
 
-        Raises `TokenRefused` while there are tokens, `TokensUnreadable` and `OSError`.
+        Raises `TokenRefused` while tokens exist, `TokensUnreadable` and `OSError`.
         """
         with self._locked() as lock:
             if (known := self._known()) is not None and known.tokens:
-                raise TokenRefused("There are tokens: revoke them first (lithos token list shows them).")
+                raise TokenRefused("Tokens still exist. Revoke them first (lithos token list shows them).")
             self.path.unlink(missing_ok=True)
             sync_folder(self._private)
             os.ftruncate(lock, 0)
             os.fsync(lock)
 
     def _known(self) -> TokenFile | None:
-        """Return the tokens; a missing file counts as empty, since creating a token fixes that."""
+        """Return the tokens. A missing file counts as empty, because creating a token restores it."""
         try:
             return read_token_file(self._private)
         except TokensUnreadable:
@@ -303,7 +309,7 @@ class TokenStore:
             raise
 
     def _write(self, left: TokenFile) -> None:
-        """Replace the file, durably."""
+        """Replace the file durably with the tokens in `left`."""
         rows = [row_of_token(token) for token in left.tokens]
         has_scopes = any(token.scope is not None for token in left.tokens)
         version = _VERSION_WITH_SCOPES if has_scopes else _VERSION
@@ -314,7 +320,7 @@ class TokenStore:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The lock file, open and locked: of two commands, one waits."""
+        """Open and lock the lock file. A second command waits."""
         try:
             with locked(self._private / LOCK) as lock:
                 yield lock
@@ -325,21 +331,22 @@ class TokenStore:
                 raise
             data = self._private.parent
             raise TokenRefused(
-                f"There are no tokens: {data} is not a data directory. Name it with --data-dir."
+                f"{data} is not a data directory, so it has no tokens. Name the data directory "
+                "with --data-dir."
             ) from None
 
 
 def _require(lock: int) -> None:
-    """Note, before the first token is stored, that tokens are asked for from now on."""
+    """Record, before the first token is stored, that tokens are required from now on."""
     if os.fstat(lock).st_size != len(_REQUIRED):
         overwrite(lock, _REQUIRED)
         os.fsync(lock)
 
 
 def _check_room(tokens: Sequence[Token]) -> None:
-    """Raises `TokenRefused` where the scopes of these tokens would not fit into the file."""
+    """Raise `TokenRefused` if the scopes of these tokens do not fit into the file."""
     if size_of_scopes(token.scope for token in tokens) > LARGEST_SCOPES:
         raise TokenRefused(
-            "The patterns of all tokens together take more space than there is. Use fewer or shorter ones, "
-            "such as folders/, or revoke tokens that are not needed."
+            "The patterns of all tokens together exceed the size limit. Use fewer or shorter "
+            "patterns, such as folders/, or revoke unneeded tokens."
         )

@@ -1,11 +1,11 @@
-"""Which addresses of the network are public, so that a stranger's document may be fetched from there."""
+"""Check for public network addresses, from which a stranger's document may be fetched."""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Final
 
-#: IPv6 forms that carry an IPv4 address, and where in them it is (bits from the right).
+#: IPv6 networks that carry an IPv4 address, and the position of that address (bits from the right).
 _CARRIERS: Final = (
     (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
     (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
@@ -13,7 +13,7 @@ _CARRIERS: Final = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
-#: Not in every version of the library counted among the private ones.
+#: Networks that some versions of the standard library do not count as private.
 _MORE: Final = tuple(
     map(
         ipaddress.ip_network,
@@ -23,7 +23,7 @@ _MORE: Final = tuple(
 
 
 def is_public(text: str) -> bool:
-    """Return whether this is an address, as text, outside of all private networks and of this machine."""
+    """Return whether a text is an address outside all private networks and outside this machine."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Access tokens of a foreign authorization server: the principal from the claims of a verified token."""
+"""Access tokens of a foreign authorization server: the principal for the claims of a verified token."""
 
 from __future__ import annotations
 
@@ -8,37 +8,40 @@ from typing import Any, Final
 
 from lithos.kernel.values.principals import RIGHTS, Principal, Rights, is_reserved
 
-#: Signatures that are taken: never `none`, never one by a shared key.
+#: Accepted signature algorithms: never `none`, and never one with a shared key.
 ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 LEEWAY: Final = timedelta(seconds=60)
-#: Characters of a name, and values of a claim of rights that are looked at.
+#: Maximum characters of a name, and maximum values of a rights claim to check.
 _LONGEST: Final = 200
 _MOST_VALUES: Final = 100
 
 
 class NoPrincipal(Exception):
-    """A verified token does not give access; the message gives the reason without quoting the token."""
+    """Error for a verified token that gives no access.
+
+    The message gives the reason and never quotes the token.
+    """
 
 
 def principal_of(claims: Mapping[str, Any], rights_claim: str, rights: Mapping[str, str]) -> Principal:
-    """Return the principal of these claims. Raises `NoPrincipal`.
+    """Return the principal for these claims. Raises `NoPrincipal`.
 
-    `rights` maps values of `rights_claim` (a text of words, or a list) to rights; the most of them counts.
+    `rights` maps values of `rights_claim` (a text of words, or a list) to rights. The highest right counts.
     """
     agent = next((claims[name] for name in ("email", "sub") if _is_name(claims.get(name))), None)
     if agent is None:
-        raise NoPrincipal("it does not name a valid agent")
+        raise NoPrincipal("the token does not name a valid agent")
     given = claims.get(rights_claim)
     values = given.split() if isinstance(given, str) else given
     values = values[:_MOST_VALUES] if isinstance(values, list) else []
     found: list[Rights] = [right for right in RIGHTS if any(_right(rights, each) == right for each in values)]
     if not found:
-        raise NoPrincipal(f"its claim {rights_claim} holds no right of this server")
+        raise NoPrincipal(f"its claim {rights_claim} contains no right of this server")
     return Principal(f"{agent} (OAuth)", found[-1], agent, is_connector=True)
 
 
 def end_of(claims: Mapping[str, Any]) -> datetime:
-    """When a token ends, the leeway added. Raises `NoPrincipal`."""
+    """Return when a token ends, including the leeway. Raises `NoPrincipal`."""
     try:
         return datetime.fromtimestamp(int(claims["exp"]), UTC) + LEEWAY
     except (KeyError, TypeError, ValueError, OverflowError, OSError):

@@ -1,7 +1,7 @@
 """Clients: their known properties, and the documents by which they describe themselves.
 
-A client is known by its metadata document (its id is the address of that), by registration, or by a command.
-All are public: none has a secret.
+A client is known by its metadata document (the client id is the document's address), by registration, or by a
+command. All clients are public: none has a secret.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from attrs import frozen
 from lithos.access.model.redirects import check_redirects
 from lithos.access.model.requests import OAuthRefused
 
-#: Characters of an id, and of a name as it is kept.
+#: Maximum characters of an id, and of a stored name.
 LONGEST_ID: Final = 500
 LONGEST_NAME: Final = 80
-#: How the ids begin that this server gives.
+#: Prefix of the client ids that this server assigns.
 OWN_PREFIX: Final = "lithos-client-"
 _LARGEST_PORT: Final = 65_535
 _DOCUMENT: Final = re.compile(
@@ -31,7 +31,10 @@ _DOCUMENT: Final = re.compile(
 
 @frozen
 class OAuthClient:
-    """A client; `is_added`: the operator added it by a command, so it is kept."""
+    """One client.
+
+    `is_added` means that the operator added it by a command, so it is never deleted automatically.
+    """
 
     id: str
     name: str
@@ -41,12 +44,12 @@ class OAuthClient:
 
     @property
     def host(self) -> str:
-        """The host of its id; empty for a client that registered itself, whose origin is unknown."""
+        """The host in the client's id, or "" for a registered client, whose origin is unknown."""
         return urlsplit(self.id).netloc if is_document(self.id) else ""
 
 
 def is_document(client_id: str) -> bool:
-    """Whether an id is the address of a metadata document, in its one spelling."""
+    """Return whether an id is the address of a metadata document in its only valid spelling."""
     found = None if len(client_id) > LONGEST_ID else _DOCUMENT.fullmatch(client_id)
     if found is None or int(found["port"] or 443) > _LARGEST_PORT:
         return False
@@ -54,19 +57,19 @@ def is_document(client_id: str) -> bool:
 
 
 def read_document(document: Any, client_id: str, now: datetime) -> OAuthClient:
-    """The client that a metadata document describes. Raises `OAuthRefused`."""
+    """Return the client that a metadata document describes. Raises `OAuthRefused`."""
     if not isinstance(document, Mapping) or document.get("client_id") != client_id:
-        raise OAuthRefused("invalid_client", "The metadata document does not have this client_id.")
+        raise OAuthRefused("invalid_client", "The metadata document contains another client_id.")
     method = document.get("token_endpoint_auth_method", "none")
     if method != "none" or "client_secret" in document:
-        raise OAuthRefused("invalid_client", "The metadata document is not of a public client.")
+        raise OAuthRefused("invalid_client", "The metadata document does not describe a public client.")
     return _read(document, client_id, now, "invalid_client")
 
 
 def read_registration(document: Any, client_id: str, now: datetime) -> OAuthClient:
-    """The client that a request for registration describes (RFC 7591). Raises `OAuthRefused`."""
+    """Return the client in a registration request (RFC 7591). Raises `OAuthRefused`."""
     if not isinstance(document, Mapping):
-        raise OAuthRefused("invalid_client_metadata", "Send one JSON object with redirect_uris.")
+        raise OAuthRefused("invalid_client_metadata", "Send a single JSON object with redirect_uris.")
     return _read(document, client_id, now, "invalid_redirect_uri")
 
 
@@ -79,7 +82,7 @@ def _read(document: Mapping[str, Any], client_id: str, now: datetime, error: str
 
 
 def read_name(given: object) -> str:
-    """A client's name, for a person: printable, in one line, cut."""
+    """Return a client's name for people: printable, on one line, and truncated."""
     text = given if isinstance(given, str) else ""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1_000]).split())
     return line[:LONGEST_NAME] or "a client without a name"

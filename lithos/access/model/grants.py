@@ -1,9 +1,9 @@
-"""Grants: the rights that a person allowed to a client, with the code, access tokens and refresh token for
-them.
+"""Grants: the rights that a person allowed to a client, with their code, access tokens and refresh token.
 
-Only hashes of them. A code is good once; an access token for an hour; a refresh token until it is used, when
-another takes its place. All refresh tokens of a grant begin with the same secret word, its family: so that
-one that was replaced is known as one of the grant's, of which nothing else is kept.
+Only hashes are stored. A code is valid once and an access token for an hour. A refresh token is valid until
+it is used, and a new token then replaces it. All refresh tokens of a grant begin with the same secret word,
+the token family, so that a replaced token can be recognised as one of the grant's although nothing else about
+it is stored.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from lithos.access.model.requests import OAuthRefused, is_verified
 
 CODE_LIFE: Final = timedelta(seconds=60)
 ACCESS_LIFE: Final = timedelta(hours=1)
-#: A grant that was not used for so long has ended.
+#: Time without use after which a grant ends.
 UNUSED: Final = timedelta(days=90)
-#: For so long a refresh token may be used again, for an answer that was lost.
+#: Time in which a replaced refresh token may be used again, in case the response was lost.
 GRACE: Final = timedelta(seconds=30)
-#: Access tokens of a grant that are valid at a time: a client has one, and the one before.
+#: Maximum valid access tokens of a grant. A client uses the newest and perhaps the previous one.
 MOST_ACCESS: Final = 4
 
 
 @frozen
 class Code:
-    """An authorization code, and to what it is bound."""
+    """An authorization code with the values to which it is bound."""
 
     digest: str = field(repr=False)
     expires_at: datetime
@@ -44,13 +44,16 @@ class Access:
     expires_at: datetime
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it counts; one that ends later than a new one would is from before the clock went back."""
+        """Return whether the token is valid.
+
+        An end beyond that of a new token means that the clock was set back.
+        """
         return timedelta(0) < self.expires_at - now <= ACCESS_LIFE + timedelta(minutes=1)
 
 
 @frozen
 class Issued:
-    """The hashes of a new access and refresh token; `family` is that of the refresh token's first word."""
+    """Hashes of new access and refresh tokens. `family` is the hash of the refresh token's first word."""
 
     access: str = field(repr=False)
     refresh: str = field(repr=False)
@@ -59,7 +62,7 @@ class Issued:
 
 @frozen
 class OAuthGrant:
-    """The rights of a client; name, agent, rights and end are those of its token."""
+    """The rights of a client. Name, agent, rights and end are stored in its token."""
 
     client_id: str
     client_name: str
@@ -69,12 +72,12 @@ class OAuthGrant:
     access: tuple[Access, ...] = ()
     family: str = field(default="", repr=False)
     refresh: str = field(default="", repr=False)
-    #: The refresh token before, and when it was replaced.
+    #: The previous refresh token, and the time of its replacement.
     former: str = field(default="", repr=False)
     replaced_at: datetime | None = None
 
     def has_ended(self, now: datetime) -> bool:
-        """Whether it is of no use any more: its code was never used, or it was not for long."""
+        """Return whether the grant has ended: its code expired unused, or it was unused for too long."""
         if not self.code.is_used:
             return not self._is_fresh(now)
         return now - self.used_at >= UNUSED
@@ -89,17 +92,17 @@ class OAuthGrant:
         if not self._is_fresh(now):
             raise OAuthRefused("invalid_grant", "The code has expired. Start again.")
         if client_id != self.client_id:
-            raise OAuthRefused("invalid_grant", "The code was given to another client.")
+            raise OAuthRefused("invalid_grant", "The code was issued to another client.")
         if redirect_uri != self.code.redirect_uri:
-            raise OAuthRefused("invalid_grant", "The redirect_uri is not that of the authorization.")
+            raise OAuthRefused("invalid_grant", "The redirect_uri differs from that of the authorization.")
         if not is_verified(self.code.challenge, verifier):
-            raise OAuthRefused("invalid_grant", "The code_verifier does not fit the challenge.")
+            raise OAuthRefused("invalid_grant", "The code_verifier does not match the challenge.")
         self.check_resource(resource)
 
     def check_resource(self, resource: str | None) -> None:
-        """That a token is asked for what was allowed. Raises `OAuthRefused`."""
+        """Check that the requested resource is the allowed one. Raises `OAuthRefused`."""
         if resource is not None and resource != self.resource:
-            raise OAuthRefused("invalid_target", "The resource is not that of the authorization.")
+            raise OAuthRefused("invalid_target", "The resource differs from that of the authorization.")
 
     def may_repeat(self, digest: str, now: datetime) -> bool:
         """Whether this refresh token was replaced just now, so that its answer may have been lost."""

@@ -1,7 +1,7 @@
-"""Redirect URIs: which a client may have, and whether a request names one of them.
+"""Redirect URIs: which URIs a client may have, and whether a request names one of them.
 
-They are compared as texts, byte for byte (RFC 9700 §4.1); of loopback ones the port is left out (RFC 8252
-§7.3), as programs listen on whatever is free.
+URIs are compared as texts, byte for byte (RFC 9700 §4.1). The port of loopback URIs is ignored (RFC 8252
+§7.3), because programs listen on any free port.
 """
 
 from __future__ import annotations
@@ -11,76 +11,76 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-#: Characters of one, and how many a client may have.
+#: Maximum characters of a URI, and maximum URIs of a client.
 LONGEST_URI: Final = 1_000
 MOST_URIS: Final = 10
-#: Schemes that browsers do not take for an application of this machine.
+#: Schemes that do not start an application on the browser's machine.
 _NO_APPLICATION: Final = frozenset({
     "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "gopher", "http", "https", "intent",
     "javascript", "mailto", "sms", "tel", "vbscript", "view-source", "ws", "wss",
 })  # fmt: skip
-#: Without controls, blanks, quotes, backslashes, angle brackets and fragments.
+#: Excludes control characters, blanks, quotes, backslashes, angle brackets and fragments.
 _TEXT: Final = re.compile(r"[a-z][a-z0-9+.-]*:[!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]+")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
 _LOOPBACK_URI: Final = re.compile(
     r"(?P<host>http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::[0-9]{1,5})?(?P<rest>(?:[/?].*)?)"
 )
-#: A host that a browser and this program read alike, with or without a port.
+#: A host that browsers and this program parse in the same way, with or without a port.
 _AUTHORITY: Final = re.compile(
     r"(?P<host>[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*|\[::1\])(?::[0-9]{1,5})?"
 )
 
 
 def check_redirect(uri: object) -> str:
-    """The URI, where a client may have it. Raises `ValueError` with what is wrong, not quoting it."""
+    """Return a valid redirect URI. Raises `ValueError` with the reason and without the URI."""
     if not isinstance(uri, str) or len(uri) > LONGEST_URI or not _TEXT.fullmatch(uri):
         raise ValueError(
-            f"a redirect URI is an absolute URI of at most {LONGEST_URI} ASCII characters without fragment, "
-            "its scheme in small letters"
+            f"a redirect URI must be an absolute URI of at most {LONGEST_URI} ASCII characters "
+            "without fragment, with its scheme in lower case"
         )
     parts = _split(uri)
     if parts.scheme in ("http", "https"):
         found = _AUTHORITY.fullmatch(parts.netloc)
         if found is None:
-            raise ValueError("a redirect URI names a host in small letters, without user or password")
+            raise ValueError("a redirect URI must name a host in lower case, without user or password")
         if parts.scheme == "http" and found["host"] not in _LOOPBACK:
-            raise ValueError("a redirect URI is https, but for 127.0.0.1, [::1] and localhost")
+            raise ValueError("a redirect URI must use https, except for 127.0.0.1, [::1] and localhost")
     elif parts.scheme in _NO_APPLICATION:
-        raise ValueError(f"a redirect URI may not have the scheme {parts.scheme}")
+        raise ValueError(f"a redirect URI must not have the scheme {parts.scheme}")
     elif "@" in parts.netloc:
-        raise ValueError("a redirect URI has no user or password")
+        raise ValueError("a redirect URI must not contain a user or password")
     return uri
 
 
 def check_redirects(uris: object) -> tuple[str, ...]:
-    """Those of a client. Raises `ValueError`."""
+    """Return a client's valid redirect URIs. Raises `ValueError`."""
     if not isinstance(uris, list) or not 1 <= len(uris) <= MOST_URIS:
-        raise ValueError(f"redirect_uris is a list of 1 to {MOST_URIS} redirect URIs")
+        raise ValueError(f"redirect_uris must be a list of 1 to {MOST_URIS} redirect URIs")
     return tuple(check_redirect(uri) for uri in uris)
 
 
 def is_known(uri: str, known: Iterable[str]) -> bool:
-    """Whether a client that has the `known` ones may be answered at `uri`."""
+    """Return whether a client with the `known` redirect URIs may get its answer at `uri`."""
     asked = _without_port(uri)
     return any(uri == one or (asked is not None and asked == _without_port(one)) for one in known)
 
 
 def with_answer(uri: str, answer: Mapping[str, str]) -> str:
-    """The address at which a client gets an answer."""
+    """Return the address at which a client gets an answer."""
     return f"{uri}{'&' if '?' in uri else '?'}{urlencode(answer)}"
 
 
 def place_of(uri: str) -> str:
-    """Return the target of an answer, for a person and for a page's policy:
+    """Return the target of an answer, for people and for a page's policy.
 
-    an origin, or a scheme with its colon.
+    The target is an origin, or a scheme with its colon.
     """
     parts = _split(uri)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
 def _without_port(uri: str) -> str | None:
-    """A loopback URI without its port; None for another one."""
+    """Return a loopback URI without its port, or None for any other URI."""
     found = _LOOPBACK_URI.fullmatch(uri) if _TEXT.fullmatch(uri) else None
     return None if found is None else f"{found['host']}{found['rest']}"
 
@@ -90,5 +90,5 @@ def _split(uri: str) -> SplitResult:
         parts = urlsplit(uri)
         _ = parts.port
     except ValueError:
-        raise ValueError("a redirect URI has a host and a port that can be read") from None
+        raise ValueError("a redirect URI must have a valid host and port") from None
     return parts

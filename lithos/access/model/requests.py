@@ -1,4 +1,4 @@
-"""Requests at the addresses of OAuth, as they are read: each parameter once, with the errors of the RFCs."""
+"""Parser for requests to the OAuth endpoints. Each parameter occurs once, and errors follow the RFCs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from attrs import field, frozen
 
 from lithos.kernel.values.principals import REMOTE_RIGHTS, Rights
 
-#: Parameters of one request, and characters of one of them.
+#: Maximum parameters of a request, and maximum characters of a parameter.
 MOST_PARAMETERS: Final = 40
 LONGEST_VALUE: Final = 2_000
-#: The rights of a token, by the scope that clients ask for.
+#: Rights of a token by the scope that clients request.
 SCOPES: Final = REMOTE_RIGHTS
-#: Resources of a token, below the address of the server. They are one resource, the server.
+#: Resources of a token, below the server's address. All of them mean the whole server.
 RESOURCE_PATHS: Final = ("", "/mcp", "/sse")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class OAuthRefused(Exception):
-    """A request is refused: `error` is the RFC's word, `description` says why and never quotes a secret."""
+    """Error for a refused request. `error` is the RFC's code, and `description` never quotes a secret."""
 
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(description)
@@ -37,7 +37,7 @@ class OAuthRefused(Exception):
 
 @frozen
 class AuthorizationRequest:
-    """A client's request to a person; `scopes` are in the order of `SCOPES`."""
+    """A client's request to a person. `scopes` are in the order of `SCOPES`."""
 
     client_id: str
     redirect_uri: str
@@ -48,18 +48,20 @@ class AuthorizationRequest:
 
 
 def read_parameters(text: str) -> dict[str, str]:
-    """The parameters of a query or form; empty ones count as left out (RFC 6749 §3.1).
+    """Return the parameters of a query or form. Empty parameters count as omitted (RFC 6749 §3.1).
 
-    Raises `OAuthRefused` where one is given twice, or is too long.
+    Raises `OAuthRefused` if a parameter is repeated or too long.
     """
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="strict")
     except ValueError:
-        raise OAuthRefused("invalid_request", "The parameters are too many, or no UTF-8.") from None
+        raise OAuthRefused(
+            "invalid_request", "The request has too many parameters, or is not valid UTF-8."
+        ) from None
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found:
-            raise OAuthRefused("invalid_request", "A parameter is given twice.")
+            raise OAuthRefused("invalid_request", "A parameter is repeated.")
         if len(value) > LONGEST_VALUE:
             raise OAuthRefused("invalid_request", f"A parameter has more than {LONGEST_VALUE} characters.")
         found[name] = value
@@ -67,7 +69,7 @@ def read_parameters(text: str) -> dict[str, str]:
 
 
 def take(given: Mapping[str, str], name: str) -> str:
-    """A parameter that must be there. Raises `OAuthRefused`."""
+    """Return a required parameter. Raises `OAuthRefused`."""
     if name not in given:
         raise OAuthRefused("invalid_request", f"The parameter {name} is missing.")
     return given[name]
@@ -76,17 +78,19 @@ def take(given: Mapping[str, str], name: str) -> str:
 def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRequest:
     """Parse a request to `/oauth/authorize` whose client and redirect URI are already verified.
 
-    `server` is the address of the server. Raises `OAuthRefused`; the client gets the error.
+    `server` is the address of the server. Raises `OAuthRefused`, whose error goes to the client.
     """
     if take(given, "response_type") != "code":
-        raise OAuthRefused("unsupported_response_type", "The only response_type is code.")
+        raise OAuthRefused("unsupported_response_type", "The only supported response_type is code.")
     if given.get("code_challenge_method", "plain") != "S256":
-        raise OAuthRefused("invalid_request", "PKCE is needed, with code_challenge_method S256.")
+        raise OAuthRefused("invalid_request", "PKCE is required, with code_challenge_method S256.")
     challenge = take(given, "code_challenge")
     if not _CHALLENGE.fullmatch(challenge):
         raise OAuthRefused("invalid_request", "The code_challenge is not an S256 challenge of 43 characters.")
     if "request" in given or "request_uri" in given:
-        raise OAuthRefused("request_not_supported", "Give the parameters themselves.")
+        raise OAuthRefused(
+            "request_not_supported", "Pass the parameters directly, without request or request_uri."
+        )
     return AuthorizationRequest(
         given["client_id"],
         given["redirect_uri"],
@@ -98,31 +102,31 @@ def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRe
 
 
 def read_scopes(text: str | None) -> tuple[Rights, ...]:
-    """The scopes that are asked for; all where none is. Those that mean nothing here are left out.
+    """Return the requested scopes, or all scopes if none is requested. Unknown scopes are ignored.
 
-    Raises `OAuthRefused` where nothing is left.
+    Raises `OAuthRefused` if no known scope is left.
     """
     asked = SCOPES if text is None else tuple(text.split())
     found = tuple(scope for scope in SCOPES if scope in asked)
     if not found:
-        raise OAuthRefused("invalid_scope", f"The scopes are {' and '.join(SCOPES)}.")
+        raise OAuthRefused("invalid_scope", f"The supported scopes are {' and '.join(SCOPES)}.")
     return found
 
 
 def read_resource(text: str | None, server: str) -> str:
     """Return the resource of the token (RFC 8707).
 
-    Raises `OAuthRefused` for a resource outside of this server.
+    Raises `OAuthRefused` for a resource outside this server.
     """
     if text is None:
         return server
     if text.removesuffix("/") not in {f"{server}{path}" for path in RESOURCE_PATHS}:
-        raise OAuthRefused("invalid_target", f"This server is the resource {server}/mcp.")
+        raise OAuthRefused("invalid_target", f"The resource of this server is {server}/mcp.")
     return text.removesuffix("/")
 
 
 def is_verified(challenge: str, verifier: str) -> bool:
-    """Return whether the sender of a code is the client that began the flow (RFC 7636 §4.6, S256)."""
+    """Return whether the sender of a code is the client that started the flow (RFC 7636 §4.6, S256)."""
     if not _VERIFIER.fullmatch(verifier):
         return False
     digest = hashlib.sha256(verifier.encode()).digest()
@@ -130,10 +134,10 @@ def is_verified(challenge: str, verifier: str) -> bool:
 
 
 def scope_text(rights: Rights) -> str:
-    """Return the scopes of a right, as listed in a token's answer: `write` may read."""
+    """Return the scopes of a right for the token response: `write` includes read."""
     return " ".join(SCOPES[: SCOPES.index(rights) + 1]) if rights in SCOPES else ""
 
 
 def most_of(scopes: Iterable[Rights]) -> Rights:
-    """The right that holds all of these scopes."""
+    """Return the right that includes all of these scopes."""
     return max(scopes, key=SCOPES.index)

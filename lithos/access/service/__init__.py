@@ -1,4 +1,4 @@
-"""The keyring of tokens, and the authorization server.
+"""The ring of tokens, and the authorization server.
 
 Its own package and `vaults` use it.
 Never here: the work of a tool.

@@ -1,8 +1,8 @@
-"""The server as its own authorization server: clients, codes, tokens and grants (docs/spec/connectors.md §3).
+"""The server as its own authorization server: clients, codes, tokens, grants (docs/spec/connectors.md §3).
 
-Changes are durable before it answers. A grant is a named token of the store, so that whatever lists, revokes
-or follows those has it too. The client id of a request is looked up only for a person who may say yes:
-nothing is fetched for strangers.
+Changes are durable before the response. A grant is a named token of the store, so all code that lists,
+revokes or follows named tokens includes grants. The client id of a request is looked up only for a person who
+may consent: nothing is fetched for strangers.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from lithos.notes.model.scopes import Scope
 log = get_logger("lithos.oauth")
 T = TypeVar("T")
 
-#: Registrations of one address in an hour, and addresses that are remembered.
+#: Maximum registrations per address and hour, and maximum addresses to remember.
 MOST_REGISTRATIONS: Final = 20
 HOUR: Final = 3600.0
 MOST_ADDRESSES: Final = 10_000
-#: Answers to refresh tokens that are kept for the moment in which they may be lost.
+#: Maximum responses to refresh tokens kept for the short time in which a response may get lost.
 MOST_ANSWERS: Final = 1_000
 
 
@@ -73,7 +73,7 @@ class ConsentRequest:
 
 
 class Unanswerable(Exception):
-    """A request whose redirect URI is not known to be the client's: only the person gets the error."""
+    """Error for a request with an unverified redirect URI. Only the person sees the error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -82,25 +82,25 @@ class Unanswerable(Exception):
 
 @frozen
 class Allowed:
-    """The decision of a person: the agent that the client acts as, its rights, its paths, and its end."""
+    """A person's decision: the client's agent name, rights, paths and end."""
 
     agent: str
     rights: Rights
     until: datetime | None
-    #: The paths it may change; None limits nothing.
+    #: Paths that the client may change, or None for all paths.
     scope: Scope | None = None
 
 
 class AuthorizationServer:
-    """Lets clients in by OAuth. `address` is `server.public_url`, the issuer.
+    """Gives clients access by OAuth. `address` is `server.public_url`, the issuer.
 
-    Raises `OAuthRefused` for what a client did wrong, and where the disk does (`temporarily_unavailable`).
+    Raises `OAuthRefused` for errors of a client, and for disk errors (`temporarily_unavailable`).
     """
 
     def __init__(
         self, address: str, private: Path, keyring: TokenRing, clock: Callable[[], datetime]
     ) -> None:
-        """`private` is the folder `.lithos` of the data directory."""
+        """Store the data in `private`, the `.lithos` folder of the data directory."""
         self.address = address
         self._keyring = keyring
         self._clock = clock
@@ -109,23 +109,21 @@ class AuthorizationServer:
         self._tokens = TokenStore(private)
         self._clients = ClientStore(private)
         self._links = LoginLinks(private)
-        #: When an address registered, within the last hour.
+        #: Registration times of each address within the last hour.
         self._registered: Newest[str, deque[float]] = Newest(MOST_ADDRESSES)
-        #: The answer to a refresh token, by its hash, and when it was given.
+        #: Responses to refresh tokens by the token's hash, with their times.
         self._answers: Newest[str, tuple[datetime, dict[str, Any]]] = Newest(MOST_ANSWERS)
         self._changing = trio.Lock()
 
     @property
     def grants(self) -> list[Token]:
-        """Return the grants in the order of time, ended ones included, but not those with an unused expired
-        code.
-        """
+        """Return the grants by time, including ended ones, but without those whose code expired unused."""
         return [each for each in self._keyring.named if each.grant is not None and not each.is_pending]
 
     # -- clients --------------------------------------------------------------------------------
 
     async def register(self, document: Any, address: str) -> dict[str, Any]:
-        """Register a client (RFC 7591) that asks from this address."""
+        """Register a client (RFC 7591) for a request from this address."""
         now = self._clock()
         client = read_registration(document, f"{OWN_PREFIX}{secrets.token_urlsafe(16)}", now)
         self._count_registration(address)
@@ -163,14 +161,14 @@ class AuthorizationServer:
     async def examine(self, given: Mapping[str, str]) -> ConsentRequest:
         """Return the client and its request.
 
-        Raises `OAuthRefused` if the client gets the error, else `Unanswerable`.
+        Raises `OAuthRefused` if the client should get the error, else `Unanswerable`.
         """
         client_id, redirect_uri = given.get("client_id", ""), given.get("redirect_uri", "")
         if not client_id or not redirect_uri:
-            raise Unanswerable("The client gave no client_id, or no redirect_uri.")
+            raise Unanswerable("The client sent no client_id or no redirect_uri.")
         client = await self._find_client(client_id)
         if not is_known(redirect_uri, client.redirect_uris):
-            raise Unanswerable("The answer would go to an address that the client did not name as its own.")
+            raise Unanswerable("The client did not register the redirect URI of this request.")
         return ConsentRequest(client, read_authorization(given, self.address))
 
     async def _find_client(self, client_id: str) -> OAuthClient:
@@ -181,21 +179,18 @@ class AuthorizationServer:
         except OAuthRefused as refusal:
             raise Unanswerable(refusal.description) from None
         if found is None:
-            raise Unanswerable(
-                "This client is not known here: it is not registered, or no longer. Start "
-                "again in the client."
-            )
+            raise Unanswerable("This client is not registered here, or no longer. Start again in the client.")
         return found
 
-    # -- what a person says ---------------------------------------------------------------------
+    # -- a person's decision ---------------------------------------------------------------------
 
     def refuse(self, given: Mapping[str, str], refusal: OAuthRefused) -> str:
-        """Where the client gets a refusal; `examine` found its redirect URI right."""
+        """Return the address at which the client gets a refusal. `examine` has verified its redirect URI."""
         answer = {"error": refusal.error, "error_description": refusal.description}
         return self._answer(given["redirect_uri"], given.get("state"), answer)
 
     async def allow(self, asked: ConsentRequest, allowed: Allowed) -> str:
-        """Where the client gets its code."""
+        """Return the address at which the client gets its code."""
         request, now = asked.request, self._clock()
         code = make_code()
         rights = min(allowed.rights, most_of(request.scopes), key=SCOPES.index)
@@ -215,14 +210,14 @@ class AuthorizationServer:
             return [*kept, Token(name, nobody, rights, allowed.agent, now, allowed.until, grant, scope)], name
 
         name = await self._change(add)
-        log.info("a client was allowed", grant=name, agent=allowed.agent, rights=rights)
+        log.info("oauth client allowed", grant=name, agent=allowed.agent, rights=rights)
         return self._answer(request.redirect_uri, request.state, {"code": code})
 
     def _answer(self, uri: str, state: str | None, answer: Mapping[str, str]) -> str:
         more = {} if state is None else {"state": state}
         return with_answer(uri, {**answer, **more, "iss": self.address})
 
-    # -- what a client sends --------------------------------------------------------------------
+    # -- requests of clients --------------------------------------------------------------------
 
     async def issue(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Return the response of `/oauth/token`."""
@@ -231,7 +226,9 @@ class AuthorizationServer:
             return await self._exchange(given)
         if kind == "refresh_token":
             return await self._refresh(given)
-        raise OAuthRefused("unsupported_grant_type", "It is authorization_code or refresh_token.")
+        raise OAuthRefused(
+            "unsupported_grant_type", "The grant_type must be authorization_code or refresh_token."
+        )
 
     async def _exchange(self, given: Mapping[str, str]) -> dict[str, Any]:
         client_id, code = take(given, "client_id"), digest_text(take(given, "code"))
@@ -262,7 +259,7 @@ class AuthorizationServer:
 
         def decide(token: Token, grant: OAuthGrant) -> Token | OAuthRefused | None:
             if client_id != grant.client_id:
-                return OAuthRefused("invalid_grant", "The refresh token was given to another client.")
+                return OAuthRefused("invalid_grant", "The refresh token was issued to another client.")
             if token.has_expired(now):
                 return OAuthRefused("invalid_grant", "The grant has ended. Start again.")
             try:
@@ -272,7 +269,7 @@ class AuthorizationServer:
             if digest == grant.refresh:
                 return evolve(token, grant=grant.issuing(pair.issued, now))
             if grant.may_repeat(digest, now):
-                # The answer was lost with the process that gave it: its token is of no use.
+                # The answer was lost with the process that sent it, so its token was never used.
                 repeated = evolve(
                     grant.issuing(pair.issued, now), former=digest, replaced_at=grant.replaced_at
                 )
@@ -289,7 +286,7 @@ class AuthorizationServer:
         return told
 
     def _kept_answer(self, digest: str, client_id: str, now: datetime) -> dict[str, Any] | None:
-        """Return the recent answer to this refresh token, if its grant still continues from there."""
+        """Return the recent response to this refresh token, if its grant was not changed since."""
         _, told = self._answers.get(digest, (now, None))
         if told is None:
             return None
@@ -307,7 +304,7 @@ class AuthorizationServer:
             del self._answers[key]
 
     async def revoke(self, given: Mapping[str, str]) -> None:
-        """End the grant of a token (RFC 7009); an unknown token belongs to no grant."""
+        """End the grant of a token (RFC 7009). Unknown tokens are ignored."""
         secret, client_id = take(given, "token"), take(given, "client_id")
         digest, word = digest_text(secret), family_of(secret)
         family = None if word is None else digest_text(word)
@@ -320,10 +317,10 @@ class AuthorizationServer:
             return
         name = await self._change(lambda tokens: split_off(tokens, is_its))
         if name is not None:
-            log.info("a client gave its grant back", grant=name)
+            log.info("oauth grant returned by client", grant=name)
 
     async def throw_out(self, name: str) -> bool:
-        """End a grant, as a person says; whether there was one of that name."""
+        """End a grant for a person. Return whether a grant of that name existed."""
 
         def remove(tokens: Sequence[Token]) -> tuple[Sequence[Token], bool]:
             left = [each for each in tokens if each.name != name or each.grant is None]
@@ -332,7 +329,7 @@ class AuthorizationServer:
         return await self._change(remove)
 
     async def take_link(self, secret: str) -> bool:
-        """Whether a login link is good, which it is no more afterwards."""
+        """Return whether a login link is valid, and invalidate it."""
         return await self._aside(partial(self._links.take, secret, self._clock()))
 
     # -- the file -------------------------------------------------------------------------------
@@ -351,9 +348,12 @@ class AuthorizationServer:
         *,
         is_held: bool = False,
     ) -> Token:
-        """The grant as `decide` changes it; None from that revokes it, with the reason `again`."""
+        """Return the grant after `decide`.
+
+        If `decide` returns None, the grant is revoked with the reason `again`.
+        """
         if self._find(is_it) is None:
-            raise unknown_grant()  # strangers cost no look at the disk
+            raise unknown_grant()  # strangers must not cause disk access
 
         def change(tokens: Sequence[Token]) -> tuple[Sequence[Token], Token | OAuthRefused]:
             for place, token in enumerate(tokens):
@@ -364,7 +364,7 @@ class AuthorizationServer:
                     return tokens, decided
                 rest = [*tokens[:place], *tokens[place + 1 :]]
                 if decided is None:
-                    log.warning("a grant is revoked", grant=token.name, reason=again)
+                    log.warning("oauth grant revoked", grant=token.name, reason=again)
                     return rest, OAuthRefused("invalid_grant", again)
                 return [*tokens[:place], decided, *tokens[place + 1 :]], decided
             return tokens, unknown_grant()
@@ -377,7 +377,7 @@ class AuthorizationServer:
     async def _change(
         self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]], *, is_held: bool = False
     ) -> T:
-        """Change the tokens durably, and update the running server before any answer."""
+        """Change the tokens durably, and update the running server before any response."""
         if not is_held:
             async with self._changing:
                 return await self._change(decide, is_held=True)
@@ -392,5 +392,7 @@ class AuthorizationServer:
         except (OSError, LockTimeout, TokenRefused, TokensUnreadable) as failure:
             log.error("oauth cannot answer", reason=str(failure) or type(failure).__name__)
             raise OAuthRefused(
-                "temporarily_unavailable", "The server cannot keep it now. Try again in a moment.", 503
+                "temporarily_unavailable",
+                "The server cannot store the change now. Try again in a moment.",
+                503,
             ) from failure

@@ -1,7 +1,7 @@
 """Metadata documents of clients, fetched from addresses that strangers chose (docs/spec/connectors.md §3).
 
-Each address of the host is checked, and the connection is made to a checked address: a name that later
-resolves to another address does no harm. No redirect is followed, no proxy is used, nothing is unpacked.
+Each address of the host is checked, and the connection goes to a checked address, so a name that later
+resolves to another address is harmless. Redirects and proxies are not used, and nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from lithos.kernel.values.limits import Newest
 
 log = get_logger("lithos.oauth")
 
-#: Seconds and bytes for one document, and how long it is kept at most.
+#: Limits for a document: seconds to fetch it, bytes, and time to keep it.
 PATIENCE: Final = 5.0
 LARGEST: Final = 64 * 1024
 LONGEST_KEPT: Final = timedelta(hours=24)
-#: Documents that are kept.
+#: Maximum number of cached documents.
 MOST_KEPT: Final = 200
 _MAX_AGE: Final = re.compile(r"(?:^|,)\s*max-age=\"?([0-9]{1,9})\"?\s*(?:,|$)", re.IGNORECASE)
 _UNKEPT: Final = re.compile(r"(?:^|,)\s*(?:no-store|no-cache|private)\b", re.IGNORECASE)
 
-#: The addresses of a host and port, as texts.
+#: Resolves a host and port to addresses as texts.
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-#: Opens a stream to an address and port; TLS for a name over it.
+#: Opens a stream to an address and port. TLS is added on top.
 Connect = Callable[[str, int], Awaitable[trio.abc.Stream]]
 Secure = Callable[[trio.abc.Stream, str], trio.abc.Stream]
 
 
 @frozen
 class Fetched:
-    """The body of a document, and for how long it may be kept."""
+    """Body of a document, and how long it may be cached."""
 
     body: bytes = field(repr=False)
     kept: timedelta
 
 
 class NotFetched(Exception):
-    """The document could not be had; the message says why, in words of this program alone."""
+    """Error for a document that could not be fetched. The message contains only words of this program."""
 
 
 @frozen
 class Fetcher:
-    """Gets a document over HTTPS."""
+    """Fetcher for documents over HTTPS."""
 
     resolve: Resolve
     connect: Connect
@@ -65,7 +65,7 @@ class Fetcher:
 
     @classmethod
     def of_this_machine(cls) -> Fetcher:
-        """With the resolver, the network and the authorities of this machine."""
+        """Return a fetcher with this machine's resolver, network and certificate authorities."""
         context = ssl.create_default_context()
 
         def secure(stream: trio.abc.Stream, name: str) -> trio.abc.Stream:
@@ -74,23 +74,23 @@ class Fetcher:
         return cls(_resolve, trio.open_tcp_stream, secure)
 
     async def fetch(self, url: str) -> Fetched:
-        """The document at an https address. Raises `NotFetched`."""
+        """Return the document at an https address. Raises `NotFetched`."""
         try:
             with trio.fail_after(PATIENCE):
                 return await self._fetch(url)
         except trio.TooSlowError:
-            raise NotFetched(f"it did not come within {PATIENCE:g} seconds") from None
+            raise NotFetched(f"no answer came within {PATIENCE:g} seconds") from None
         except (OSError, trio.BrokenResourceError, ssl.SSLError, UnicodeError) as failure:
             raise NotFetched(f"its host cannot be reached ({type(failure).__name__})") from None
         except h11.RemoteProtocolError:
-            raise NotFetched("its host does not speak HTTP") from None
+            raise NotFetched("its host does not answer in HTTP") from None
 
     async def _fetch(self, url: str) -> Fetched:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 443
         found = await self.resolve(host, port)
         if not found or not all(map(is_public, found)):
-            raise NotFetched("its host is not a public one")
+            raise NotFetched("its host is not public")
         stream = self.secure(await self.connect(found[0], port), host)
         try:
             await stream.send_all(_request(parts.netloc, parts.path))
@@ -117,7 +117,7 @@ def _request(host: str, path: str) -> bytes:
 
 
 async def _read(stream: trio.abc.Stream) -> Fetched:
-    """The answer, of a bounded head and body."""
+    """Return the response, with limits for its head and body."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     connection.send(h11.EndOfMessage())
@@ -128,24 +128,24 @@ async def _read(stream: trio.abc.Stream) -> Fetched:
             part = await stream.receive_some(16 * 1024)
             received += len(part)
             if received > 2 * LARGEST:
-                raise NotFetched(f"it is larger than {LARGEST} bytes")
+                raise NotFetched(f"the document is larger than {LARGEST} bytes")
             connection.receive_data(bytes(part))
         elif isinstance(event, h11.Response):
             if event.status_code != 200:
-                raise NotFetched(f"its host answers {event.status_code}")
+                raise NotFetched(f"its host answers with status {event.status_code}")
             kept = _kept(b",".join(value for name, value in event.headers if name == b"cache-control"))
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > LARGEST:
-                raise NotFetched(f"it is larger than {LARGEST} bytes")
+                raise NotFetched(f"the document is larger than {LARGEST} bytes")
         elif isinstance(event, h11.EndOfMessage):
             return Fetched(bytes(body), kept)
         elif isinstance(event, h11.ConnectionClosed):
-            raise NotFetched("it is not complete")
+            raise NotFetched("the document is incomplete")
 
 
 def _kept(header: bytes) -> timedelta:
-    """For how long the host says that its document may be kept."""
+    """Return how long the host allows the document to be cached."""
     text = header.decode("latin-1")
     found = _MAX_AGE.search(text)
     if found is None or _UNKEPT.search(text):
@@ -154,7 +154,7 @@ def _kept(header: bytes) -> timedelta:
 
 
 class Documents:
-    """The clients that documents describe, kept as those say."""
+    """Clients described by documents, cached as long as the documents allow."""
 
     def __init__(self, clock: Callable[[], datetime], fetcher: Fetcher | None = None) -> None:
         self._clock = clock
@@ -162,7 +162,7 @@ class Documents:
         self._kept: Newest[str, tuple[datetime, OAuthClient]] = Newest(MOST_KEPT)
 
     async def find(self, client_id: str) -> OAuthClient:
-        """The client whose id this address is. Raises `OAuthRefused`."""
+        """Return the client whose id is this address. Raises `OAuthRefused`."""
         now = self._clock()
         end, client = self._kept.get(client_id, (now, None))
         if client is not None and timedelta(0) < end - now <= LONGEST_KEPT:
@@ -174,9 +174,10 @@ class Documents:
             fetched = await self._fetcher.fetch(client_id)
             client = read_document(_parse(fetched.body), client_id, now)
         except NotFetched as failure:
-            log.warning("a client's document is refused", host=host, reason=str(failure))
+            log.warning("client document refused", host=host, reason=str(failure))
             raise OAuthRefused(
-                "invalid_client", f"The document of this client, from {host}, cannot be had: {failure}."
+                "invalid_client",
+                f"The document of this client, from {host}, could not be fetched: {failure}.",
             ) from None
         self._kept.pop(client_id, None)
         if fetched.kept:
@@ -188,7 +189,7 @@ def _parse(body: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise NotFetched("it is not valid JSON") from None
+        raise NotFetched("the document is not valid JSON") from None
     if not isinstance(document, dict):
-        raise NotFetched("it is not a JSON object")
+        raise NotFetched("the document is not a JSON object")
     return document

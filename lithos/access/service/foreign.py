@@ -1,7 +1,7 @@
-"""Access tokens of a foreign authorization server, checked by the keys that it publishes.
+"""Access tokens of a foreign authorization server, checked with the keys that it publishes.
 
-docs/spec/connectors.md §4. Keys are fetched at first need, and again for a `kid` that is not known, at most
-once a minute. Which keys are asked is what the issuer's metadata says, and never the token.
+docs/spec/connectors.md §4. Keys are fetched on first use, and again for an unknown `kid`, at most once a
+minute. The address of the keys comes from the issuer's metadata and never from the token.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from lithos.kernel.values.principals import Principal
 
 log = get_logger("lithos.oauth")
 
-#: Seconds between two requests for the issuer's keys, and the limit for one request.
+#: Seconds between two requests for the issuer's keys, and timeout of a request.
 EVERY: Final = 60.0
 PATIENCE: Final = 5.0
-#: Bytes of what an issuer publishes, keys of it, bytes of a token, and tokens that are remembered.
+#: Limits: bytes of an issuer's document, number of its keys, bytes of a token, and tokens to remember.
 LARGEST: Final = 256 * 1024
 MOST_KEYS: Final = 50
 LONGEST_TOKEN: Final = 16 * 1024
 MOST_KNOWN: Final = 1_000
 _WELL_KNOWN: Final = ("oauth-authorization-server", "openid-configuration")
 
-#: Gets the JSON at an address, or None.
+#: Fetches the JSON at an address, or returns None.
 Get = Callable[[str], Awaitable[Any]]
 
 
 class ForeignTokens:
-    """Knows tokens of one issuer. `prepare` may ask the network; `find` looks at what is known, at once."""
+    """Verifies tokens of one issuer. `prepare` may use the network, `find` never does."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class ForeignTokens:
         self._keys: dict[str, jwt.PyJWK] = {}
         self._looked_at = float("-inf")
         self._looking = trio.Lock()
-        #: Admitted principals by the hash of their token, with the end of that.
+        #: Admitted principals by the hash of their token, with the token's end.
         self._known: Newest[bytes, tuple[Principal, datetime]] = Newest(MOST_KNOWN)
 
     async def prepare(self, secret: bytes) -> None:
-        """Have the keys at hand that a token may need."""
+        """Fetch the keys that a token may need."""
         kid = _kid_of(secret)
         if kid is None or kid in self._keys:
             return
@@ -73,24 +73,24 @@ class ForeignTokens:
             await self._look()
 
     async def _look(self) -> None:
-        """Take the issuer's keys as they are now; where it cannot be asked, those that are known stay."""
+        """Load the issuer's current keys. If the issuer is unreachable, the known keys stay."""
         for name in _WELL_KNOWN:
             document = await self._get(f"{self._issuer.rstrip('/')}/.well-known/{name}")
             if isinstance(document, dict) and document.get("issuer") == self._issuer:
                 break
         else:
-            log.warning("no metadata of the issuer", issuer=self._issuer)
+            log.warning("issuer metadata missing", issuer=self._issuer)
             return
         published = await self._get(str(document.get("jwks_uri", "")))
         rows = published.get("keys") if isinstance(published, dict) else None
         if not isinstance(rows, list):
-            log.warning("no keys of the issuer", issuer=self._issuer)
+            log.warning("issuer keys missing", issuer=self._issuer)
             return
         self._keys = dict(filter(None, map(_key_of, rows[:MOST_KEYS])))
         self._known.clear()
 
     def find(self, secret: bytes) -> Principal | None:
-        """Return the principal of a currently valid token; None for any other."""
+        """Return the principal of a currently valid token, or None for any other token."""
         kid = _kid_of(secret)
         if kid is None:
             return None
@@ -101,17 +101,17 @@ class ForeignTokens:
         try:
             principal, end = self._verify(secret, kid, now)
         except (jwt.PyJWTError, NoPrincipal) as refusal:
-            log.warning("a token of the issuer is refused", reason=type(refusal).__name__)
+            log.warning("issuer token refused", reason=type(refusal).__name__)
             return None
         self._known[digest] = principal, end
         return principal
 
     def _verify(self, secret: bytes, kid: str, now: datetime) -> tuple[Principal, datetime]:
-        """Raises `jwt.PyJWTError` and `NoPrincipal`."""
+        """Return the principal and end of a token. Raises `jwt.PyJWTError` or `NoPrincipal`."""
         key = self._keys.get(kid)
         if key is None:
-            raise NoPrincipal("its key is not known")
-        # Times are judged by the clock of the server, below.
+            raise NoPrincipal("its key is unknown")
+        # The server's own clock checks the times below.
         claims = jwt.decode(
             secret,
             key,
@@ -134,7 +134,7 @@ class ForeignTokens:
         return principal_of(claims, self._rights_claim, self._rights), end
 
     def is_valid(self, principal: Principal) -> bool:
-        """Whether a token that is good now let this principal in."""
+        """Return whether a currently valid token admitted this principal."""
         now = self._clock()
         return any(known == principal and now < end for known, end in self._known.values())
 
@@ -144,7 +144,7 @@ class ForeignTokens:
 
 
 def _kid_of(secret: bytes) -> str | None:
-    """Return the key that a token names; None if it cannot be valid."""
+    """Return the id of the key that a token names, or None if the token cannot be valid."""
     if secret.count(b".") != 2 or len(secret) > LONGEST_TOKEN:
         return None
     try:
@@ -156,7 +156,7 @@ def _kid_of(secret: bytes) -> str | None:
 
 
 def _key_of(row: Any) -> tuple[str, jwt.PyJWK] | None:
-    """A published key for one of the signatures that are taken, by its id."""
+    """Return a published key with its id, if its algorithm is accepted."""
     try:
         key = jwt.PyJWK(row)
     except (jwt.PyJWTError, AttributeError, TypeError, ValueError, KeyError):
@@ -168,7 +168,7 @@ def _key_of(row: Any) -> tuple[str, jwt.PyJWK] | None:
 
 
 async def fetch_json(url: str) -> Any:
-    """Return the document at an address that the operator configured; None if it cannot be fetched."""
+    """Return the JSON at an address that the operator configured, or None if it cannot be fetched."""
     import httpx2  # noqa: PLC0415 - not before there is something to ask
 
     if not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):
@@ -189,5 +189,5 @@ async def fetch_json(url: str) -> Any:
                         raise ValueError("too large")
         return json.loads(bytes(body))
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, trio.TooSlowError) as failure:
-        log.warning("the issuer cannot be asked", reason=type(failure).__name__)
+        log.warning("issuer unreachable", reason=type(failure).__name__)
         return None

@@ -1,4 +1,4 @@
-"""Makes the secrets of a grant, and adds a grant to the named tokens."""
+"""Creates the secrets of a grant, and adds grants to the named tokens."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lithos.access.files.tokens import LONGEST_NAME, MOST_TOKENS, Token, digest_
 from lithos.access.model.grants import ACCESS_LIFE, Issued, OAuthGrant
 from lithos.access.model.requests import OAuthRefused, scope_text
 
-#: How the secrets begin, so that people and scanners know one that lies about.
+#: Prefixes of the secrets, so that people and scanners recognise a leaked one.
 _CODE, _ACCESS, _REFRESH = "lithos_c_", "lithos_a_", "lithos_r_"
-#: Characters of the first word of a refresh token, which names its grant.
+#: Characters of the first word of a refresh token, which identifies its grant.
 _FAMILY: Final = 22
 
 
 @frozen
 class Pair:
-    """A new access and refresh token."""
+    """A new access token and a new refresh token."""
 
     access: str = field(repr=False)
     refresh: str = field(repr=False)
@@ -39,7 +39,7 @@ class Pair:
 
 
 def make_code() -> str:
-    """A new authorization code."""
+    """Return a new authorization code."""
     return f"{_CODE}{secrets.token_urlsafe(32)}"
 
 
@@ -48,13 +48,15 @@ def digest_text(secret: str) -> str:
 
 
 def family_of(refresh: str) -> str | None:
-    """Return the first word of a refresh token; None for any other text."""
+    """Return the first word of a refresh token, or None for any other text."""
     word = refresh.removeprefix(_REFRESH)[:_FAMILY]
     return word if refresh.startswith(_REFRESH) and len(word) == _FAMILY else None
 
 
 def unknown_grant() -> OAuthRefused:
-    return OAuthRefused("invalid_grant", "It is not known here: wrong, expired or revoked. Start again.")
+    return OAuthRefused(
+        "invalid_grant", "The code or token is not valid here: wrong, expired or revoked. Start again."
+    )
 
 
 def resource_of(given: Mapping[str, str]) -> str | None:
@@ -79,10 +81,10 @@ def split_off(
 
 
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
-    """Return the remaining tokens: grants whose code expired unused are dropped.
+    """Return the tokens without grants whose code expired unused.
 
-    If space is short, ended grants are dropped, too, the longest unused first. As few as possible are
-    dropped: with a clock that is wrong for an hour, every grant may seem to have ended.
+    If space is short, ended grants are dropped too, the longest unused first. As few as possible are dropped,
+    because every grant may seem to have ended while the clock is wrong.
     """
     kept = [
         each for each in tokens if each.grant is None or each.grant.code.is_used or not each.has_expired(now)
@@ -99,7 +101,7 @@ def _last_used(token: Token) -> datetime:
 
 
 def free_name(wanted: str, taken: set[str]) -> str:
-    """A token's name that reads as the client's."""
+    """Return an unused token name that resembles the client's name."""
     signs = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in wanted.lower())
     base = "-".join(filter(None, signs.split("-")))[: LONGEST_NAME - 8].strip("-") or "client"
     names = (f"{base}-{number}" for number in range(1, MOST_TOKENS + 2))

@@ -1,8 +1,9 @@
-"""The tokens that a running server accepts: its owner's, `server.auth_token`, and the named ones on disk.
+"""The tokens that a running server accepts: its owner's, `server.auth_token`, and named tokens on disk.
 
 The file of named tokens is checked every `EVERY` seconds. If it is damaged, unreadable or missing after
-tokens were defined, the server refuses them; it never opens access. A file that cannot be read for now is
-read again at each check, and proves nothing: a server without tokens is open again when the file can be read.
+tokens were defined, the server refuses named tokens and never opens access. A temporary read error proves
+nothing: the file is read again at each check, and a server without tokens is open again as soon as the file
+can be read.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 
 log = get_logger("lithos.tokens")
 
-#: Seconds between two checks of the file: a revoked token is refused within 2 s.
+#: Seconds between two checks of the file. A revoked token is refused within 2 s.
 EVERY: Final = 0.5
-#: Seconds for which a file that changed just now may change again without a trace in its times.
+#: Seconds in which a just changed file may change again without another modification time.
 UNSETTLED: Final = 3.0
-#: The scope of a named token that is gone: a call that it was let in with changes nothing any more.
+#: Scope for calls whose named token no longer exists: they can change nothing.
 NOTHING: Final = Scope((), ())
 
 _Look = tuple[tuple[int, ...] | None, ...]
@@ -44,7 +45,7 @@ _Look = tuple[tuple[int, ...] | None, ...]
 
 @frozen
 class _Key:
-    """A principal, under the digest of its secret."""
+    """A principal with the digest of its secret."""
 
     principal: Principal
     digest: bytes = field(repr=False)
@@ -57,7 +58,7 @@ class _Key:
         return self.expires_at is None or now < self.expires_at
 
     def end(self, now: datetime) -> datetime | None:
-        """When it will have ended; None for one that lasts, and for one that has ended."""
+        """Return when the key will end, or None if it has no end or has already ended."""
         if not self.is_valid(now):
             return None
         ends = (self.expires_at, None if self.access is None else self.access.expires_at)
@@ -65,9 +66,9 @@ class _Key:
 
 
 class TokenRing:
-    """The tokens that are valid now: `server.auth_token`, the named ones, the owner's own.
+    """The currently valid tokens: `server.auth_token`, the named ones, and the owner's own.
 
-    Before `run` has read the file it knows the configured and the owner's token only.
+    Until `run` has read the file, only the configured token and the owner's token are known.
     """
 
     def __init__(
@@ -79,18 +80,19 @@ class TokenRing:
         asks_always: bool = False,
         looking: Blocking | None = None,
     ) -> None:
-        """`private` is the folder `.lithos` of the data directory.
+        """Read the tokens in `private`, the `.lithos` folder of the data directory.
 
-        `asks_always`: callers need a token, even if none was ever defined.
+        If `asks_always` is set, callers need a token even if none was ever defined.
         """
         self._private = private
         #: Tokens of a foreign authorization server, if one is configured.
         self.foreign: ForeignTokens | None = None
-        #: Whether the other vaults of the process ask for no token either: a vault with tokens opens none.
+        #: Whether the other vaults of the process also require no token. A single vault with tokens closes
+        #: all.
         self.others_ask_nothing: Callable[[], bool] = lambda: True
         self._clock = clock
         self._looking = looking or Threads()
-        #: Admits commands and hooks of the user who may read the lock file; new in every process.
+        #: Admits commands and hooks of users who may read the lock file. Each process makes a new one.
         self.own_token = secrets.token_urlsafe(32)
         self._fixed = [_key(OWNER, self.own_token)]
         self._is_fixed_open = auth_token is None and not asks_always
@@ -99,9 +101,9 @@ class TokenRing:
         self._tokens: tuple[Token, ...] | None = None
         self._is_known = False
         self._trouble: str | None = None
-        #: Whether tokens were defined while this process runs; an unreadable file does not prove it.
+        #: Whether tokens were defined since this process started. An unreadable file does not prove it.
         self._were_defined = False
-        #: Whether the last failure to read the file may be temporary: then it is read again at each check.
+        #: Whether the last read error may be temporary, so that the file is read again at each check.
         self._may_pass = False
         self._by_digest: Mapping[bytes, _Key] = {}
         self._by_principal: Mapping[Principal, Sequence[_Key]] = {}
@@ -112,27 +114,27 @@ class TokenRing:
 
     @property
     def is_open(self) -> bool:
-        """Whether no token is required, and all callers are the owner."""
+        """Whether no token is required, so that all callers are the owner."""
         return self.asks_nothing and self.others_ask_nothing()
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether no token is defined; not where a token file is unreadable."""
+        """Whether no token is defined. False if a token file is unreadable."""
         return self._is_fixed_open and self._is_known and self._tokens is None
 
     @property
     def trouble(self) -> str | None:
-        """Why named tokens are refused, and what to do about it; for `/health`."""
+        """Why named tokens are refused and what to do, for `/health`."""
         return self._trouble
 
     @property
     def named(self) -> tuple[Token, ...]:
-        """The named tokens, expired ones too."""
+        """The named tokens, including expired ones."""
         return self._tokens or ()
 
     @property
     def announcement(self) -> str | None:
-        """Return the message of a start about named tokens; None if none were ever defined."""
+        """The start message about named tokens, or None if none were ever defined."""
         if self._trouble is not None:
             return f"{self._trouble}."
         if self._tokens is None:
@@ -143,18 +145,18 @@ class TokenRing:
         return f"Named tokens: {len(self._tokens)}{past}"
 
     def accept(self, secret: str) -> None:
-        """Accept another token with full access for as long as this process lives."""
+        """Accept another token with full access until this process ends."""
         self._is_fixed_open = False
         if hashlib.sha256(secret.encode()).digest() not in self._by_digest:
             self._fixed.append(_key(AUTH_TOKEN, secret))
             self._arrange()
 
     def find(self, secret: bytes) -> Principal | None:
-        """The principal of a token; None for a wrong or expired one.
+        """Return the principal of a token, or None for a wrong or expired token.
 
-        The time reveals nothing about any token, however many there are: the lookup uses the SHA-256 of the
-        presented secret, and no caller can choose that so that it begins as the digest of a secret of 256
-        bits. The digest that is found is compared in constant time.
+        The time of the lookup reveals nothing about any token: the lookup uses the SHA-256 of the presented
+        secret, and no caller can choose a secret whose digest begins like that of a 256-bit secret. The found
+        digest is compared in constant time.
         """
         digest = hashlib.sha256(secret).digest()
         key = self._by_digest.get(digest)
@@ -163,20 +165,20 @@ class TokenRing:
         return key.principal if key.is_valid(self._clock()) else None
 
     def fingerprint(self, principal: Principal) -> bytes | None:
-        """Return the digest that identifies the token of a principal in other rings, too;
+        """Return the digest that identifies a principal's token, in other rings too.
 
-        None without a token.
+        Returns None for a principal without a token.
         """
         keys = self._by_principal.get(principal, ())
         return keys[0].digest if keys else None
 
     def has(self, fingerprint: bytes) -> bool:
-        """Whether the token with this fingerprint is valid here."""
+        """Return whether the token with this fingerprint is valid here."""
         key = self._by_digest.get(fingerprint)
         return key is not None and key.is_valid(self._clock())
 
     def is_valid(self, principal: Principal) -> bool:
-        """Whether the token of this principal is still there, unexpired, with the same rights and agent."""
+        """Return whether this principal's token still exists, unexpired, with the same rights and agent."""
         if principal == ANYONE:
             return self.is_open
         now = self._clock()
@@ -185,9 +187,10 @@ class TokenRing:
         return self.foreign is not None and self.foreign.is_valid(principal)
 
     def scope_of(self, principal: Principal) -> Scope | None:
-        """Return the current scope of this principal's token; None without a scope or without a named token.
+        """Return the current scope of this principal's token, or None without a scope or named token.
 
-        One that was revoked, replaced or cannot be known since its call was let in has the scope `NOTHING`.
+        If the token was revoked, replaced or became unreadable since the call was admitted, returns
+        `NOTHING`.
         """
         if principal in self._scopes:
             return self._scopes[principal]
@@ -203,12 +206,12 @@ class TokenRing:
         await self._changed.wait()
 
     async def follow(self) -> None:
-        """Take in at once what this process changed in the file."""
+        """Load this process's own changes to the file immediately."""
         if await self._read():
             self._tell()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Follow the file until cancelled; `started` once it was read."""
+        """Follow the file until cancelled. Calls `started` after the first read."""
         seen, settled = await self._looking.run(self._look), False
         await self._read()
         task_status.started()
@@ -217,7 +220,7 @@ class TokenRing:
             await trio.sleep(EVERY)
             now = await self._looking.run(self._look)
             if now != seen or not settled or self._may_pass:
-                # A file that was replaced within one tick of its clock may look as it did.
+                # A file replaced within one tick of its clock may look unchanged.
                 settled = now == seen and self._is_old(now)
                 seen = now
                 if await self._read():
@@ -228,13 +231,13 @@ class TokenRing:
                 due = min(ends, default=None)
             before, at = at, self._clock()
             if at < before:
-                due = self._next_expiry()  # tokens that have expired may be valid again
+                due = self._next_expiry()  # expired tokens may become valid again
             if due is not None and at >= due:
                 due = self._next_expiry()
                 self._tell()
 
     async def _read(self) -> bool:
-        """Read the file; whether anything changed."""
+        """Read the file. Return whether anything changed."""
         async with self._reading:
             before = (self._tokens, self._trouble, self._is_known)
             try:
@@ -242,8 +245,8 @@ class TokenRing:
                 self._were_defined |= tokens is not None
                 self._may_pass = False
             except TokensUnreadable as failure:
-                # Closed: defined tokens are refused, and no other caller gets in. Opens again only if the
-                # file can be read after all and shows that no token was defined.
+                # Closed: defined tokens are refused, and no other caller has access. The server opens again
+                # only if the file becomes readable and shows that no token was defined.
                 tokens, trouble = (), str(failure)
                 self._were_defined |= failure.is_there
                 self._may_pass = failure.may_pass
@@ -257,7 +260,7 @@ class TokenRing:
     def _load(self) -> tuple[Token, ...] | None:
         tokens = read_tokens(self._private)
         if tokens is None and self._were_defined and not is_released(self._private):
-            raise TokensUnreadable(self._private / TOKENS, "is gone, and tokens were defined")
+            raise TokensUnreadable(self._private / TOKENS, "is missing although tokens were defined")
         return tokens
 
     def _report(self) -> None:
@@ -295,7 +298,7 @@ class TokenRing:
 
 
 def _keys_of(token: Token) -> Iterator[_Key]:
-    """Return the digests that admit its principal: the secret of a token, the access tokens of a grant."""
+    """Yield the keys that admit the token's principal: its secret, or the access tokens of its grant."""
     if token.grant is None:
         yield _Key(token.principal, bytes.fromhex(token.digest), token.expires_at)
         return
@@ -308,7 +311,7 @@ def _key(principal: Principal, secret: str) -> _Key:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return a tuple that changes with a file; it has another length if the file cannot be read."""
+    """Return a tuple that changes with the file. An unreadable file gives a tuple of another length."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

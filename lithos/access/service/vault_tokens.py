@@ -1,8 +1,8 @@
-"""Tokens of several vaults: each vault keeps a file of its own, which alone decides about access to it.
+"""Tokens of several vaults. Each vault's own token file alone decides about access to that vault.
 
-Specified in docs/spec/integration.md §3.1. The same secret's hash is written to the file of each vault that
-it is for. After the first token every vault requires one: otherwise callers without a token would get into
-the others.
+Specified in docs/spec/integration.md §3.1. The hash of a secret is written to the file of each vault where
+the token is valid. After the first token, all vaults require one, because callers without a token would
+otherwise get access to the other vaults.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.tokens")
 
-#: Errors that a change of one file may raise.
+#: Errors that a change of one token file may raise.
 FAILURES: Final = (TokenRefused, TokensUnreadable, OSError)
 
 
 @frozen
 class VaultToken:
-    """A token with the vaults that it is let into, in their order."""
+    """A token with the vaults where it is valid, in their order."""
 
     token: Token
     vaults: tuple[str, ...]
@@ -41,16 +41,19 @@ class VaultToken:
 
 @frozen
 class DiscoveredTokens:
-    """The tokens of several vaults, and the vaults whose file cannot be used, with why."""
+    """The tokens of several vaults, and the vaults whose token file cannot be used, with the reason."""
 
     tokens: tuple[VaultToken, ...]
-    #: Whether any vault asks for a token, so that all do.
+    #: Whether any vault requires a token, so that all of them do.
     is_required: bool
     troubles: Mapping[str, str] = field(factory=dict)
 
 
 def find_tokens(privates: Mapping[str, Path]) -> DiscoveredTokens:
-    """All tokens of these vaults: one that differs by vault comes once for each way that it is. Blocks."""
+    """Return all tokens of these vaults.
+
+    A token that differs between vaults occurs once per variant. Blocks.
+    """
     vaults: dict[Token, list[str]] = {}
     troubles: dict[str, str] = {}
     is_required = False
@@ -69,10 +72,10 @@ def find_tokens(privates: Mapping[str, Path]) -> DiscoveredTokens:
 
 
 def insert_token(token: Token, chosen: Mapping[str, Path], others: Mapping[str, Path]) -> None:
-    """Let a token into the chosen vaults, and have the others ask for one. All or nothing, as far as can be.
+    """Add a token to the chosen vaults and require tokens in the others. Undone if one vault fails.
 
-    `others` are all that are configured besides. Raises `TokenRefused`, which names the vault that failed,
-    and those where the token could not be taken back. Blocks.
+    `others` are all other configured vaults. Raises `TokenRefused`, which names the failed vault and the
+    vaults where the token could not be removed again. Blocks.
     """
     done: list[tuple[str, TokenStore, bool, bool]] = []
     for vault, private in (*chosen.items(), *others.items()):
@@ -81,17 +84,15 @@ def insert_token(token: Token, chosen: Mapping[str, Path], others: Mapping[str, 
             is_first = store.insert(token) if is_chosen else store.require()
         except FAILURES as failure:
             left = list(_take_back(token, done))
-            kept = (
-                f" It stays in {', '.join(left)}, where it could not be taken back: revoke it."
-                if left
-                else ""
-            )
-            raise TokenRefused(f"In vault {vault}: {_said(failure)} No vault lets it in.{kept}") from failure
+            kept = f" The token could not be removed from {', '.join(left)}: revoke it there." if left else ""
+            raise TokenRefused(
+                f"In vault {vault}: {_said(failure)} No vault accepts the token.{kept}"
+            ) from failure
         done.append((vault, store, is_chosen, is_first))
 
 
 def _take_back(token: Token, done: Iterable[tuple[str, TokenStore, bool, bool]]) -> Iterator[str]:
-    """Make each file as it was; the vaults where that failed."""
+    """Restore each file. Yield the vaults where that failed."""
     for vault, store, is_chosen, is_first in done:
         try:
             if is_chosen:
@@ -99,7 +100,7 @@ def _take_back(token: Token, done: Iterable[tuple[str, TokenStore, bool, bool]])
             if is_first:
                 store.stop_asking()
         except FAILURES as failure:
-            log.error("a token could not be taken back", vault=vault, reason=str(failure))
+            log.error("added token not removed", vault=vault, reason=str(failure))
             yield vault
 
 
@@ -108,9 +109,9 @@ def _without(known: TokenFile, token: Token) -> TokenFile:
 
 
 def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The vaults where the token of this name is no more, and where it could not be revoked, with why.
+    """Return the vaults where the token was revoked, and the failed vaults with the reasons.
 
-    Raises `TokenRefused` where none of them has it, and none failed. Blocks.
+    Raises `TokenRefused` if no vault has the token and no vault failed. Blocks.
     """
     revoked: list[str] = []
     troubles: dict[str, str] = {}
@@ -125,19 +126,22 @@ def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ..
         except FAILURES as failure:
             troubles[vault] = _said(failure)
     if not revoked and not troubles:
-        # The argument is not repeated: it may be the secret itself.
+        # The argument is not quoted, because it may be the secret itself.
         known = ", ".join([*names][:20]) or "none"
-        raise TokenRefused(f"There is no token of that name in {', '.join(privates)}. Tokens: {known}.")
+        raise TokenRefused(f"No token in {', '.join(privates)} has that name. Existing tokens: {known}.")
     return tuple(revoked), troubles
 
 
 def open_all(privates: Mapping[str, Path]) -> None:
-    """Have no vault ask for tokens any more. Raises `TokenRefused` while one has any, as `stop_asking`."""
+    """Stop requiring tokens in all vaults.
+
+    Raises `TokenRefused` while a vault has tokens, like `stop_asking`.
+    """
     found = find_tokens(privates)
     if found.tokens or found.troubles:
         vaults = sorted({name for each in found.tokens for name in each.vaults} | set(found.troubles))
         raise TokenRefused(
-            f"There are tokens in {', '.join(vaults)}: revoke them first (lithos token list shows them)."
+            f"Tokens still exist in {', '.join(vaults)}. Revoke them first (lithos token list shows them)."
         )
     for private in privates.values():
         if private.is_dir():
@@ -145,11 +149,11 @@ def open_all(privates: Mapping[str, Path]) -> None:
 
 
 def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
-    """Bring the vaults of a server in line, at its start: `privates` are their folders `.lithos`. Blocks.
+    """Synchronise the vaults of a starting server. `privates` are their `.lithos` folders. Blocks.
 
-    Tokens of every vault come to those that lack them, unless they were revoked; from the first token on
-    all vaults ask for one. Without any token no file is made. Says what could not be done: such a vault stays
-    as it was, and refuses named tokens where its file cannot be read.
+    Vaults get missing tokens of every vault, except revoked ones, and all vaults require tokens once one
+    vault has any. Without any token, no file is created. Returns messages about failures: a failed vault
+    stays unchanged and refuses named tokens if its file is unreadable.
     """
     files: dict[Path, TokenFile | None] = {}
     troubles: list[str] = []
@@ -179,18 +183,18 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
             continue
         taken = {token.name: token.digest for token in held.tokens}
         troubles += [
-            f"The token '{token.name}' of every vault was not added to {private.parent}, which has another "
-            "token of this name, or no space for one. Revoke that one there, and restart."
+            f"The token '{token.name}' of every vault was not added to {private.parent}, which "
+            "has another token of this name or no space. Revoke that token there, and restart."
             for token in every.values()
             if taken.get(token.name) != token.digest
         ]
     for trouble in troubles:
-        log.warning("a token is not let in everywhere", reason=trouble)
+        log.warning("token not added everywhere", reason=trouble)
     return tuple(troubles)
 
 
 def _spread(file: TokenFile, every: Sequence[Token], gone: Sequence[str]) -> TokenFile:
-    """Return the file with all missing tokens of every vault that fit in, without revoked ones."""
+    """Return the file with all missing tokens of every vault that fit, without revoked ones."""
     kept = [token for token in file.tokens if not (token.every_vault and token.digest in gone)]
     names = {token.name for token in kept}
     lacking = [token for token in every if token.name not in names][: max(0, MOST_TOKENS - len(kept))]
@@ -199,7 +203,7 @@ def _spread(file: TokenFile, every: Sequence[Token], gone: Sequence[str]) -> Tok
 
 
 def _said(failure: Exception) -> str:
-    """The words of a failure, as a sentence."""
+    """Return the message of an error as a sentence."""
     told = failure.strerror or str(failure) if isinstance(failure, OSError) else str(failure)
     place = f" ({failure.filename})" if isinstance(failure, OSError) and failure.filename else ""
     return f"{told.rstrip('.')}{place}."

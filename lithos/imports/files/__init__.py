@@ -1,4 +1,4 @@
-"""The sources: readers of folders, exports and databases.
+"""Readers for each kind of source: folders, exports and databases.
 
 Only its own package uses it.
 Never here: changes of notes.

@@ -1,11 +1,10 @@
-"""The files that an import makes in addition to notes: copies of attachments, and the ledger of its records.
-Blocks.
+"""The files that an import writes in addition to notes: attachment copies and the import ledger. Blocks.
 
-A copy is durable, whole or not at all, and never over other bytes. The ledger, `.lithos/imported`, says which
-records became notes once, so that a note that was deleted here does not come back with the next import: eight
-bytes a record (a hash of its kind and id), appended once its note is durable. It is only used for records
-without a note: if it is lost, the existing notes fill it again, and notes deleted before come back with the
-next import.
+An attachment copy is durable, complete or absent, and never overwrites other content. The ledger,
+`.lithos/imported`, lists the records that once became notes, so that the next import does not recreate a note
+that was deleted here. A record takes eight bytes (a hash of its kind and id), appended once its note is
+durable. Only records without a note are looked up in the ledger. If the ledger is lost, it is filled again
+from the existing notes, and the next import recreates notes that were deleted before.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ import numpy as np
 
 from lithos.kernel.databases.private_files import opened, replace_file, sync_folder
 
-#: Records that are remembered; from then on the older half is forgotten.
+#: Maximum number of records in the ledger. When it is full, the older half is dropped.
 MOST: Final = 1_000_000
 _SIZE: Final = 8
 NAME: Final = "imported"
 
 
 def key_of(kind: str, record_id: str) -> int:
-    """The 64-bit hash of a record's kind and id."""
+    """Return the 64-bit hash of a record's kind and id."""
     data = f"{kind}\0{record_id}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=_SIZE).digest(), "little")
 
 
 class ImportLedger:
-    """The ledger of one data directory; one import at a time uses it."""
+    """Ledger of the records imported into one data directory. Only one import at a time uses the ledger."""
 
     def __init__(self, private: Path, most: int = MOST) -> None:
-        """`private` is the folder `.lithos`."""
+        """Store the ledger in `private`, the `.lithos` folder."""
         self._path = private / NAME
         self._most = most
         self._known = np.empty(0, dtype="<u8")
 
     def load(self) -> None:
-        """Read the file; one that is missing is empty, and what is torn at its end is left out."""
+        """Read the ledger file. A missing file counts as empty, and a torn last entry is ignored."""
         try:
             with self._path.open("rb") as file:
                 data = file.read(2 * self._most * _SIZE)
@@ -56,20 +55,20 @@ class ImportLedger:
         self._known = np.unique(np.frombuffer(data[:whole], dtype="<u8"))
 
     def __contains__(self, key: object) -> bool:
-        """Whether the record was imported before the last `load`."""
+        """Return whether the record was imported before the last `load`."""
         if not isinstance(key, int):
             return False
         place = int(np.searchsorted(self._known, np.uint64(key)))
         return place < len(self._known) and int(self._known[place]) == key
 
     def add(self, keys: Iterable[int]) -> None:
-        """Append keys and sync the file. Raises `OSError`."""
+        """Append `keys` to the file and sync it. Raises `OSError`."""
         data = b"".join(struct.pack("<Q", key) for key in keys)
         if not data:
             return
         with opened(self._path, os.O_RDWR | os.O_CREAT) as descriptor:
             size = os.fstat(descriptor).st_size
-            size -= size % _SIZE  # an append was torn
+            size -= size % _SIZE  # drop the rest of a torn append
             if (size + len(data)) // _SIZE > self._most:
                 self._shrink(descriptor, size, data)
                 return
@@ -78,25 +77,25 @@ class ImportLedger:
             os.fsync(descriptor)
 
     def _shrink(self, descriptor: int, size: int, data: bytes) -> None:
-        """Replace the file by its newer half and `data`."""
+        """Replace the file with its newer half followed by `data`."""
         kept = self._most // 2 * _SIZE
         newest = (os.pread(descriptor, kept, max(size - kept, 0)) + data)[-self._most * _SIZE :]
         replace_file(self._path, newest, self._path.with_name(f"{NAME}.new"), 0o600)
 
 
 _BLOCK: Final = 1 << 20
-#: File systems without hard links.
+#: Errors of file systems that have no hard links.
 _NO_LINKS: Final = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK))
-#: Of the file that is written first; the notes folder leaves dot-names out.
+#: Name prefix of temporary copies. The notes folder ignores names that begin with a dot.
 PREFIX: Final = ".import-"
 
 COPIED, EQUAL, CONFLICT, FAILED = "copied", "unchanged", "conflict", "failed"
 
 
 def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tuple[str, str]:
-    """Copy a file to `path` below `root`; return the outcome, and the reason if it was not copied. Blocks.
+    """Copy a file to `path` below `root`. Return the outcome, and a reason if nothing was copied. Blocks.
 
-    An equal file that is there is left, and so is another one: that is a conflict.
+    An existing file is never replaced. A file with other content at `path` is reported as a conflict.
     """
     parts = path.split("/")
     if any(not part or part.startswith(".") or "\0" in part for part in parts):
@@ -105,12 +104,13 @@ def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tu
     try:
         inside = os.path.realpath(target.parent)
         if inside != top and not inside.startswith(top.rstrip(os.sep) + os.sep):
-            return FAILED, f"{path} leads out of the notes folder"
-        # One name for one path, so that what a killed import left is found and removed by the next.
+            return FAILED, f"{path} leads outside the notes folder"
+        # The temporary name depends only on the path, so that the next import finds and removes the remains
+        # of a killed one.
         temporary = target.with_name(PREFIX + hashlib.blake2b(path.encode(), digest_size=8).hexdigest())
         if os.path.lexists(target):
             if not _is_equal(source, target):
-                return CONFLICT, f"another file is there: {path} stays as it is"
+                return CONFLICT, f"{path} already exists with other content and stays unchanged"
             if not dry_run:
                 with suppress(FileNotFoundError):
                     temporary.unlink()
@@ -120,7 +120,7 @@ def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tu
         _make_folders(target.parent)
         return _copy(source, temporary, target)
     except OSError as failure:
-        return FAILED, f"it cannot be copied: {failure.strerror or failure}"
+        return FAILED, f"the file cannot be copied: {failure.strerror or failure}"
 
 
 def _copy(source: Path, temporary: Path, target: Path) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def _copy(source: Path, temporary: Path, target: Path) -> tuple[str, str]:
 
 
 def _place(temporary: Path, target: Path) -> None:
-    """Give the file its name, unless another has it by now (`FileExistsError`)."""
+    """Rename the temporary file to `target`. Raises `FileExistsError` if `target` exists by now."""
     try:
         os.link(temporary, target)
     except OSError as failure:

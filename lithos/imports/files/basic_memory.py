@@ -1,9 +1,9 @@
-"""A project folder of basic-memory: its notes as they are, with the tags and edges that their text states.
+"""Reader for basic-memory project folders: unchanged notes with the tags and edges stated in their text.
 
-The files are kept byte for byte but for addresses: a link `memory://PROJECT/PATH`, with or without the
-project, or `PROJECT::PATH` (https://docs.basicmemory.com/concepts/memory-urls) becomes one to the file of its
-note. Targets may be titles, paths or permalinks, which by now begin with the project, so the heads of all
-files are read first; each takes some hundred bytes of memory.
+Files are kept byte for byte except for note addresses. A link such as `memory://PROJECT/PATH` (the project is
+optional) or `PROJECT::PATH` (https://docs.basicmemory.com/concepts/memory-urls) becomes a link to the note's
+file. Link targets may be titles, paths or permalinks, and recent permalinks begin with the project. So the
+heads of all files are read first, which takes some hundred bytes of memory per file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SUFFIX: Final = ".md"
 _SCHEME: Final = "memory://"
 _WIKI: Final = re.compile(r"\[\[([^\[\]|\n]{1,2000})(?:\|([^\[\]\n]{0,2000}))?\]\]")
 _MARKDOWN: Final = re.compile(r"\]\((memory://[^\s()<>]{1,2000})\)")
-#: Files whose heads distinguish a project from other folders of Markdown.
+#: Number of files whose heads are read to tell a project from other Markdown folders.
 _LOOKED_AT: Final = 12
 _HEAD: Final = re.compile(rb"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(rb"^(title|permalink|type):[ \t]*(\S[^\r\n]{0,1000}?)[ \t]*$", re.MULTILINE)
@@ -49,28 +49,29 @@ _STATEMENT: Final = re.compile(
 
 
 class BasicMemory:
-    """The kind `basic-memory`."""
+    """Source of kind `basic-memory`."""
 
     kind = "basic-memory"
 
     def recognises(self, path: Path) -> bool:
-        """Whether some note has a permalink and a type, or a permalink and an observation or relation."""
+        """Return whether a note has a permalink plus a type, an observation or a relation."""
         if not path.is_dir() or (path / ".obsidian" / "publish.json").exists():
             return False
         notes = (file for name, file in islice(walk(path), 200) if name.endswith(_SUFFIX))
         return any(_is_note(read_head(file)) for file in islice(notes, _LOOKED_AT))
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Raises `ImportRefused`."""
+        """Read the notes and attachments of the project. Raises `ImportRefused`."""
         if not path.is_dir():
             raise ImportRefused(
-                f"{path} is not a folder. Name the folder of a basic-memory project, "
-                "~/basic-memory unless you "
-                "chose another: `basic-memory project list` shows them."
+                f"{path} is not a folder. Name the folder of a basic-memory project: "
+                "~/basic-memory by default, or a folder that `basic-memory project list` shows."
             )
         names = _find_names(path)
         if not names.count:
-            raise ImportRefused(f"{path} has no Markdown files. Name the folder of a basic-memory project.")
+            raise ImportRefused(
+                f"{path} contains no Markdown files. Name the folder of a basic-memory project."
+            )
         for name, file in walk(path):
             if name.endswith(_SUFFIX):
                 yield _read_note(name, file, names)
@@ -82,7 +83,7 @@ def _attachment(name: str, file: Path) -> Iterator[ImportedAttachment | Malforme
     try:
         yield ImportedAttachment(name, file, file.stat().st_size)
     except OSError as error:
-        yield Malformed(name, f"it cannot be read ({error})")
+        yield Malformed(name, f"the file cannot be read ({error})")
 
 
 def _is_note(head: bytes) -> bool:
@@ -97,25 +98,25 @@ def _keys(head: bytes) -> list[tuple[bytes, bytes]]:
 
 @define  # bounded: one for each file of an import
 class _Names:
-    """Return the names by which notes are linked (title, permalink, path;
+    """Paths of the notes by the names that links use.
 
-    lower case), with the path; permalinks win over titles.
+    The names are lower-case titles, permalinks and paths. Permalinks take precedence over titles.
     """
 
     permalinks: dict[str, str] = field(factory=dict)
     others: dict[str, str] = field(factory=dict)
-    #: Return the prefix of permalinks if they begin with a project.
+    #: Projects with which permalinks may begin.
     projects: set[str] = field(factory=set)
-    #: How many files have a name, without their folders.
+    #: Number of files with each name, whatever their folder.
     stems: Counter[str] = field(factory=Counter)
 
     @property
     def count(self) -> int:
-        """The number of notes."""
+        """Return the number of notes."""
         return self.stems.total()
 
     def add(self, name: str, head: bytes) -> None:
-        """Add a note; of several with one name the first in order is meant."""
+        """Add a note. If several notes share a name, the name means the first note."""
         given = {key: _scalar(value) for key, value in _keys(head)}
         own = permalink_of(name)
         if permalink := given.get(b"permalink"):
@@ -130,7 +131,7 @@ class _Names:
         self.others.setdefault(name.removesuffix(_SUFFIX).lower(), name)
 
     def path(self, target: str) -> str | None:
-        """The path of the note that a link means, also behind the name of its project."""
+        """Return the path of the note that a link means. The link may begin with the project's name."""
         page = target.partition("#")[0].strip() or target
         page = page.removeprefix(_SCHEME).replace("::", "/").strip("/")
         project, _, rest = page.partition("/")
@@ -144,7 +145,7 @@ class _Names:
 
 
 def _find_names(root: Path) -> _Names:
-    """The names of all notes of a project."""
+    """Collect the names of all notes in a project."""
     names = _Names(projects={permalink_of(root.resolve().name)})
     for name, file in walk(root):
         if name.endswith(_SUFFIX):
@@ -153,7 +154,7 @@ def _find_names(root: Path) -> _Names:
 
 
 def _scalar(value: bytes) -> str:
-    """The text of a plain or quoted YAML scalar."""
+    """Return the text of a plain or quoted YAML scalar."""
     text = value.decode("utf-8", "replace")
     if text[0] not in "'\"":
         return text.partition(" #")[0].rstrip()
@@ -165,9 +166,9 @@ def _scalar(value: bytes) -> str:
 
 
 def _with_paths(text: str, start: int, name: str, names: _Names) -> tuple[str, tuple[str, ...]]:
-    """The text of the note at `name` with its addresses, from `start` on, as links to the files of the notes.
+    """Return the note's text with all addresses after `start` replaced by links to the note files.
 
-    Code is unchanged. Also returns the addresses that match no note and are not links here.
+    Code is unchanged. Also returns the addresses that match no note and so cannot become links here.
     """
     masked = mask_code(text[start:])
     edits: list[tuple[int, int, str]] = []
@@ -190,14 +191,14 @@ def _with_paths(text: str, start: int, name: str, names: _Names) -> tuple[str, t
 
 
 def _is_address(target: str, names: _Names) -> bool:
-    """Whether a target of a wiki-link names a note as nothing else does."""
+    """Return whether a wiki-link target can only be the address of a note."""
     first, slash, _ = target.strip().partition("/")
     is_in_project = bool(slash) and permalink_of(first) in names.projects
     return is_in_project or target.strip().startswith(_SCHEME) or "::" in target
 
 
 def _link(path: str, target: str, shown: str | None, name: str, names: _Names) -> str:
-    """A wiki-link to the note at a path; a Markdown link where several notes have its file name."""
+    """Return a wiki-link to the note at `path`, or a Markdown link if several notes share its file name."""
     anchor = "".join(target.partition("#")[1:])
     text = shown or target.partition("#")[0].strip()
     if names.stems[path.rpartition("/")[2].removesuffix(_SUFFIX)] > 1:
@@ -213,7 +214,7 @@ def _read_note(name: str, file: Path, names: _Names) -> Record | Malformed:
     try:
         found = read_markdown(file, name)
     except (OSError, ValueError) as error:
-        return Malformed(name, f"it cannot be read ({error})")
+        return Malformed(name, f"the file cannot be read ({error})")
     statements = read_statements(found.content)
     edges = dict.fromkeys(
         RecordEdge(kind, names.path(target) or target) for kind, target in statements.relations

@@ -1,7 +1,7 @@
-"""Memory files of coding agents: `CLAUDE.md` and `AGENTS.md` trees, rules, and notes of Claude Code.
+"""Reader for memory files of coding agents: `CLAUDE.md` and `AGENTS.md` trees, rules, and Claude Code notes.
 
-Read are the files that `core/formats/memory_files` knows, and those that they import with `@path`. Other
-Markdown of a project stays where it is.
+Imports the files that `core/formats/memory_files` knows and the files that they name with `@path`. Other
+Markdown files of a project are ignored.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from lithos.imports.model.memory_files import (
 from lithos.imports.model.texts import digest, parse_moment
 from lithos.notes.links.links import scan_targets
 
-#: The folder of settings and memories, in a project and in a person's home.
+#: Folder of settings and memories, in a project and in a person's home directory.
 _FOLDER: Final = ".claude"
 _MEMORY: Final = "memory"
 _SUFFIX: Final = ".md"
-#: Imports of imports that are followed, as Claude Code does.
+#: Maximum depth of nested `@path` imports, the same as in Claude Code.
 _DEPTH: Final = 5
 _IMPORTS: Final = "imports"
-#: Folders by which another program or another kind of source is known.
+#: Folders that show that another program or another kind of source owns the folder.
 _OTHERS: Final = (".obsidian", ".lithos", "logseq")
 
 
 @frozen
 class _File:
-    """A file to read: its path in the source, its path on disk, its scope, and how deep it is imported."""
+    """File to read: its path in the source, its path on disk, its scope, and its import depth."""
 
     name: str
     path: Path
@@ -49,12 +49,12 @@ class _File:
 
 
 class ClaudeMemory:
-    """The kind `claude-memory`."""
+    """Source of kind `claude-memory`."""
 
     kind = "claude-memory"
 
     def recognises(self, path: Path) -> bool:
-        """Whether it is such a file, or such files are at the top of the folder."""
+        """Return whether `path` is a memory file, or a folder with memory files at its top."""
         if path.is_file():
             return path.name in INSTRUCTIONS or path.name == INDEX
         if not path.is_dir() or any((path / other).exists() for other in _OTHERS):
@@ -65,13 +65,14 @@ class ClaudeMemory:
         return _has_memory(folder) or (_is_home(path) and _has_memory(path))
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Raises `ImportRefused`."""
+        """Read the memory files and the files that they import. Raises `ImportRefused`."""
         root = path.parent if path.is_file() else path
         waiting = deque(_find(path))
         if not waiting:
             raise ImportRefused(
-                f"{path} has no memory files: no CLAUDE.md, CLAUDE.local.md, AGENTS.md, .claude/rules or "
-                "projects/<project>/memory. Name a project, ~/.claude, or one memory folder."
+                f"{path} contains no memory files: no CLAUDE.md, CLAUDE.local.md, AGENTS.md, "
+                ".claude/rules or projects/<project>/memory. Name a project, ~/.claude, or one "
+                "memory folder."
             )
         known = {each.name for each in waiting}
         while waiting:
@@ -79,7 +80,7 @@ class ClaudeMemory:
             try:
                 found = read_markdown(file.path, file.name)
             except (OSError, ValueError) as error:
-                yield Malformed(file.name, f"it cannot be read ({error})")
+                yield Malformed(file.name, f"the file cannot be read ({error})")
                 continue
             targets = [target for target in imports_of(found.content, file.name) if _is_note(root, target)]
             for target in targets:
@@ -90,7 +91,7 @@ class ClaudeMemory:
 
 
 def _has_memory(folder: Path) -> bool:
-    """Whether a `.claude` folder has rules, instructions or notes of projects."""
+    """Return whether a `.claude` folder has rules, instructions or project notes."""
     if any((folder / name).is_file() for name in INSTRUCTIONS) or (folder / "rules").is_dir():
         return True
     return any((folder / name).is_dir() for name in ("agent-memory", "agent-memory-local")) or _has_projects(
@@ -106,12 +107,12 @@ def _has_projects(folder: Path) -> bool:
 
 
 def _is_home(path: Path) -> bool:
-    """Whether the folder is a person's `.claude`, under whatever name it was copied."""
+    """Return whether the folder is a person's `.claude` folder, even if a copy has another name."""
     return _has_projects(path) or (path.name == _FOLDER and not (path.parent / ".git").exists())
 
 
 def _is_note(root: Path, target: str) -> bool:
-    """Whether an import names a Markdown file within the folder, links followed."""
+    """Return whether an import names a Markdown file inside the folder, after following links."""
     if not target.endswith(_SUFFIX):
         return False
     try:
@@ -122,7 +123,7 @@ def _is_note(root: Path, target: str) -> bool:
 
 
 def _find(path: Path) -> Iterator[_File]:
-    """The memory files of the source, in order."""
+    """Yield the memory files of the source in order."""
     if path.is_file():
         yield _File(path.name, path, _scope_of_one(path))
         return

@@ -1,8 +1,8 @@
-"""Exported conversations of ChatGPT and Claude: one note each, a long one in several parts.
+"""Reader for exported ChatGPT and Claude conversations: one note each, several for a long conversation.
 
-Read are `conversations.json`, the numbered files that newer exports of ChatGPT have instead, a folder with
-either, and the .zip as it was downloaded. The files are read as streams: one conversation of at most 32 MB is
-in memory at a time.
+The source may be `conversations.json`, the numbered files of newer ChatGPT exports, a folder with either, or
+the .zip as downloaded. Files are read as streams: only one conversation of at most 32 MB is in memory at a
+time.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from lithos.kernel.values.times import format_optional
 from lithos.notes.links.links import scan_targets
 from lithos.notes.model.paths import slug_of
 
-#: The relation of a part of a conversation to the one before it.
+#: Relation from a part of a conversation to the previous part.
 CONTINUES: Final = "continues"
-#: Bytes in which the first conversation shows whose it is: its summary may come before its messages.
+#: Bytes read to recognise the program from the first conversation. A summary may come before its messages.
 _HEAD: Final = 16_384
 _EXPORT: Final = re.compile(r"conversations(-\d+)?\.json")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TITLE_LENGTH: Final = 80
-#: The placeholder for an image and the like.
+#: Placeholder for an image or another part without text.
 _MARK: Final = re.compile(r"^\[[^\]\n]*\]$", re.MULTILINE)
-#: The errors of a damaged .zip: `zipfile` raises the last two for unknown methods and for passwords.
+#: Errors of a damaged .zip. `zipfile` raises the last two for unknown methods and for passwords.
 _READ_FAILED: Final = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 @frozen
 class _Kind:
-    """The differences between the two programs."""
+    """Differences between the exports of the two programs."""
 
     name: str
     program: str
-    #: A key that its conversations have, in the bytes of the file, and one that those of the other have.
+    #: A JSON key that only this program's conversations have, and a key that only the other program's have.
     key: bytes
     address: str
     read: Callable[[Any], Conversation]
@@ -68,21 +68,21 @@ _KINDS: Final = (_CHATGPT, _CLAUDE)
 
 
 class Conversations:
-    """The source of one program, `chatgpt` or `claude`. A note has at most `most_content` bytes of text."""
+    """Source of one program, `chatgpt` or `claude`. Notes have at most `most_content` bytes of text."""
 
     def __init__(self, kind: _Kind, most_content: int) -> None:
         self.kind, self.most_content, self._kind = kind.name, most_content, kind
 
     def recognises(self, path: Path) -> bool:
-        """Whether the first conversation of the export is of this program."""
-        # An unreadable file belongs to neither program; `read` refuses it, with the reason.
+        """Return whether the first conversation of the export is from this program."""
+        # An unreadable file belongs to neither program. `read` refuses the file and gives the reason.
         with suppress(*_READ_FAILED):
             exports = _find_exports(path)
             return bool(exports) and _program_of(exports[0].head()) is self._kind
         return False
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Raises `ImportRefused`."""
+        """Read the conversations of the export. Raises `ImportRefused`."""
         exports = self._open(path)
         reading = _Reading(self._kind, self.most_content)
         for export in exports:
@@ -90,9 +90,7 @@ class Conversations:
                 with export.open() as file:
                     yield from reading.read(export.name, file)
             except _READ_FAILED as error:
-                yield Malformed(
-                    export.name, f"it cannot be read any further ({error or type(error).__name__})"
-                )
+                yield Malformed(export.name, f"the rest cannot be read ({error or type(error).__name__})")
 
     def _open(self, path: Path) -> list[_Export]:
         try:
@@ -105,25 +103,25 @@ class Conversations:
             ) from error
         if not any(head.lstrip()[:1] in (b"[", b"{") for head in heads):
             raise ImportRefused(
-                f"{path} is not an export of {self._kind.program}: there is no "
-                "conversations.json with a list of "
-                "conversations. Name that file, the folder it is in, or the .zip as it was downloaded."
+                f"{path} is not an export of {self._kind.program}: it has no conversations.json "
+                "with a list of conversations. Name that file, its folder, or the .zip as "
+                "downloaded."
             )
         return exports
 
 
 def chatgpt_source(most_content: int = MOST_CONTENT) -> Conversations:
-    """The kind `chatgpt`."""
+    """Return the source of kind `chatgpt`."""
     return Conversations(_CHATGPT, most_content)
 
 
 def claude_source(most_content: int = MOST_CONTENT) -> Conversations:
-    """The kind `claude`."""
+    """Return the source of kind `claude`."""
     return Conversations(_CLAUDE, most_content)
 
 
 def _program_of(head: bytes) -> _Kind | None:
-    """Whose conversation the text begins with."""
+    """Return the program that wrote the conversation at the beginning of `head`."""
     if head.lstrip()[:1] not in (b"[", b"{"):
         return None
     places = [(place, number) for number, kind in enumerate(_KINDS) if (place := head.find(kind.key)) >= 0]
@@ -132,18 +130,18 @@ def _program_of(head: bytes) -> _Kind | None:
 
 @frozen
 class _Export:
-    """One file of conversations: in a folder, or `member` of a .zip."""
+    """One file of conversations, in a folder or as `member` of a .zip."""
 
     path: Path
     member: str | None = None
 
     @property
     def name(self) -> str:
-        """`conversations`, for positions."""
+        """The file name without suffix, such as `conversations`, for positions in reports."""
         return PurePosixPath(self.member or self.path.name).stem
 
     def head(self) -> bytes:
-        """The first bytes."""
+        """Return the first bytes of the file."""
         if self.member is None:
             return read_head(self.path, _HEAD)
         with self.open() as file:
@@ -151,7 +149,7 @@ class _Export:
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The bytes, in UTF-8 as both programs write them."""
+        """Open the file as a byte stream. Both programs write UTF-8."""
         if self.member is None:
             with self.path.open("rb") as file:
                 yield file
@@ -161,7 +159,7 @@ class _Export:
 
 
 def _find_exports(path: Path) -> list[_Export]:
-    """The files of conversations, in order. Raises what reading raises."""
+    """Return the conversation files in order. Raises read errors unchanged."""
     if path.is_dir():
         return [
             _Export(each)
@@ -179,7 +177,7 @@ def _find_exports(path: Path) -> list[_Export]:
 
 @define
 class _Reading:
-    """The reading of one export: which ids and titles there were already."""
+    """State of reading one export: the ids and titles used so far."""
 
     _kind: _Kind
     _most_content: int
@@ -188,7 +186,7 @@ class _Reading:
     _slugs: set[bytes] = field(factory=set, init=False)
 
     def read(self, name: str, file: IO[bytes]) -> Iterator[Item]:
-        """The conversations of one file."""
+        """Yield the conversations of one file."""
         number = 0
         for value in read_items(file):
             inner = value.get("conversations") if isinstance(value, dict) else None
@@ -205,19 +203,20 @@ class _Reading:
         except NoConversation as error:
             if self._kind.is_other(value):
                 yield Malformed(
-                    position, f"it is of another program: import it with --from {self._kind.other}"
+                    position,
+                    f"the conversation is from another program: import it with --from {self._kind.other}",
                 )
             else:
                 yield Malformed(position, str(error))
             return
         del value
         if not conversation.messages:
-            yield Malformed(position, "it has no message that was shown")
+            yield Malformed(position, "the conversation has no visible message")
             return
         if not conversation.id:
             conversation = evolve(conversation, id=_derived_id(conversation))
         if not _is_new(self._ids, conversation.id):
-            yield Malformed(position, f"the conversation {conversation.id} was there already")
+            yield Malformed(position, f"the conversation {conversation.id} occurs twice in the export")
             return
         yield from self._records(position, conversation)
 
@@ -252,7 +251,7 @@ class _Reading:
             )
 
     def _unique(self, title: str, conversation: Conversation) -> str:
-        """The title, with the date, else the id of the conversation behind it where another one has it."""
+        """Return a unique title: if the title is taken, add the date, then the id of the conversation."""
         at = conversation.created_at
         dated = f"{title} ({at:%Y-%m-%d})" if at else title
         for each in (title, dated, f"{dated} {conversation.id[:8]}"):
@@ -262,7 +261,7 @@ class _Reading:
 
 
 def _is_new(known: set[bytes], text: str) -> bool:
-    """Whether the text was not there yet; 12 bytes are kept of it."""
+    """Return whether the text is new, and remember 12 bytes of its hash."""
     short = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
     if short in known:
         return False
@@ -278,7 +277,7 @@ def _derived_id(conversation: Conversation) -> str:
 
 
 def _title_of(conversation: Conversation) -> str:
-    """Return the title, else the beginning of the person's first message, else the date."""
+    """Return the title. Without one, return the start of the person's first message, or else the date."""
     if conversation.title:
         return conversation.title
     asked = next((message.text for message in conversation.messages if message.role == "User"), "")
@@ -288,4 +287,4 @@ def _title_of(conversation: Conversation) -> str:
     if words:
         return words
     at = conversation.created_at
-    return f"Conversation of {at:%Y-%m-%d}" if at else "Conversation without a title"
+    return f"Conversation of {at:%Y-%m-%d}" if at else "Untitled conversation"

@@ -1,7 +1,6 @@
-"""JSON lines: one object a line with a text, and what is known of it.
+"""Reader for JSON lines: each line is an object with a text and further properties.
 
-Read line by line, so that a file of any size takes the memory of its longest line, of which only so much is
-read. Blocks.
+The file is read line by line, so memory use depends on the longest line, which has a limit. Blocks.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from lithos.imports.model.importing import Degraded, ImportRefused, Item, Malfor
 from lithos.kernel.databases.private_files import NotRegular, open_regular
 from lithos.notes.links.links import scan_links
 
-#: Bytes of a line; a longer one is skipped without being held in memory.
+#: Maximum bytes of a line. Longer lines are skipped and never held in memory.
 LONGEST_LINE: Final = 8 * 1024 * 1024
-#: Bytes by which a file is recognised.
+#: Bytes read to recognise a JSON lines file.
 _LOOK: Final = 64 * 1024
-#: Characters of a title made of the text.
+#: Maximum characters of a title that is made from the text.
 _TITLE: Final = 80
-#: Characters of an id that is kept as it is.
+#: Maximum characters of an id that is kept unchanged.
 _LONGEST_ID: Final = 200
-#: The keys of a text, the first that is there counts.
+#: Keys that may hold the text. The first existing key is used.
 _TEXTS: Final = ("text", "memory", "content")
 _CREATED: Final = ("created_at", "created", "timestamp", "date")
 _UPDATED: Final = ("updated_at", "updated")
@@ -35,12 +34,12 @@ _URLS: Final = ("source_url", "url")
 
 
 class JsonLinesSource:
-    """A file of JSON lines; each object becomes a note."""
+    """Source of JSON lines. Each object becomes a note."""
 
     kind = "jsonl"
 
     def recognises(self, path: Path) -> bool:
-        """Whether a line at the beginning of the file is an object with a text."""
+        """Return whether a line at the beginning of the file is an object with a text."""
         try:
             with open_regular(path) as file:
                 lines = file.read(_LOOK).splitlines()
@@ -56,22 +55,25 @@ class JsonLinesSource:
         return isinstance(given, dict) and any(isinstance(given.get(key), str) for key in _TEXTS)
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Read line by line. Raises `ImportRefused`."""
+        """Read the file line by line. Raises `ImportRefused`."""
         try:
             file = open_regular(path, 1 << 20)
         except NotRegular:
             raise ImportRefused(
-                f"{path} is not a file of JSON lines. Name the file, or the kind with --from."
+                f"{path} is not a file of JSON lines. Name a JSON lines file, or choose another "
+                "kind with --from."
             ) from None
         except OSError as failure:
-            raise ImportRefused(f"{path} cannot be read: {failure.strerror or failure}.") from failure
+            raise ImportRefused(
+                f"{path} cannot be read: {failure.strerror or failure}. Check the file and its permissions."
+            ) from failure
         with file:
             if file.read(3) != codecs.BOM_UTF8:
                 file.seek(0)
             for line in read_lines(file, LONGEST_LINE):
                 position = f"line {line.number}"
                 if line.data is None:
-                    yield Malformed(position, f"it has more than {LONGEST_LINE:,} bytes; split it")
+                    yield Malformed(position, f"the line has more than {LONGEST_LINE:,} bytes; split it")
                 else:
                     yield from self._read_line(line.data, position)
 
@@ -82,27 +84,27 @@ class JsonLinesSource:
             yield Malformed(position, f"byte {problem.start + 1} of the line is not valid UTF-8")
             return
         except RecursionError:
-            yield Malformed(position, "it nests too deeply")
+            yield Malformed(position, "the JSON is nested too deeply")
             return
         except ValueError as problem:
-            cut = "" if line.endswith(b"\n") else "; the file ends here and may be cut"
-            yield Malformed(position, f"it is not valid JSON: {problem}{cut}")
+            cut = "" if line.endswith(b"\n") else "; the file ends here and may be truncated"
+            yield Malformed(position, f"the line is not valid JSON: {problem}{cut}")
             return
         if not isinstance(given, dict):
-            yield Malformed(position, "it is not a JSON object")
+            yield Malformed(position, "the line is not a JSON object")
             return
         text = next((given[key] for key in _TEXTS if given.get(key) is not None), None)
         if not isinstance(text, str) or not text.strip():
-            yield Malformed(position, f"it has no text: none of {', '.join(_TEXTS)} says one")
+            yield Malformed(position, f"the object has no text: use one of the keys {', '.join(_TEXTS)}")
             return
         if b"\\u" in line and not _is_encodable(given):
-            yield Malformed(position, "it has half of a character pair (a lone surrogate)")
+            yield Malformed(position, "the text contains half of a character pair (a lone surrogate)")
             return
         yield from _make(given, text, position)
 
 
 def _make(given: Mapping[str, Any], text: str, position: str) -> Iterator[Item]:
-    """The record of an object; before it, what of it could not be kept as it is meant."""
+    """Yield the record of an object, preceded by notices about values that could not be kept as intended."""
     used = {next(key for key in _TEXTS if given.get(key) is not None)}
     metadata = given.get("metadata")
     properties: dict[str, Any] = dict(metadata) if isinstance(metadata, dict) else {}
@@ -118,7 +120,7 @@ def _make(given: Mapping[str, Any], text: str, position: str) -> Iterator[Item]:
         elif key is not None:
             yield Degraded(
                 position,
-                f"its {key} {str(given[key])[:100]!r} is not a readable date; it is kept as text",
+                f"{key} {str(given[key])[:100]!r} is not a readable date; it is kept as text",
             )
     tags: list[str] = []
     for key in _TAGS:
@@ -151,7 +153,7 @@ def _make(given: Mapping[str, Any], text: str, position: str) -> Iterator[Item]:
 
 
 def _id_of(own: Any, given: Mapping[str, Any]) -> str:
-    """The id of an object; without one it is its content, so that a changed one is another."""
+    """Return the id of an object. Without an id, return a hash of its content."""
     if isinstance(own, str | int) and not isinstance(own, bool) and str(own).strip():
         text = str(own).strip()
         return text if len(text) <= _LONGEST_ID else f"{text[:100]}-{_hash({'id': text})}"
@@ -172,7 +174,7 @@ def _tags(value: Any) -> list[str] | None:
 
 
 def title_of(text: str) -> str:
-    """A title made of the first line of a text."""
+    """Return a title made from the first line of a text."""
     line = next((each.strip() for each in text[:10_000].splitlines() if each.strip("#*-> \t")), "")
     line = line.lstrip("#*-> \t")
     if len(line) <= _TITLE:

@@ -1,6 +1,6 @@
-"""Sources to import from: one module a kind, each reads its files into records and never writes them.
+"""The kinds of import sources. Each kind is a module that reads its files into records and never writes.
 
-The import service reads records from here. Decisions about records in this knowledge base are made elsewhere.
+The import service gets its records from these sources and decides what happens to each record.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Final
 
 from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Source
 
-#: Kind, module of `lithos.imports.files`, class or function, and whether it takes the maximum length of a
-#: note.
+#: Kind, module in `lithos.imports.files`, class or function, and whether it takes a maximum note length.
 KINDS: Final = (
     ("lithos", "upstream", "UpstreamSource", False),
     ("basic-memory", "basic_memory", "BasicMemory", False),
@@ -26,34 +25,33 @@ KINDS: Final = (
 
 
 class UnknownKind(ImportRefused):
-    """No such kind, or none is recognised: the message lists them."""
+    """Error for an unknown or unrecognised kind of source. The message lists all kinds."""
 
 
 def known_kinds() -> list[str]:
-    """The names of all kinds."""
+    """Return the names of all kinds."""
     return [kind for kind, *_ in KINDS]
 
 
 def make_source(kind: str, most_content: int = MOST_CONTENT) -> Source:
-    """The reader of a kind; `most_content` is how many bytes the text of a note may have.
+    """Return the source of a kind. Its notes have at most `most_content` bytes of text.
 
-    Raises `UnknownKind`. The module of a kind is imported when it is asked for.
+    The module of the kind is imported on first use. Raises `UnknownKind`.
     """
     for name, module, factory, is_told in KINDS:
         if name == kind:
             make = getattr(import_module(f"lithos.imports.files.{module}"), factory)
             source: Source = make(most_content) if is_told else make()
             return source
-    raise UnknownKind(f"There is no kind {kind!r} of sources. Kinds: {', '.join(known_kinds())}.")
+    raise UnknownKind(f"Unknown source kind {kind!r}. Use one of: {', '.join(known_kinds())}.")
 
 
 def recognise(path: Path, most_content: int = MOST_CONTENT) -> Source:
-    """The reader of the first kind that a file or folder looks like. Raises `UnknownKind`."""
+    """Return a source of the first kind that recognises the file or folder. Raises `UnknownKind`."""
     for kind in known_kinds():
         source = make_source(kind, most_content)
         if source.recognises(path):
             return source
     raise UnknownKind(
-        f"{path} looks like none of the kinds of sources. Name its kind with --from: "
-        f"{', '.join(known_kinds())}."
+        f"The kind of {path} could not be detected. Name the kind with --from: {', '.join(known_kinds())}."
     )

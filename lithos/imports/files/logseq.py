@@ -1,8 +1,8 @@
-"""A graph of Logseq: its pages and journals with the names by which they link each other. Blocks.
+"""Reader for a Logseq graph: pages and journals, with the names in their links. Blocks.
 
-All files are looked through once before they are read as notes, for what depends on others: which days are
-linked in which spelling, on which page a block is that others refer to, and where the last part of a
-namespace is the name of another file. Each takes some hundred bytes of memory.
+All files are scanned once before they are read as notes, because some facts depend on other files: the
+spellings of linked days, the page of each referenced block, and namespaces whose last part is also a file
+name. The scan takes some hundred bytes of memory per file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lithos.text.markdown import mask_code
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Bytes of the settings that are read.
+#: Maximum bytes to read from the settings file.
 _LARGEST_SETTINGS: Final = 1_000_000
 _LINK: Final = re.compile(r"\[\[([^\[\]|\n]{1,1000})(?=\]\]|\|)")
 _TITLE: Final = re.compile(r"^title:[ \t]+(\S[^\n]{0,1000})", re.MULTILINE)
@@ -37,15 +37,15 @@ _BLOCK: Final = re.compile(
     r"^[ \t]*(?:- )?id::[ \t]+([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[ \t]*\r?$", re.M
 )
 _REFERENCE: Final = re.compile(r"\(\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)\)")
-#: Blocks and spellings of days that are remembered.
+#: Maximum number of blocks, and of day spellings, to remember.
 _MOST: Final = 1_000_000
 
 
 @frozen(kw_only=True)
 class LogseqPage:
-    """The result of a file of the graph: its text, and its frontmatter.
+    """Result of reading one file of the graph: its text and its frontmatter.
 
-    `is_titled`: the frontmatter needs a title. `dead` are references to missing blocks.
+    `is_titled` is true if the frontmatter needs a title. `dead` lists references to missing blocks.
     """
 
     title: str
@@ -60,21 +60,21 @@ class LogseqPage:
 
 @define  # bounded: one for each page of an import
 class LogseqGraph:
-    """The collected facts about all files of a graph."""
+    """Facts collected from all files of a graph."""
 
     settings: Settings
-    #: Spellings of days in links, by day.
+    #: Spellings that links use, by day.
     _days: dict[date, dict[str, None]] = field(factory=dict)
-    #: The file, without `.md`, of each block that has an id.
+    #: File name, without `.md`, of each block that has an id.
     _blocks: dict[str, str] = field(factory=dict)
-    #: File names, without `.md`, by the names of their pages; only those with a namespace.
+    #: File names, without `.md`, by page name, for pages with a namespace.
     _namespaced: dict[str, str] = field(factory=dict)
     _stems: set[str] = field(factory=set)
     _remembered: int = 0
 
     @classmethod
     def look(cls, root: Path, files: Iterable[tuple[str, bytes]]) -> LogseqGraph:
-        """Look through the files, given by path and bytes."""
+        """Collect facts from the files, given as paths and bytes."""
         graph = cls(_read_settings(root / "logseq" / "config.edn"))
         for name, data in files:
             graph._see(name, data)
@@ -96,7 +96,7 @@ class LogseqGraph:
                 self._blocks.setdefault(found[1], stem)
 
     def page(self, name: str, data: bytes, own_title: str | None) -> LogseqPage:
-        """A file as a note; `own_title` is what its frontmatter or file name says. Its bytes are UTF-8."""
+        """Return a file as a note. `own_title` comes from its frontmatter or file name, `data` is UTF-8."""
         stem = _stem(name)
         data, dead = self._rewritten(data)
         try:
@@ -126,13 +126,16 @@ class LogseqGraph:
         )
 
     def _day_of(self, name: str) -> date | None:
-        """The day of a journal."""
+        """Return the day of a journal page."""
         if not name.startswith(f"{self.settings.journals}/"):
             return None
         return read_day(_stem(name), self.settings.file_format)
 
     def _rewritten(self, data: bytes) -> tuple[bytes, tuple[str, ...]]:
-        """The text with links that lead to their pages here as well; code stays. Also the dead references."""
+        """Return the text with links adapted to this knowledge base, and the dead references.
+
+        Code stays unchanged.
+        """
         text = data.decode()
         masked = mask_code(text)
         edits: list[tuple[int, int, str]] = []
@@ -146,7 +149,7 @@ class LogseqGraph:
         for found in _LINK.finditer(masked):
             target = text[found.start(1) : found.end(1)]
             stem = self._namespaced.get(target.strip().casefold())
-            # Of a path the last part is looked for, too: it may be the name of another page.
+            # The last part of a path is checked as well, because it may be the name of another page.
             if stem is not None and target.rpartition("/")[2].strip().casefold() in self._stems:
                 shown = "" if text.startswith("|", found.end()) else f"|{target}"
                 edits.append((found.start(1), found.end(1), stem + shown))
@@ -160,7 +163,7 @@ class LogseqGraph:
 
 
 def _title_of(data: bytes) -> str | None:
-    """The title that a page says, in its properties or its frontmatter."""
+    """Return the title in the page's properties or frontmatter."""
     try:
         layout = read_layout(data)
     except UnreadableNote:

@@ -1,6 +1,6 @@
-"""A folder of Markdown: an Obsidian vault, an export of Logseq, documentation. Blocks.
+"""Reader for a Markdown folder: an Obsidian vault, a Logseq export or documentation. Blocks.
 
-Files that `serve --vault` does not take for notes are not notes here either: dot-names, templates, what
+Files that `serve --vault` ignores are not imported as notes either: dot-names, templates, and files that
 Obsidian ignores. All other files are attachments.
 """
 
@@ -39,29 +39,29 @@ from lithos.notes.model.ignored import Ignored
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Bytes of a file that is read.
+#: Maximum bytes of a file to read.
 LARGEST_FILE: Final = 8 * 1024 * 1024
 _STYLE: Final = VaultStyle.of_foreign()
-#: Keys of other programs; `notes.format.healing` reads `created` and `updated` in ISO 8601.
+#: Date keys of other programs. `notes.format.healing` reads ISO 8601 in `created` and `updated`.
 _CREATED: Final = ("created_at", "created", "date created", "date")
 _UPDATED: Final = ("updated_at", "updated", "modified", "date modified")
-#: Placeholder for the id of a file without one; the note gets its id when it is written.
+#: Placeholder for a missing id. The note gets its real id when it is written.
 _NO_ID: Final = "-"
-#: The settings and backups of Logseq, next to `pages/` and `journals/`.
+#: Logseq's folder of settings and backups, next to `pages/` and `journals/`.
 _LOGSEQ: Final = "logseq/"
 
 
 class MarkdownSource:
-    """A folder of Markdown files."""
+    """Source of Markdown files in a folder."""
 
     kind = "markdown"
 
     def recognises(self, path: Path) -> bool:
-        """Whether there are Markdown files in the folder, or in a folder in it."""
+        """Return whether the folder or one of its subfolders contains Markdown files."""
         return path.is_dir() and find_own_notes(path) is not None
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Notes by path, then attachments. Raises `ImportRefused`."""
+        """Yield notes in path order, then attachments. Raises `ImportRefused`."""
         if not path.is_dir():
             raise ImportRefused(f"{path} is not a folder of Markdown files. Name the folder.")
         is_logseq = (path / _LOGSEQ / "config.edn").is_file()
@@ -69,7 +69,7 @@ class MarkdownSource:
 
 
 def read_folder(path: Path, ignored: Ignored, *, is_logseq: bool = False) -> Iterator[Item]:
-    """Notes by path, then attachments, but for what is Logseq's own. Raises `ImportRefused`."""
+    """Yield notes in path order, then attachments, without Logseq's own files. Raises `ImportRefused`."""
     without = _LOGSEQ if is_logseq else None
     root = os.path.realpath(path)
     try:
@@ -90,7 +90,7 @@ def read_folder(path: Path, ignored: Ignored, *, is_logseq: bool = False) -> Ite
 
 
 def _contents(root: str, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """The files that can be read."""
+    """Yield the name and content of each readable file."""
     for name in names:
         with suppress(OSError, _TooLarge):
             yield name, _read_file(os.path.join(root, name))[0]
@@ -101,10 +101,10 @@ def _read_note(root: str, name: str, graph: LogseqGraph | None) -> Iterator[Item
         data, modified = _read_file(os.path.join(root, name))
         document, identified = parse_identified(data, name, modified, _NO_ID, _STYLE)
     except _TooLarge as problem:
-        yield Malformed(name, f"it has {problem.args[0]:,} bytes, more than {LARGEST_FILE:,}; split it")
+        yield Malformed(name, f"the file has {problem.args[0]:,} bytes, more than {LARGEST_FILE:,}; split it")
         return
     except OSError as failure:
-        yield Malformed(name, f"it cannot be read: {failure.strerror or failure}")
+        yield Malformed(name, f"the file cannot be read: {failure.strerror or failure}")
         return
     except UnreadableNote as problem:
         yield Malformed(name, problem.reason)
@@ -116,11 +116,11 @@ def _read_note(root: str, name: str, graph: LogseqGraph | None) -> Iterator[Item
         key = next((key for key in keys if key in note.extra), None) if moment is None else None
         if key is not None and (moment := read_moment(note.extra[key])) is None:
             told = str(note.extra[key])[:100]
-            yield Degraded(name, f"its {key} {told!r} is not a readable date; it stays as it is")
+            yield Degraded(name, f"{key} {told!r} is not a readable date; it is kept unchanged")
         moments.append(moment)
     properties: dict[str, Any] = {"id": note.id} if identified else {}
     record = Record(
-        # With the name of the folder: two sources often have an `index.md` each.
+        # The id begins with the folder's name, because two sources often both have an `index.md`.
         id=f"{os.path.basename(root)}/{name}",
         hash=hashlib.blake2b(data, digest_size=16).hexdigest(),
         position=name,
@@ -139,7 +139,7 @@ def _read_note(root: str, name: str, graph: LogseqGraph | None) -> Iterator[Item
 
 
 def _as_page(record: Record, graph: LogseqGraph, modified: datetime) -> Record:
-    """The record of a page of Logseq."""
+    """Return the record as a Logseq page."""
     assert record.text is not None
     page = graph.page(record.position, record.text, record.title)
     document = parse_identified(page.data, record.position, modified, _NO_ID, _STYLE)[0]
@@ -162,7 +162,7 @@ def _as_page(record: Record, graph: LogseqGraph, modified: datetime) -> Record:
 
 
 class _TooLarge(Exception):
-    """The file has more than `LARGEST_FILE` bytes."""
+    """Error for a file of more than `LARGEST_FILE` bytes."""
 
 
 def _read_file(path: str) -> tuple[bytes, datetime]:
@@ -176,7 +176,7 @@ def _read_file(path: str) -> tuple[bytes, datetime]:
 
 def _find_attachment(root: str, name: str, ignored: Ignored) -> Iterator[Item]:
     if not is_text(name):
-        yield Malformed(name.encode("utf-8", "backslashreplace").decode(), "its name is not valid UTF-8")
+        yield Malformed(name.encode("utf-8", "backslashreplace").decode(), "the file name is not valid UTF-8")
         return
     if ignored.covers(name):
         return
@@ -184,9 +184,9 @@ def _find_attachment(root: str, name: str, ignored: Ignored) -> Iterator[Item]:
     try:
         real, status = os.path.realpath(file), file.stat()
     except OSError as failure:
-        yield Malformed(name, f"it cannot be read: {failure.strerror or failure}")
+        yield Malformed(name, f"the file cannot be read: {failure.strerror or failure}")
         return
     if not real.startswith(root + os.sep):
-        yield Malformed(name, "it is a link that leads out of the folder")
+        yield Malformed(name, "the file is a link that leads outside the folder")
     elif stat.S_ISREG(status.st_mode):
         yield ImportedAttachment(name, file, status.st_size)

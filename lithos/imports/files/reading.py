@@ -1,7 +1,7 @@
-"""Files of a source: lines of bounded length, folders in a fixed order.
+"""Helpers to read source files: lines of bounded length, and folders in a fixed order.
 
-Also one Markdown file with its frontmatter, whatever its encoding, and dates as sources write them: ISO 8601
-with and without zone, a date alone, Unix time of any unit.
+Also reads Markdown files with frontmatter in any encoding, and dates in the forms that sources use: ISO 8601
+with or without zone, plain dates, and Unix times in any unit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lithos.notes.format.document import given_keys, parse_document
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Keys under which other programs have the times of a note.
+#: Keys that other programs use for the creation time of a note.
 _CREATED: Final = ("created", "date", "created_date", "creation_date")
 _UPDATED: Final = ("modified", "updated", "last_modified", "modified_at")
 _NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
@@ -34,9 +34,9 @@ _NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 @frozen(kw_only=True)
 class MarkdownFile:
-    """The content of a file. `text` is the whole file in UTF-8 if it has readable frontmatter.
+    """Content of a Markdown file. `text` is the whole file in UTF-8 if its frontmatter is readable.
 
-    `heading` is its H1, `name` the title of its frontmatter; `content` has neither.
+    `heading` is the H1 and `name` is the frontmatter title. `content` contains neither.
     """
 
     heading: str | None
@@ -50,14 +50,14 @@ class MarkdownFile:
 
     @property
     def whole(self) -> str:
-        """The kept fingerprint of the file, by which a change is noticed."""
+        """Return the fingerprint of the file that shows whether it was changed."""
         return (self.text or self.content.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
 def read_markdown(file: Path, path: str) -> MarkdownFile:
-    """Read the file whose path in its source is `path`.
+    """Read a file. `path` is its path in the source.
 
-    Raises `OSError`, and `ValueError` with the reason.
+    Raises `OSError`, or `ValueError` with the reason.
     """
     data = _as_note(_read_whole(file))
     modified = from_nanoseconds(file.stat().st_mtime_ns)
@@ -90,7 +90,7 @@ def read_markdown(file: Path, path: str) -> MarkdownFile:
 
 
 def _as_note(data: bytes) -> bytes:
-    """The bytes as they are where a note may be so, else their text in UTF-8 without NULs."""
+    """Return the bytes unchanged if a note can hold them, else their text in UTF-8 without NULs."""
     if b"\0" not in data:
         with suppress(UnicodeDecodeError):
             data.decode("utf-8")
@@ -107,7 +107,7 @@ def _text(value: Any) -> str | None:
 
 
 def read_moment(value: Any) -> datetime | None:
-    """The aware time that a value says, without a zone in UTC; None when it says none that can be read."""
+    """Parse a value as a time, in UTC if it has no zone. Return None if the value is not a readable time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _of_number(float(value))
     if not isinstance(value, str):
@@ -126,17 +126,17 @@ def _of_number(number: float) -> datetime | None:
     return of_epoch(number) if math.isfinite(number) and number > 0 else None
 
 
-#: Bytes that are enough to recognise the kind of a file.
+#: Bytes needed to recognise the kind of a file.
 HEAD: Final = 4_096
-#: Folders that hold no knowledge, whatever they are in.
+#: Folders without knowledge, skipped at any depth.
 _PASSED_OVER: Final = frozenset(("node_modules", "__pycache__", "venv", "site-packages"))
-#: A larger Markdown file was not written by a person or an agent.
+#: Maximum bytes of a Markdown file. No person or agent writes larger ones.
 MOST_OF_A_FILE: Final = MOST_BYTES
 
 
 @frozen
 class FileLine:
-    """A line of a file: its number from 1 and its bytes; None for one that is too long."""
+    """One line of a file: its number from 1, and its bytes, or None if the line is too long."""
 
     number: int
     offset: int
@@ -144,7 +144,7 @@ class FileLine:
 
 
 def read_head(path: Path, size: int = HEAD) -> bytes:
-    """The first bytes of a file, behind its byte-order mark; b"" for what cannot be read."""
+    """Return up to `size` first bytes after the byte-order mark, or b"" if the file is unreadable."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return b""
@@ -156,7 +156,10 @@ def read_head(path: Path, size: int = HEAD) -> bytes:
 
 
 def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[FileLine]:
-    """The lines that are not blank; one of more than `most` bytes is passed over, not held."""
+    """Yield all lines that are not blank.
+
+    A line of more than `most` bytes is skipped and never held in memory.
+    """
     number, offset = 0, file.tell()
     while data := file.readline(most + 1):
         number, begin = number + 1, offset
@@ -172,9 +175,9 @@ def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[FileLine]:
 
 
 def walk(root: Path, *, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, Path]]:
-    """Regular files below a folder as relative path (with `/`) and path, sorted within each folder.
+    """Yield the relative path (with `/`) and path of each regular file below a folder, sorted by folder.
 
-    Hidden files and folders are passed over but for the folders named in `hidden`; links are not followed.
+    Hidden files and folders are skipped, except the folders in `hidden`. Links are not followed.
     """
     stack = [("", root)]
     while stack:
@@ -203,5 +206,5 @@ def _read_whole(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(MOST_OF_A_FILE + 1)
     if len(data) > MOST_OF_A_FILE:
-        raise ValueError(f"it has more than {MOST_OF_A_FILE // (1024 * 1024)} MB, too much for a note")
+        raise ValueError(f"the file has more than {MOST_OF_A_FILE // (1024 * 1024)} MB, too much for a note")
     return data

@@ -1,7 +1,7 @@
-"""The knowledge graph of the MCP reference memory server: one note per entity.
+"""Reader for the knowledge graph of the MCP reference memory server: one note per entity.
 
-Relations may come before or after the entities they begin at, so the file is read twice: names and relations
-go into a temporary database, which is as large as they are, and not into memory.
+The file is read twice, because relations may come before or after the entities where they begin. Names and
+relations are kept in a temporary database on disk instead of in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lithos.imports.model.observations import Entity, NoGraphLine, Relation, ent
 from lithos.imports.model.texts import digest, relation_type, tags_of
 from lithos.notes.links.links import scan_targets
 
-#: Names of the file in a folder.
+#: File names to look up in a folder.
 _NAMES: Final = ("memory.jsonl", "memory.json")
 _FIRST: Final = re.compile(rb'\s*\{[^\n]{0,3000}?"(?:entityType|relationType|observations)"\s*:', re.DOTALL)
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"(?:entity|relation)"')
@@ -34,32 +34,32 @@ CREATE INDEX entity_name ON entity (name, line);
 CREATE TABLE relation (source TEXT NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL, line INTEGER NOT NULL,
     PRIMARY KEY (source, kind, target)) WITHOUT ROWID;
 """
-#: Lines that are entered at a time.
+#: Number of lines stored per transaction.
 _BATCH: Final = 5_000
 
 
 @define
 class ServerMemory:
-    """The kind `server-memory`. A note has at most `most_content` bytes of text."""
+    """Source of kind `server-memory`. Notes have at most `most_content` bytes of text."""
 
     kind: str = field(default="server-memory", init=False)
     most_content: int = MOST_CONTENT
 
     def recognises(self, path: Path) -> bool:
-        """Whether the first line is an entity or a relation."""
+        """Return whether the first line is an entity or a relation."""
         head = read_head(_file_of(path)).lstrip()
         first = head.partition(b"\n")[0]
         return bool(_TYPE.search(first)) and bool(_FIRST.match(first))
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Raises `ImportRefused`."""
+        """Read the entities of the graph. Raises `ImportRefused`."""
         file_path = _file_of(path)
         if not read_head(file_path).lstrip().startswith(b"{"):
             raise ImportRefused(
-                f"{path} is not a file of the memory server: it has no JSON object in its first line. "
+                f"{path} is not a file of the memory server: its first line is not a JSON object. "
                 "Name the file that MEMORY_FILE_PATH names, memory.jsonl or memory.json."
             )
-        database = apsw.Connection("")  # a private temporary file, gone when it is closed
+        database = apsw.Connection("")  # a private temporary file, deleted on close
         try:
             database.execute(_SCHEMA)
             with file_path.open("rb") as file:
@@ -115,7 +115,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _enter(database: apsw.Connection, file: IO[bytes]) -> Iterator[Malformed]:
-    """Store names and relations; report unreadable ones."""
+    """Store names and relations in the database. Yield the unreadable lines."""
     entities: list[tuple[str, int, int]] = []
     relations: list[tuple[str, str, str, int]] = []
     for line in read_lines(file):
@@ -145,7 +145,7 @@ def _store(
 def _read(line: FileLine) -> Entity | Relation | Malformed:
     position = f"line {line.number}"
     if line.data is None:
-        return Malformed(position, "it has more than 32 MB")
+        return Malformed(position, "the line has more than 32 MB")
     try:
         return read_line(read_json(line.data))
     except NoGraphLine as error:
@@ -153,12 +153,13 @@ def _read(line: FileLine) -> Entity | Relation | Malformed:
     except ValueError as error:
         is_cut = not line.data.endswith(b"\n")
         return Malformed(
-            position, f"it is not valid JSON ({error})" + ("; the file is cut off here" if is_cut else "")
+            position,
+            f"the line is not valid JSON ({error})" + ("; the file is truncated here" if is_cut else ""),
         )
 
 
 def _entity_at(file: IO[bytes], start: int) -> Entity | None:
-    """The entity of a line that was read before; None when the file was changed since."""
+    """Return the entity of a line, or None if the file was changed since the first reading."""
     file.seek(start)
     found = next((_read(line) for line in read_lines(file)), None)
     return found if isinstance(found, Entity) else None
@@ -170,5 +171,5 @@ def _loose_relations(database: apsw.Connection) -> Iterator[Malformed]:
         "WHERE source NOT IN (SELECT name FROM entity) ORDER BY line"
     )
     for line, source, kind, target in rows:
-        reason = f"the relation {kind} to {target!r} begins at {source!r}, of which there is no entity"
+        reason = f"the relation {kind} to {target!r} begins at the unknown entity {source!r}"
         yield Malformed(f"line {line}", reason[:500])

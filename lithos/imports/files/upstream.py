@@ -1,9 +1,9 @@
-"""A data directory of upstream Lithos 0.2 to 0.4, read and never written: notes as they are, tables as rows.
+"""Reader for data directories of upstream Lithos 0.2 to 0.4: notes unchanged, tables as rows. Read-only.
 
-Data in its databases that this server does not know is not imported, and is reported.
+Database content that this server does not know is reported and not imported.
 
-A database that has a write-ahead log is read from a private copy (`kernel.databases.sqlite.snapshot`).
-Older files are read as a first start in place would migrate them (docs/spec/coordination.md §1).
+A database with a write-ahead log is read from a private copy (`kernel.databases.sqlite.snapshot`). Older
+files are read in the form to which a first start in place would migrate them (docs/spec/coordination.md §1).
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ from lithos.tasks.rows.task_tables import dependencies_of
 
 NOTES: Final = "knowledge"
 _KEYS: Final = ("knowledge_dir", "knowledge_subdir")
-#: Characters of `config.yaml` that are read.
+#: Maximum characters of `config.yaml` to read.
 _CONFIG_READ: Final = 64 * 1024
 
 
 class UpstreamSource:
-    """A data directory: notes below `knowledge/`, and the databases."""
+    """Source of an upstream data directory: the notes below `knowledge/`, and the databases."""
 
     kind = "lithos"
 
     def recognises(self, path: Path) -> bool:
-        """Whether it has notes in `knowledge/` and a database of tasks, or one of `.lithos` or `.chroma`."""
+        """Return whether `path` has notes in `knowledge/` and a task database, `.lithos` or `.chroma`."""
         if not find_notes(path).is_dir():
             return False
         signs = (path / ".lithos", path / ".chroma", database_path(path, "coordination.db"))
         return any(sign.exists() for sign in signs)
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Notes by path, attachments, rows of the tables. Raises `ImportRefused`."""
+        """Yield notes in path order, attachments, then table rows. Raises `ImportRefused`."""
         notes = find_notes(path)
         if not notes.is_dir():
             raise ImportRefused(
-                f"{path} has no folder {NOTES!r}, so it is not a data directory of Lithos. "
-                "Name the directory "
-                "that holds it, or import the folder of notes with --from markdown."
+                f"{path} has no {NOTES!r} folder, so it is not a data directory of Lithos. Name "
+                "the directory that contains that folder, or import a notes folder with --from "
+                "markdown."
             )
         yield from read_folder(notes, Ignored())
         yield from read_tables(path)
 
 
 def find_notes(data: Path) -> Path:
-    """The folder of notes of a data directory; its `config.yaml` may name another one than `knowledge`."""
+    """Return the notes folder of a data directory: `knowledge`, unless its `config.yaml` names another."""
     try:
         with (data / "config.yaml").open(encoding="utf-8", errors="replace") as file:
             lines = file.read(_CONFIG_READ).splitlines()
@@ -92,11 +92,11 @@ _COLUMNS: Final = (
 
 
 def unknown_columns(database: str, connection: apsw.Connection) -> Iterator[str]:
-    """Tables, and columns as `table.column`, that this server does not make; `database` is a file name."""
+    """Yield the tables, and columns as `table.column`, of a database file that this server never creates."""
     with closing(apsw.Connection(":memory:")) as ours:
         ours.execute(_STORES[database].layout.tables)
         known = columns_of(ours)
-    known.get("tasks", set()).add("completed_at")  # read as resolved_at
+    known.get("tasks", set()).add("completed_at")  # read as `resolved_at`
     found = columns_of(connection)
     for table in sorted(found):
         if table not in known:
@@ -106,41 +106,42 @@ def unknown_columns(database: str, connection: apsw.Connection) -> Iterator[str]
 
 
 def columns_of(connection: apsw.Connection) -> dict[str, set[str]]:
-    """The columns of each table, but for those of SQLite itself."""
+    """Return the columns of each table, without SQLite's own tables."""
     found: dict[str, set[str]] = {}
     for table, column in connection.execute(_COLUMNS):
         found.setdefault(str(table), set()).add(str(column))
     return found
 
 
-#: Rows of one batch, and bytes after which it ends.
+#: Maximum rows of a batch, and the size in bytes that ends a batch.
 BATCH: Final = 250
 BATCH_BYTES: Final = 1024 * 1024
-#: Bytes of the texts of one row; a longer one is malformed.
+#: Maximum bytes of the texts in one row. Longer rows are malformed.
 ROW_BYTES: Final = 16 * 1024 * 1024
-#: Data that is not imported because this server rebuilds it, or keeps it for itself; it is counted for the
-#: report.
+#: Data that is not imported, because this server rebuilds it or keeps its own. The report counts the rows.
 BUILT_ANEW: Final = (
     ".chroma", "graph.pickle", ".graph", ".tantivy", ".usearch", ".lithos/manifest.db", ".lithos/history.db",
 )  # fmt: skip
-#: Edges before tasks: no task that waits is taken for ready when the import ends in between.
+#: Edges come before tasks, so that an interrupted import never shows a blocked task as ready.
 _ORDER: Final = (TASK_EDGES, *(table for table in TABLES.values() if table is not TASK_EDGES))
 _WHOLE_RANGE: Final = range(-(2**63), 2**63)
 
 
 def database_path(data: Path, name: str) -> Path:
-    """Return the place of a database in a directory:
+    """Return the path of a database in a data directory.
 
-    in `.lithos`, in older layouts next to the notes' folder.
+    The database is in `.lithos`, or next to the notes folder in older layouts.
     """
     inside = data / ".lithos" / name
     return inside if inside.exists() else data / name
 
 
 def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
-    """All that is carried, table by table edges of tasks first, then what is not. Blocks between items.
+    """Yield the rows of all imported tables, task edges first, then notices about the rest.
 
-    A damaged database is one `Malformed`. Raises `ImportRefused` when another program writes one meanwhile.
+    Blocks between items.
+
+    A damaged database becomes one `Malformed`. Raises `ImportRefused` if another program writes meanwhile.
     """
     left: list[Degraded] = []
     names: dict[Database, None] = {table.database: None for table in TABLES.values()}
@@ -157,11 +158,11 @@ def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
                             yield from _read_table(connection, table, columns)
                     left += _leftovers(connection, name, columns)
         except (CorruptDatabase, DatabaseFailed, OSError) as damage:
-            yield Malformed(name, f"it cannot be read: {damage}")
+            yield Malformed(name, f"the database cannot be read: {damage}")
     yield from left
     for built in BUILT_ANEW:
         if (data / built).exists():
-            yield Degraded(built, "it is not carried over: indexes and caches are rebuilt from the notes")
+            yield Degraded(built, "indexes and caches are not imported: they are rebuilt from the notes")
 
 
 @contextmanager
@@ -171,12 +172,12 @@ def _reading(path: Path) -> Iterator[apsw.Connection | None]:
         yield connection
     if _state(path) != before:
         raise ImportRefused(
-            f"{path} was written to while it was read. Stop the server that uses it, then import again."
+            f"{path} was changed while it was read. Stop the server that uses the file, then import again."
         )
 
 
 def _state(path: Path) -> list[tuple[int, int] | None]:
-    """Size and time of a database and of its write-ahead log."""
+    """Return the size and modification time of a database and of its write-ahead log."""
     found: list[tuple[int, int] | None] = []
     for each in (path, path.with_name(path.name + "-wal")):
         try:
@@ -188,7 +189,7 @@ def _state(path: Path) -> list[tuple[int, int] | None]:
 
 
 def _look_at_tasks(connection: apsw.Connection, columns: dict[str, set[str]]) -> Iterator[RowBatch]:
-    """The tasks before anything that refers to them, to see whose ids are taken."""
+    """Yield the tasks before all rows that refer to them, to find task ids that are taken here."""
     for batch in _read_table(connection, TASKS, columns):
         if isinstance(batch, RowBatch):
             yield evolve(batch, is_look=True)
@@ -230,7 +231,10 @@ def _items(
 
 
 def _expression(column: CarriedColumn, names: set[str]) -> str:
-    """Return the SQL of a column: texts are read as bytes, so that invalid UTF-8 does not end the reading."""
+    """Return the SQL of a column.
+
+    Texts are read as bytes, so that invalid UTF-8 does not abort the reading.
+    """
     name = column.name
     if name == "resolved_at" and "completed_at" in names:
         theirs = "CASE WHEN status<>'open' THEN completed_at END" if "status" in names else "completed_at"
@@ -243,7 +247,7 @@ def _expression(column: CarriedColumn, names: set[str]) -> str:
 
 
 def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow | Malformed | None:
-    """Return a row in the form for import; None for one that is rebuilt here."""
+    """Return a row in the form for import, or None for a row that is rebuilt here."""
     row: list[Value] = []
     try:
         for column, value in zip(table.columns, values, strict=True):
@@ -253,9 +257,9 @@ def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow 
     if any(value is None or value == "" for value in row[: table.keys]):
         return Malformed(position, f"{table.columns[0].name} is missing")
     if sum(len(value) for value in row if isinstance(value, str)) > ROW_BYTES:
-        return Malformed(position, f"it has more than {ROW_BYTES} characters")
+        return Malformed(position, f"the row has more than {ROW_BYTES} characters")
     if table.name == "edges" and row[table.names.index("provenance_type")] == "frontmatter":
-        return None  # projected from the notes, as it will be here
+        return None  # derived from notes, and derived again here
     return tuple(row)
 
 
@@ -264,7 +268,7 @@ def _value(column: CarriedColumn, value: Any) -> Value:
         try:
             value = value.decode()
         except UnicodeDecodeError:
-            raise ValueError("it is not valid UTF-8") from None
+            raise ValueError("the value is not valid UTF-8") from None
     if value is None:
         return column.default
     if column.kind == "time":
@@ -282,7 +286,7 @@ def _value(column: CarriedColumn, value: Any) -> Value:
 
 
 def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator[TableRow]:
-    """Dependencies in the metadata of open tasks, which a start in place makes `blocks` edges too."""
+    """Yield dependencies in the metadata of open tasks. A start in place makes them `blocks` edges too."""
     if "metadata" not in names:
         return
     known = {row[0] for row in _task_rows(connection, names)}
@@ -298,19 +302,19 @@ def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator
 
 
 def _task_rows(connection: apsw.Connection, names: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Id, status, creation and metadata of the tasks that are carried."""
+    """Yield id, status, creation time and metadata of the imported tasks."""
     picked = [TASKS.columns[TASKS.names.index(name)] for name in ("id", "status", "created_at", "metadata")]
     wanted = ", ".join(_expression(column, names) for column in picked)
     for values in connection.execute(f"SELECT {wanted} FROM tasks ORDER BY 1"):  # noqa: S608 - our names
         try:
             row = [str(_value(column, value)) for column, value in zip(picked, values, strict=True)]
         except ValueError:
-            continue  # reported where tasks are read
+            continue  # the task table reports this row
         yield row[0], row[1], row[2], row[3]
 
 
 def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> str:
-    """The first row identifies this log of accesses, also after more rows were appended."""
+    """Return an id of this access log: a hash of its first row, which stays when rows are appended."""
     if ACCESSES.name not in columns:
         return ""
     first = connection.execute(f"SELECT * FROM {ACCESSES.name} ORDER BY 1 LIMIT 1").fetchall()  # noqa: S608
@@ -318,15 +322,21 @@ def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> s
 
 
 def _leftovers(connection: apsw.Connection, database: str, columns: dict[str, set[str]]) -> list[Degraded]:
-    """Tables that are not carried and hold something, and columns that this server does not know."""
+    """Return notices about non-empty tables that are not imported, and about unknown columns."""
     left = []
     unknown = set(unknown_columns(database, connection))
     for table in sorted(columns.keys() - TABLES.keys()):
         quoted = table.replace('"', '""')
         ((count,),) = connection.execute(f'SELECT COUNT(*) FROM "{quoted}"').fetchall()  # noqa: S608
         if count:
-            why = "this server does not know it" if table in unknown else "this server makes its own"
-            left.append(Degraded(f"{database}, {table}", f"its {count} rows are not carried over: {why}"))
+            why = (
+                "this server does not know the table"
+                if table in unknown
+                else "this server creates its own rows"
+            )
+            left.append(Degraded(f"{database}, {table}", f"{count} rows are not imported: {why}"))
     for name in sorted(unknown - columns.keys()):
-        left.append(Degraded(f"{database}, {name}", "this column is not carried over: it is not known here"))
+        left.append(
+            Degraded(f"{database}, {name}", "this column is not imported: this server does not know it")
+        )
     return left

@@ -1,4 +1,4 @@
-"""Formats of other programs as values.
+"""Formats of other programs, as pure values.
 
 Only its own package uses it.
 Never here: files, clocks, threads and logs.

@@ -1,9 +1,9 @@
-"""A conversation of an export, of ChatGPT or of Claude; neither format is published.
+"""Parser for an exported conversation of ChatGPT or Claude. Neither format is published.
 
-ChatGPT's is a tree of messages, of which the branch that was open last is shown: `mapping` holds the nodes by
-id, each with `parent`, `children` and perhaps a `message`; `current_node` is the leaf that was open. This
-reads the format of exports from 2023 to 2026. Claude's has its messages in order, with content in blocks and
-attachments with their text.
+A ChatGPT conversation is a tree of messages. The branch that was open last is imported: `mapping` holds the
+nodes by id, each with `parent`, `children` and perhaps a `message`, and `current_node` is the leaf that was
+open. The parser reads exports from 2023 to 2026. A Claude conversation lists its messages in order, with
+content in blocks and attachments with their text.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from lithos.imports.model.texts import clean, clean_line, parse_moment
 from lithos.kernel.values.limits import ID
 
 _ROLES: Final = {"user": "User", "assistant": "Assistant"}
-#: Roles and types that the person never saw as a message: instructions, memory, the model's own notes.
+#: Roles and types of messages that the person never saw: instructions, memory, the model's own notes.
 _HIDDEN_TYPES: Final = frozenset(
     ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error_hidden")
 )
 _CODE_TYPES: Final = frozenset(("code", "execution_output"))
-#: The markers of citations in the text: private-use characters around what the page replaces.
+#: Citation markers in the text: private-use characters around a reference that the web page replaces.
 _CITATION: Final = re.compile("\ue200[^\ue200\ue201]{0,4000}\ue201")
-#: Keys under which one sort of content or another has its text.
+#: Keys under which the different content types store their text.
 _TEXT_KEYS: Final = ("text", "result", "content", "summary")
 
 
 class NoConversation(Exception):
-    """The value is not a conversation of this format; the message gives the reason."""
+    """Error for a value that is not a conversation of this format. The message gives the reason."""
 
 
 def is_chatgpt(value: Any) -> bool:
-    """Whether a JSON value is a conversation of ChatGPT."""
+    """Return whether a JSON value is a ChatGPT conversation."""
     return isinstance(value, dict) and isinstance(value.get("mapping"), dict)
 
 
 def read_chatgpt(value: Any) -> Conversation:
-    """The conversation; raises `NoConversation`."""
+    """Return the conversation. Raises `NoConversation`."""
     if not is_chatgpt(value):
-        raise NoConversation("it has no `mapping` of messages, as a ChatGPT conversation has")
+        raise NoConversation("it has no `mapping` of messages, which every ChatGPT conversation has")
     nodes = {key: node for key, node in value["mapping"].items() if isinstance(node, dict)}
     leaf = value.get("current_node")
     if not isinstance(leaf, str) or leaf not in nodes:
@@ -64,7 +64,7 @@ def read_chatgpt(value: Any) -> Conversation:
         model=_model(value, [nodes[key] for key in path]),
         branches=max(len(forks - {""}), bool(others)),
         hidden=len(others),
-        remarks=() if is_whole else ("*The beginning of this conversation is missing in the export.*",),
+        remarks=() if is_whole else ("*The beginning of this conversation is missing from the export.*",),
         properties={"gizmo_id": gizmo} if (gizmo := clean_line(value.get("gizmo_id"), ID)) else {},
     )
 
@@ -80,7 +80,7 @@ def walk_up(leaf: str | None, parents: Mapping[str, Any]) -> tuple[list[str], bo
 
 
 def _fork(key: str, nodes: Mapping[str, dict[str, Any]], on_path: frozenset[str]) -> str:
-    """The topmost node of the branch that `key` is on, followed for a bounded way."""
+    """Return the topmost node of the branch that contains `key`, after a bounded number of steps."""
     for _ in range(_LONGEST_WALK):
         parent = nodes[key].get("parent")
         if not isinstance(parent, str) or parent in on_path or parent not in nodes or parent == key:
@@ -89,12 +89,12 @@ def _fork(key: str, nodes: Mapping[str, dict[str, Any]], on_path: frozenset[str]
     return ""
 
 
-#: Maximum steps up a branch; more can only be a loop.
+#: Maximum steps up a branch. A longer walk can only be a loop.
 _LONGEST_WALK: Final = 200
 
 
 def _newest(nodes: dict[str, dict[str, Any]]) -> str | None:
-    """The leaf with the latest message; of equal ones the last."""
+    """Return the leaf with the latest message, or the last such leaf if several are equal."""
     best: tuple[float, str] | None = None
     for key, node in nodes.items():
         children = node.get("children")
@@ -118,7 +118,7 @@ def _model(value: Mapping[str, Any], path: list[dict[str, Any]]) -> str | None:
 
 
 def _message(node: Mapping[str, Any]) -> Message | None:
-    """The message of a node if a person saw it, and it says something."""
+    """Return the message of a node if a person saw it and it has content."""
     message = node.get("message")
     if not isinstance(message, dict):
         return None
@@ -138,7 +138,7 @@ def _message(node: Mapping[str, Any]) -> Message | None:
 
 
 def _role(role: str, author: Mapping[str, Any], said: Mapping[str, Any]) -> str:
-    """`User`, `Assistant`, `Assistant to python`, `Tool (browser)`."""
+    """Return a label such as `User`, `Assistant`, `Assistant to python` or `Tool (browser)`."""
     if role == "tool":
         name = clean_line(author.get("name"), 100)
         return f"Tool ({name})" if name else "Tool"
@@ -151,7 +151,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(content: Mapping[str, Any]) -> Iterator[str]:
-    """Return the text of each part; for a part without text, its kind."""
+    """Yield the text of each part, or the kind of a part that has no text."""
     parts = content.get("parts")
     if isinstance(parts, list):
         for part in parts:
@@ -193,7 +193,7 @@ def _attachments(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cite(text: str, metadata: Mapping[str, Any]) -> str:
-    """The markers of citations replaced by their links."""
+    """Return the text with citation markers replaced by links."""
     if "\ue200" not in text:
         return text
     references = metadata.get("content_references")
@@ -206,21 +206,21 @@ def _cite(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 _SENDERS: Final = {"human": "User", "user": "User", "assistant": "Assistant"}
-#: Blocks that do not belong to the conversation.
+#: Block types that do not belong to the conversation.
 _SILENT: Final = frozenset(("thinking", "redacted_thinking", "token_budget", "flag"))
-#: The placeholder for the parent of a first message.
+#: Placeholder for the parent of a first message.
 _NO_PARENT: Final = "00000000-0000-4000-8000-000000000000"
 
 
 def is_claude(value: Any) -> bool:
-    """Whether a JSON value is a conversation of Claude."""
+    """Return whether a JSON value is a Claude conversation."""
     return isinstance(value, dict) and isinstance(value.get("chat_messages"), list)
 
 
 def read_claude(value: Any) -> Conversation:
-    """The conversation; raises `NoConversation`."""
+    """Return the conversation. Raises `NoConversation`."""
     if not is_claude(value):
-        raise NoConversation("it has no `chat_messages`, as a Claude conversation has")
+        raise NoConversation("it has no `chat_messages`, which every Claude conversation has")
     every = [each for each in value["chat_messages"] if isinstance(each, dict)]
     path, is_whole = _shown(every, value.get("current_leaf_message_uuid"))
     on_path = {id(each) for each in path}
@@ -233,7 +233,7 @@ def read_claude(value: Any) -> Conversation:
     project = value.get("project")
     remarks = [clean(summary).strip()] if isinstance(summary, str) and summary.strip() else []
     if not is_whole:
-        remarks.append("*The beginning of this conversation is missing in the export.*")
+        remarks.append("*The beginning of this conversation is missing from the export.*")
     name = clean_line(project.get("name")) if isinstance(project, dict) else ""
     return Conversation(
         id=clean_line(value.get("uuid"), ID),
@@ -250,9 +250,9 @@ def read_claude(value: Any) -> Conversation:
 
 
 def _shown(every: list[dict[str, Any]], leaf: Any) -> tuple[list[dict[str, Any]], bool]:
-    """The messages of the branch that was open last, and whether it begins at a first one.
+    """Return the messages of the branch that was open last, and whether it begins at a first message.
 
-    Exports before 2025 name no parents: then all messages are one branch.
+    Exports before 2025 name no parents, so all their messages form one branch.
     """
     by_id = {key: each for each in every if isinstance(key := each.get("uuid"), str)}
     parents = {key: each.get("parent_message_uuid") for key, each in by_id.items()}
@@ -269,7 +269,7 @@ def _shown(every: list[dict[str, Any]], leaf: Any) -> tuple[list[dict[str, Any]]
 
 
 def _said(value: Mapping[str, Any]) -> Message | None:
-    """The message if it says something."""
+    """Return the message if it has content."""
     blocks = value.get("content")
     texts = [_block(each) for each in blocks] if isinstance(blocks, list) else []
     if not any(texts) and isinstance(text := value.get("text"), str):
@@ -303,7 +303,7 @@ def _block(block: Any) -> str:
 
 
 def _tool_use(block: Mapping[str, Any]) -> str:
-    """An artifact with its text, another tool with its arguments."""
+    """Return an artifact with its text, or another tool call with its arguments."""
     given = block.get("input")
     name = clean_line(block.get("name"), 100) or "a tool"
     if isinstance(given, dict) and isinstance(content := given.get("content"), str) and content.strip():
@@ -325,7 +325,7 @@ def _result(block: Mapping[str, Any]) -> str:
 
 
 def _attached(value: Mapping[str, Any]) -> Iterator[str]:
-    """Attached files by name, with the text that Claude read of them."""
+    """Yield attached files by name, with the text that Claude extracted from them."""
     named = set()
     for key in ("attachments", "files", "files_v2"):
         found = value.get(key)

@@ -1,4 +1,4 @@
-"""A conversation as Markdown: a heading per message with its role and time, in parts that fit into a note."""
+"""Conversations as Markdown: a heading per message with role and time, split into parts that fit a note."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TICKS: Final = re.compile(r"`{3,}", re.MULTILINE)
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _INFO: Final = re.compile(r"[^\w+#.-]")
 _NOT_LINKED: Final = str.maketrans("[]|#^\n", "()/-- ")
-#: Levels by which the headings of a message go below its own.
+#: Number of levels by which headings inside a message are lowered.
 _LOWERED: Final = 2
-#: Bytes of a part kept free for what links it to the others.
+#: Bytes of a part kept free for the links to the other parts.
 _MARGIN: Final = 4_096
 
 
@@ -35,9 +35,9 @@ class Message:
 
 @frozen(kw_only=True)
 class Conversation:
-    """One conversation of an export; `branches` and `hidden` count what is not shown of it.
+    """One conversation of an export. `branches` and `hidden` count the content that is not shown.
 
-    `hidden` are messages on other branches than the shown one.
+    `hidden` counts messages on branches other than the shown one.
     """
 
     id: str
@@ -53,20 +53,20 @@ class Conversation:
 
 
 def fence(text: str, info: str = "") -> str:
-    """`text` as a code block that nothing inside closes."""
+    """Return `text` as a code block whose fence is longer than any fence in the text."""
     longest = max((len(found[0]) for found in matches_in_lines(_TICKS, text, 0)), default=2)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{_INFO.sub('', info[:40])}\n{text.rstrip()}\n{ticks}"
 
 
 def nest(text: str) -> str:
-    """A message below its heading: its own headings lowered, its last code block closed."""
+    """Return a message for use below its heading: headings lowered, and an open code block closed."""
     text = text.strip("\n")
     if "#" not in text and "```" not in text and "~~~" not in text:
         return text
     parts: list[str] = []
     done = 0
-    # A paragraph behind everything shows whether the last code block is open.
+    # The extra paragraph shows whether the last code block is still open.
     probe = text + "\n\n."
     closing = ""
     for start, end in code_fences(probe):
@@ -93,16 +93,17 @@ def _lower(text: str) -> str:
 
 
 def linkable(title: str) -> str:
-    """The title without the characters that no wiki-link may have."""
+    """Return the title without characters that a wiki-link cannot contain."""
     return " ".join(title.translate(_NOT_LINKED).split())
 
 
 def blocks_of(conversation: Conversation) -> Iterator[str]:
-    """The Markdown of a conversation, what is to stay together as one text."""
+    """Yield the Markdown of a conversation. Each block should stay in one piece."""
     intro = list(conversation.remarks)
     if conversation.hidden:
         intro.append(
-            f"*Shown is the branch that was open last; {_count(conversation.hidden, 'message')} on "
+            "*This note shows the branch that was open last; "
+            f"{_count(conversation.hidden, 'message')} on "
             f"{_count(conversation.branches, 'other branch', 'other branches')} "
             f"{'is' if conversation.hidden == 1 else 'are'} left out.*"
         )
@@ -118,9 +119,10 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def split_blocks(blocks: Iterable[str], most_bytes: int, joint: str = "\n\n") -> Iterator[str]:
-    """The blocks joined by `joint` into texts of at most `most_bytes` of UTF-8, margin left; at least one.
+    """Join the blocks with `joint` into texts of at most `most_bytes` UTF-8 bytes, less a margin.
 
-    A block that does not fit alone is cut between lines, else words, else anywhere.
+    Yields at least one text. A block that is too long is cut between lines, else between words, else
+    anywhere.
     """
     most = max(most_bytes - _MARGIN, 64)
     part: list[str] = []
@@ -144,7 +146,7 @@ def _fitting(blocks: Iterable[str], most: int) -> Iterator[str]:
 
 
 def _cut(block: str, most: int) -> Iterator[str]:
-    """Return the block split into pieces. A split code block continues as a code block in the next one."""
+    """Split a block into pieces. A split code block continues as a code block in the next piece."""
     first, _, _ = block.partition("\n")
     title = f"{first} (continued)" if first.startswith("## ") else ""
     opening = ""
@@ -165,7 +167,7 @@ def _cut(block: str, most: int) -> Iterator[str]:
 
 
 def _small_pieces(text: str, most: int) -> Iterator[str]:
-    """Lines, the long ones cut behind a space or anywhere, so that each has at most `most` bytes."""
+    """Yield lines of at most `most` bytes. Longer lines are cut after a space, or anywhere."""
     most = max(most // 4, 4)
     for start, end in line_pieces(text, 0, len(text), keeps=""):
         for line in text[start:end].splitlines(keepends=True):
@@ -178,7 +180,7 @@ def _small_pieces(text: str, most: int) -> Iterator[str]:
 
 
 def _open_fence(text: str) -> str:
-    """The line that opens a code block which the text does not close, or ""."""
+    """Return the line that opens an unclosed code block, or ""."""
     probe = text + "\n\n."
     for start, end in code_fences(probe):
         if end == len(probe):
@@ -189,9 +191,9 @@ def _open_fence(text: str) -> str:
 
 @frozen
 class ConversationPart:
-    """One note of several, or the only one: its number from 1, how many there are, its title and text.
+    """One note of a conversation: its number from 1, the number of parts, its title and text.
 
-    `said` is the text without the links to the previous and the next part.
+    `said` is the text without the links to the previous and next part.
     """
 
     number: int
@@ -204,9 +206,9 @@ class ConversationPart:
 def parts_of(
     blocks: Callable[[], Iterable[str]], title: str, most_bytes: int, joint: str = "\n\n"
 ) -> Iterator[ConversationPart]:
-    """The parts into which the blocks fit, each with a link to the one before and the one behind.
+    """Yield the parts that hold the blocks, each with links to the previous and the next part.
 
-    `blocks` is called again to count the parts, so that they need not all be held.
+    `blocks` is called a second time to count the parts, so that not all blocks need to be in memory.
     """
     few = list(islice(split_blocks(blocks(), most_bytes, joint), 2))
     if len(few) == 1:
@@ -221,5 +223,5 @@ def parts_of(
 
 
 def part_title(name: str, number: int) -> str:
-    """`name`, then `name (part 2)` and so on."""
+    """Return `name` for the first part, then `name (part 2)` and so on."""
     return name if number == 1 else f"{name} (part {number})"

@@ -1,8 +1,8 @@
-"""The data that an import reads: records (one becomes one note), attachments, and unreadable items.
+"""Values that an import reads: records (each becomes one note), attachments, and unreadable items.
 
-A source is read as a stream, so that a file of any size needs little memory (docs/spec/integration.md §1).
+Sources are read as streams, so that a file of any size needs little memory (docs/spec/integration.md §1).
 
-Of another Lithos's databases rows are carried over (`lithos.events.model.imported_rows`).
+Rows are imported only from upstream databases (`lithos.events.model.imported_rows`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lithos.events.model.imported_rows import ACCESSES, AGENTS, CarriedTable, Ta
 from lithos.memory.model.imported_tables import LEARNED
 from lithos.tasks.model.imported_tables import CARRIED
 
-#: In the order in which they are carried.
+#: Tables in the order in which they are imported.
 TABLES: Final[Mapping[str, CarriedTable]] = {
     **{table.name: table for table in (AGENTS, *CARRIED, ACCESSES)},
     **LEARNED,
@@ -27,9 +27,9 @@ TABLES: Final[Mapping[str, CarriedTable]] = {
 
 @frozen
 class RowBatch:
-    """Some rows of one table. `source` distinguishes logs of accesses.
+    """Some rows of one table. `source` distinguishes access logs.
 
-    `is_look`: nothing is written, it is only looked at which of their keys are taken.
+    If `is_look` is set, nothing is written: the rows only show which keys are taken.
     """
 
     table: CarriedTable
@@ -38,13 +38,13 @@ class RowBatch:
     is_look: bool = False
 
 
-#: Bytes of the text of a note, as `storage.max_content_size_bytes` has it by default.
+#: Maximum bytes of a note's text, the default of `storage.max_content_size_bytes`.
 MOST_CONTENT: Final = 1_000_000
 
 
 @frozen
 class RecordEdge:
-    """A typed edge from the record to another: `target` is the other's `id`, else its title."""
+    """Typed edge from a record to another one. `target` is the other record's `id`, or else its title."""
 
     relation: str
     target: str
@@ -52,15 +52,15 @@ class RecordEdge:
 
 @frozen
 class Record:
-    """One thing of a source that becomes one note.
+    """One item of a source that becomes one note.
 
-    `id` is unique in its source and the same whenever the source is read again; `hash` (hex) changes exactly
-    when something that is imported of the record changed. `position` names its place for a person (`line 12`,
-    `conversations[3]`, `folder/note.md`). `path` is the requested path below the folder that is imported
-    into, with `.md`; None leaves the file name to the title. `content` is Markdown without frontmatter.
-    `properties` are further frontmatter keys, kept as they are. Times are aware; None when unknown. If the
-    source is Markdown with frontmatter of its own, `text` is the whole file, which is then kept byte for byte
-    but for what an import adds.
+    `id` is unique in its source and stays the same in later readings. `hash` (hex) changes exactly when
+    imported data of the record changed. `position` names the record's place for a person (`line 12`,
+    `conversations[3]`, `folder/note.md`). `path` is the requested path, with `.md`, below the target folder;
+    if it is None, the file is named after the title. `content` is Markdown without frontmatter. `properties`
+    are further frontmatter keys, kept unchanged. Times have a zone, or are None if unknown. If the source is
+    Markdown with its own frontmatter, `text` is the whole file, which is kept byte for byte except for keys
+    that the import adds.
     """
 
     id: str
@@ -78,22 +78,22 @@ class Record:
     author: str | None = None
     properties: Mapping[str, Any] = field(factory=dict)
     edges: tuple[RecordEdge, ...] = ()
-    #: Wiki-links and Markdown links to notes in `content`, counted for the report.
+    #: Number of wiki-links and Markdown links to notes in `content`, for the report.
     links: int = 0
     text: bytes | None = None
-    #: Further names by which the source links to it, such as a permalink.
+    #: Other names by which the source links to the record, such as a permalink.
     aliases: tuple[str, ...] = ()
-    #: The frontmatter of `text` has to say the title, which is not that of the file.
+    #: The frontmatter of `text` must contain the title, because it differs from the file's title.
     is_titled: bool = False
-    #: Links that lead to no note and cannot become links here, as written in the source.
+    #: Links, as written in the source, that lead to no note and cannot become links here.
     dead: tuple[str, ...] = ()
 
 
 @frozen
 class ImportedAttachment:
-    """A file that is not a note and is copied into the folder of the notes;
+    """File that is not a note and is copied into the notes folder.
 
-    `path` is relative, `file` is its path on disk.
+    `path` is the relative target path, `file` is the path on disk.
     """
 
     path: str
@@ -103,7 +103,7 @@ class ImportedAttachment:
 
 @frozen
 class Malformed:
-    """An unreadable item: it is skipped, and reported with its place and the reason."""
+    """Unreadable item, which is skipped and reported with its place and the reason."""
 
     position: str
     reason: str
@@ -111,7 +111,7 @@ class Malformed:
 
 @frozen
 class Degraded:
-    """An item that was read only in part: it is reported with its place and the reason."""
+    """Item that was imported only in part and is reported with its place and the reason."""
 
     position: str
     reason: str
@@ -126,14 +126,14 @@ class Source(Protocol):
     kind: str
 
     def recognises(self, path: Path) -> bool:
-        """Whether a file or folder looks like this kind; reads a few kilobytes at most."""
+        """Return whether a file or folder looks like this kind, after reading at most a few kilobytes."""
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Read item by item; called in a worker thread, pauses between items.
+        """Yield one item after another. Runs in a worker thread and pauses between items.
 
-        Raises `ImportRefused` when nothing of it can be read (it is no such source at all).
+        Raises `ImportRefused` if nothing can be read, for example because the file is of another kind.
         """
 
 
 class ImportRefused(Exception):
-    """The source cannot be imported: the message says what, why and what to do next."""
+    """Error for a source that cannot be imported. The message says what failed, why, and what to do next."""

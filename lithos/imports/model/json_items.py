@@ -1,8 +1,8 @@
-"""The items of a JSON list of any length, one at a time, and the value of one JSON text.
+"""Reader for JSON: the items of a list of any length, one at a time, or the value of one text.
 
-The standard library reads each item from a window of the text, so that memory grows with the largest item and
-not with the file. Control characters in strings, NaN and large integers are let pass; of equal keys the last
-one counts.
+The standard library parses each item from a window of the text, so that memory use depends on the largest
+item and not on the file. Control characters in strings, NaN and large integers are accepted. If keys repeat,
+the last one is used.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from attrs import define, field, frozen
 
 from lithos.imports.model.texts import decode
 
-#: Characters of one item, and bytes of a line: more than any conversation has.
+#: Maximum characters of an item and bytes of a line, more than any conversation has.
 MOST_BYTES: Final = 32 * 1024 * 1024
-#: Bytes that are read at once, at least.
+#: Minimum number of bytes read at once.
 WINDOW: Final = 65_536
-#: Characters before the end of the window in which an unfinished value may fail to parse, or a number seem
+#: Characters before the window's end where an unfinished value may fail to parse or a cut number look
 #: complete.
 _NEAR_END: Final = 16
-#: Characters in which the next item begins behind a damaged one.
+#: Maximum characters between a damaged item and the next item.
 _LONGEST_HEAD: Final = 512
 
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -34,24 +34,24 @@ _FIRST_KEY: Final = re.compile(r'\{\s{0,64}("[^"\\]{1,200}")\s{0,64}:')
 
 @frozen
 class Damaged:
-    """An item that cannot be read, and why."""
+    """Error for an item that cannot be read, with the reason."""
 
     reason: str
 
 
 def read_json(data: bytes) -> Any:
-    """The value of a JSON text in any encoding of `texts.decode`. Raises `ValueError` with the reason."""
+    """Return the value of a JSON text in any encoding that `texts.decode` knows. Raises `ValueError`."""
     try:
         return _DECODER.decode(decode(data))
     except RecursionError:
-        raise ValueError("it nests too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
 
 
 def read_items(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Any]:
-    """The items of the list in a file in UTF-8; `Damaged` for each that cannot be read.
+    """Yield the items of the JSON list in a UTF-8 file, and `Damaged` for each unreadable item.
 
-    Behind a damaged item the next one is found by the first key that all have. A file of one object has that
-    as its only item. An item has at most `most` characters. Raises what reading the file raises.
+    After a damaged item, the next item is found by the first key that all items have. A file with a single
+    object yields that object. An item has at most `most` characters. Raises read errors of the file.
     """
     text = _Text(file, most)
     if text.next() != "[":
@@ -68,14 +68,14 @@ def read_items(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Any]:
         yield found
         if isinstance(found, Damaged) or not text.pass_comma():
             if not isinstance(found, Damaged):
-                yield Damaged(f"it is not valid JSON: no comma follows at character {text.here:,}")
+                yield Damaged(f"the list is not valid JSON: no comma follows at character {text.here:,}")
             if not text.find_next():
                 return
 
 
 @define
 class _Text:
-    """A window of the text of a file; `place` is where reading continues."""
+    """Window on the text of a file. `place` is the position where parsing continues."""
 
     _file: IO[bytes]
     _most: int
@@ -83,7 +83,7 @@ class _Text:
     _text: str = ""
     _before: int = 0
     _first_key: str = ""
-    #: Whether all of the file is read.
+    #: Whether the file has been read to its end.
     _is_whole: bool = False
     _decoder: codecs.IncrementalDecoder = field(
         factory=lambda: codecs.getincrementaldecoder("utf-8-sig")("replace")
@@ -91,11 +91,11 @@ class _Text:
 
     @property
     def here(self) -> int:
-        """The number of characters before the place."""
+        """Return the number of characters before `place`."""
         return self._before + self.place
 
     def next(self) -> str:
-        """The next character that is not blank; "" at the end."""
+        """Return the next character that is not blank, or "" at the end."""
         while True:
             self.place = _BLANK.match(self._text, self.place).end()  # type: ignore[union-attr]
             if self.place < len(self._text):
@@ -104,28 +104,28 @@ class _Text:
                 return ""
 
     def pass_comma(self) -> bool:
-        """Pass the comma behind an item; False where neither a comma nor the end of the list is there."""
+        """Skip the comma after an item. Return False if neither a comma nor the end of the list follows."""
         sign = self.next()
         self.place += sign == ","
         return sign in (",", "]", "")
 
     def end(self) -> Damaged | None:
-        """Pass the end of the list; raises `Damaged` if the text ends before it or continues after it."""
+        """Skip the end of the list. Return `Damaged` if the text ends before or continues after it."""
         if not self.next():
             return self._cut()
         self.place += 1
         if not self.next():
             return None
-        return Damaged(f"it is not valid JSON: text follows the list at character {self.here:,}")
+        return Damaged(f"the file is not valid JSON: text follows the list at character {self.here:,}")
 
     def value(self) -> Any:
-        """The value at the place, or `Damaged`."""
+        """Return the value at `place`, or `Damaged`."""
         while True:
             found, end = self._decode()
             if isinstance(found, Damaged):
                 return found
             if (end or len(self._text)) - self.place > self._most:
-                return Damaged(f"it has more than {self._most >> 20} MB")
+                return Damaged(f"the item has more than {self._most >> 20} MB")
             if end and (end + _NEAR_END < len(self._text) or self._is_whole):
                 self._learn_key()
                 self.place = end
@@ -135,24 +135,28 @@ class _Text:
             self._more()
 
     def _decode(self) -> tuple[Any, int]:
-        """The value and its end; `Damaged`, or 0 for the end of one that is not all there."""
+        """Return the value and its end position. An end of 0 means that the value is incomplete."""
         try:
             return _DECODER.raw_decode(self._text, self.place)
         except RecursionError:
-            return Damaged("it nests too deeply"), 0
+            return Damaged("the JSON is nested too deeply"), 0
         except json.JSONDecodeError as error:
             if len(self._text) - error.pos < _NEAR_END or error.msg.startswith("Unterminated"):
                 return None, 0
-            return Damaged(f"it is not valid JSON ({error.msg}: character {self._before + error.pos:,})"), 0
-        except ValueError as error:  # a number of thousands of digits
-            return Damaged(f"it is not valid JSON ({error})"), 0
+            return Damaged(
+                f"the item is not valid JSON ({error.msg}: character {self._before + error.pos:,})"
+            ), 0
+        except ValueError as error:  # an integer with thousands of digits
+            return Damaged(f"the item is not valid JSON ({error})"), 0
 
     def _cut(self) -> Damaged:
         read = self._before + len(self._text)
-        return Damaged(f"the export is cut off here: the text ends in the middle (character {read:,})")
+        return Damaged(
+            f"the export is truncated: the text ends in the middle of an item (character {read:,})"
+        )
 
     def find_next(self) -> bool:
-        """Move to the beginning of the next item after a damaged one; False if there is no other."""
+        """Move to the beginning of the next item after a damaged one. Return False if none follows."""
         self._learn_key()
         if not self._first_key:
             return False

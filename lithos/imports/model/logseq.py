@@ -1,10 +1,11 @@
-"""The format of Logseq files: names of pages, properties, days of journals, and settings.
+"""Format of Logseq files: page names, properties, journal days and settings.
 
-After the documentation of Logseq (`pages/Filename format.md`, `pages/Properties.md` of
-https://github.com/logseq/docs): since 0.8.9 a `/` of a page's name is `___` in its file's name, and what no
-file name can have is percent-encoded (before: `/` too). Properties are lines `key:: value` at the beginning
-of a page, or of a block. The formats of journals are those of its settings (`:journal/page-title-format`), as
-listed in `pages/logseq.md` of https://github.com/handuozh/personal_logseq; links in a former format stay.
+This follows Logseq's documentation (`pages/Filename format.md`, `pages/Properties.md` of
+https://github.com/logseq/docs). Since 0.8.9 a `/` in a page name is `___` in the file name, and characters
+that file names cannot contain are percent-encoded (before 0.8.9: `/` too). Properties are lines `key:: value`
+at the beginning of a page or block. The settings define the journal formats (`:journal/page-title-format`),
+as listed in `pages/logseq.md` of https://github.com/handuozh/personal_logseq. Links in a former format stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from urllib.parse import unquote
 
 from attrs import field, frozen
 
-#: How a day is written where the settings do not say it: a page's title, and a file's name.
+#: Default date format of journal page titles and file names if the settings give none.
 TITLE_FORMAT: Final = "MMM do, yyyy"
 FILE_FORMAT: Final = "yyyy_MM_dd"
-#: Formats in which links to days are understood as well: none can be read as another day.
+#: Further formats of day links. None of these formats is ambiguous.
 _FORMATS: Final = (
     "MMM do, yyyy", "MMMM do, yyyy", "do MMM yyyy", "do MMMM yyyy", "MMM d, yyyy", "MMMM d, yyyy",
     "d MMM yyyy", "d MMMM yyyy", "E, yyyy/MM/dd", "EEEE, yyyy/MM/dd", "EEEE, MMM do, yyyy",
     "EEEE, MMMM do, yyyy", "yyyy-MM-dd", "yyyy_MM_dd", "yyyy/MM/dd", "yyyy.MM.dd",
     "yyyy-MM-dd EEEE", "yyyyMMdd", "yyyy年MM月dd日",
 )  # fmt: skip
-#: Formats that may mean two days: understood only where the month or the day is above 12.
+#: Ambiguous formats, understood only if the month or the day is above 12.
 _DOUBTFUL: Final = (
     ("dd-MM-yyyy", "MM-dd-yyyy"), ("dd/MM/yyyy", "MM/dd/yyyy"), ("dd.MM.yyyy", "MM.dd.yyyy"),
     ("dd_MM_yyyy", "MM_dd_yyyy"), ("E, dd-MM-yyyy", "E, MM-dd-yyyy"), ("E, dd/MM/yyyy", "E, MM/dd/yyyy"),
@@ -53,21 +54,21 @@ _PATTERNS: Final[Mapping[str, str]] = {
     "EE": r"[^\W\d]{2,12}\.?",
     "E": r"[^\W\d]{2,12}\.?",
 }
-#: Characters of a text that may be a day.
+#: Maximum characters of a text that may be a day.
 _LONGEST_DAY: Final = 40
 _YEAR: Final = re.compile(r"\d{4}")
 _PROPERTY: Final = re.compile(r"[ \t]*([^\s:,;#\[\](){}\"`]{1,100})::(?:[ \t]+([^\r\n]{0,10000}))?[ \t]*\Z")
 _BULLET: Final = re.compile(r"-[ \t]+")
-#: A name in a list of names: a link, or the text between two commas.
+#: One name in a list: a link, or the text between two commas.
 _NAME: Final = re.compile(r"[ \t]*#?\[\[([^\[\]\n]{1,1000})\]\]|([^,\n]{1,1000})")
 _SETTING: Final = re.compile(r'^[ \t{]*:([a-z/-]{1,60})[ \t]+"([^"\n]{0,200})"', re.MULTILINE)
-#: Lines of a page that may be properties.
+#: Maximum number of property lines at the top of a page.
 _MOST_PROPERTIES: Final = 200
 
 
 @frozen(kw_only=True)
 class Settings:
-    """The settings for names in `logseq/config.edn`."""
+    """Settings for names in `logseq/config.edn`."""
 
     title_format: str = TITLE_FORMAT
     file_format: str = FILE_FORMAT
@@ -76,7 +77,7 @@ class Settings:
 
 
 def read_settings(text: str) -> Settings:
-    """Parse the settings in a `config.edn`; missing and commented-out settings have their defaults."""
+    """Parse a `config.edn`. Missing and commented-out settings get their defaults."""
     said = dict(_SETTING.findall(text))
     return Settings(
         title_format=said.get("journal/page-title-format") or TITLE_FORMAT,
@@ -87,13 +88,13 @@ def read_settings(text: str) -> Settings:
 
 
 def page_name(stem: str) -> str:
-    """The name of the page in a file with this name, without `.md`."""
+    """Return the page name for a file name without `.md`."""
     return unquote(stem.replace("___", "/"), errors="replace").strip() or stem
 
 
 @frozen(kw_only=True)
 class Properties:
-    """The properties of a page: its title, names and tags, and the others as they are written."""
+    """Properties of a page: its title, names and tags, and other properties as written."""
 
     title: str | None = None
     aliases: tuple[str, ...] = ()
@@ -102,7 +103,7 @@ class Properties:
 
 
 def read_properties(content: str) -> Properties:
-    """The properties at the beginning of a page, as lines or as its first block; none of other blocks."""
+    """Return the page's properties, given as first lines or as first block. Other blocks are ignored."""
     found: dict[str, str] = {}
     begins_block = False
     for number, line in enumerate(content.split("\n", _MOST_PROPERTIES)[:_MOST_PROPERTIES]):
@@ -112,11 +113,11 @@ def read_properties(content: str) -> Properties:
             break
         said = _PROPERTY.match(line.rstrip("\r"), bullet.end() if bullet is not None else 0)
         if said is None:
-            if begins_block:  # a block with a text of its own, whose properties they are
+            if begins_block:  # the block has its own text, so the properties are the block's
                 found = {}
             break
         found.setdefault(said[1].lower(), (said[2] or "").strip())
-    found.pop("id", None)  # of a block
+    found.pop("id", None)  # the id of a block
     return Properties(
         title=found.pop("title", "") or None,
         aliases=names_in(found.pop("alias", "")) + names_in(found.pop("aliases", "")),
@@ -126,13 +127,13 @@ def read_properties(content: str) -> Properties:
 
 
 def names_in(value: str) -> tuple[str, ...]:
-    """The names of a list: `a, [[b, c]], #d`."""
+    """Return the names in a list such as `a, [[b, c]], #d`."""
     names = ((found[1] or found[2]).strip().lstrip("#").strip(" \"'") for found in _NAME.finditer(value))
     return tuple(dict.fromkeys(filter(None, names)))
 
 
 def write_day(day: date, day_format: str) -> str:
-    """A day in a format of Logseq, in English."""
+    """Return the day in a Logseq date format, in English."""
     suffix = "th" if 10 < day.day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
     weekday, month = _DAYS[day.weekday()], _MONTHS[day.month - 1]
     written = {
@@ -144,7 +145,7 @@ def write_day(day: date, day_format: str) -> str:
 
 
 def read_day(text: str, own_format: str) -> date | None:
-    """The day that a text is, in the format of the settings or another that means one day; else None."""
+    """Parse a text as a day in the graph's own format or an unambiguous one. Return None for other texts."""
     text = text.strip()
     if not 8 <= len(text) <= _LONGEST_DAY or _YEAR.search(text) is None:
         return None
@@ -171,5 +172,5 @@ def _read(text: str, day_format: str) -> date | None:
         name = (said.get("name") or "")[:3].title()
         month = [each[:3] for each in _MONTHS].index(name) + 1 if name else int(said["month"])
         return date(int(said["year"]), month, int(said["day"]))
-    except (ValueError, KeyError, re.error):  # no such day, or a format that says less or a thing twice
+    except (ValueError, KeyError, re.error):  # not a real day, or an incomplete or repetitive format
         return None

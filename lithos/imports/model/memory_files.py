@@ -1,8 +1,8 @@
-"""Memory files of coding agents: which file is one, in what scope it counts, what it imports.
+"""Rules for memory files of coding agents: how to recognise them, their scope, and their imports.
 
-Known are `CLAUDE.md`, `CLAUDE.local.md` and `AGENTS.md` in any folder of a project, `.claude/rules`, the
-notes that Claude Code keeps of a project (`projects/<project>/memory`), and those of its subagents
-(`.claude/agent-memory/<agent>`).
+The known files are `CLAUDE.md`, `CLAUDE.local.md` and `AGENTS.md` in any folder of a project,
+`.claude/rules`, Claude Code's notes on a project (`projects/<project>/memory`), and the notes of its
+subagents (`.claude/agent-memory/<agent>`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lithos.text.pieces import matches_in_lines
 INSTRUCTIONS: Final = frozenset(("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md"))
 INDEX: Final = "MEMORY.md"
 _AGENT_FOLDERS: Final = frozenset(("agent-memory", "agent-memory-local"))
-#: Namespace of what counts in every project of a person.
+#: Namespace for memories that apply to every project of a person.
 USER: Final = "user"
-#: `@path` as Claude Code reads it: at the beginning of a line or behind a blank; it has a dot or a slash.
+#: An `@path` as Claude Code reads it: after a line start or blank, with a dot or slash in the path.
 _IMPORT: Final = re.compile(r"(?<![^\s(])@((?:~/|\.{1,2}/|/)?[\w.\-/\\]{1,400})")
-#: Titles that say nothing.
+#: Titles that carry no information.
 _VAGUE: Final = frozenset({
     "", "claude.md", "agents.md", "claude.local.md", "memory.md", "memory", "memory index", "claude",
     "agents",
@@ -33,23 +33,22 @@ _VAGUE: Final = frozenset({
 
 @frozen
 class MemoryScope:
-    """Where a memory counts: kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and namespace."""
+    """Scope of a memory: its kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and namespace."""
 
     kind: str
     namespace: str
 
 
 def scope_of(path: str, root: str, *, is_home: bool) -> MemoryScope | None:
-    """Return the scope of the file at `path`, relative to a folder named `root`; None if it is not a memory
-    file.
+    """Return the scope of the file at `path`, relative to a folder named `root`. Return None for other files.
 
-    `is_home`: the folder is a person's `.claude`, not a project.
+    `is_home` means that the folder is a person's `.claude` and not a project.
     """
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
     if not name.endswith(".md"):
         return None
     if "memory" in folders and "projects" in folders[: folders.index("memory")]:
-        # `-home-ann-work-shop`, the path of a project with dashes, without the first dash.
+        # `-home-ann-work-shop` is a project path with dashes. The first dash is dropped.
         return MemoryScope("auto", folders[folders.index("memory") - 1].strip("-") or "project")
     agent = next((at for at, each in enumerate(folders) if each in _AGENT_FOLDERS), None)
     if agent is not None and (is_home or ".claude" in folders[:agent]):
@@ -64,7 +63,7 @@ def scope_of(path: str, root: str, *, is_home: bool) -> MemoryScope | None:
 
 
 def _instruction_folder(folders: list[str], name: str, *, is_home: bool) -> tuple[str, list[str]] | None:
-    """Kind and project folder of an instruction or rules file."""
+    """Return the kind and project folder of an instruction or rules file."""
     if is_home and folders[:1] == ["rules"]:
         return "rules", []
     if ".claude" in folders:
@@ -93,10 +92,9 @@ def title_of(heading: str | None, name: str, namespace: str) -> str:
 
 
 def imports_of(content: str, path: str) -> Iterator[str]:
-    """Return the files that `@path` names in the text of the file at `path`, relative to its folder; code is
-    ignored.
+    """Yield the files that `@path` names in the text of the file at `path`, relative to its folder.
 
-    Paths of a person's home or outside of the folder are left out.
+    Code is ignored. Paths in a person's home directory or outside the folder are left out.
     """
     seen: set[str] = set()
     masked = mask_code(content)

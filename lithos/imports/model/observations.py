@@ -1,12 +1,12 @@
-"""Observations and relations as two memory servers have them.
+"""Observations and relations in the formats of two memory servers.
 
-The statements of a basic-memory note: `- [category] text #tag (context)`, `- relation_type [[Target]]
-(context)`. The headings `Observations` and `Relations` are a custom: a list item counts anywhere but in code
-or in a quote. Links inside other text are links, not relations.
+A basic-memory note states `- [category] text #tag (context)` and `- relation_type [[Target]] (context)`. The
+headings `Observations` and `Relations` are optional: list items count anywhere except in code and quotes. A
+link inside other text is a link and not a relation.
 
-The file of the MCP reference memory server is a JSON object a line, an entity or a relation:
-`{"type": "entity", "name": ..., "entityType": ..., "observations": [...]}` and
-`{"type": "relation", "from": ..., "to": ..., "relationType": ...}`.
+The file of the MCP reference memory server has one JSON object per line, an entity or a relation: `{"type":
+"entity", "name": ..., "entityType": ..., "observations": [...]}` and `{"type": "relation", "from": ..., "to":
+..., "relationType": ...}`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from lithos.kernel.values.limits import NAME
 from lithos.text.markdown import mask_code
 from lithos.text.pieces import matches_in_lines
 
-#: Characters that a wiki-link cannot have.
+#: Characters that a wiki-link cannot contain.
 _UNLINKABLE: Final = frozenset("[]|#^")
 
 
 class NoGraphLine(Exception):
-    """The value is neither an entity nor a relation; the message says why."""
+    """Error for a value that is neither an entity nor a relation. The message gives the reason."""
 
 
 @frozen
 class Entity:
-    """One thing that is remembered, with what was observed of it."""
+    """One remembered entity, with its observations."""
 
     name: str
     kind: str
@@ -42,7 +42,7 @@ class Entity:
 
 @frozen
 class Relation:
-    """One relation in active voice, its type as written."""
+    """One relation in active voice, with its type as written."""
 
     source: str
     target: str
@@ -50,15 +50,15 @@ class Relation:
 
 
 def read_line(value: Any) -> Entity | Relation:
-    """An entity or a relation; raises `NoGraphLine`."""
+    """Return the entity or relation. Raises `NoGraphLine`."""
     if not isinstance(value, dict):
-        raise NoGraphLine("it is not a JSON object")
+        raise NoGraphLine("the line is not a JSON object")
     kind = value.get("type")
     if kind == "entity":
         return _entity(value)
     if kind == "relation":
         return _relation(value)
-    raise NoGraphLine(f"its type is {json.dumps(kind, default=str)[:60]}, not entity or relation")
+    raise NoGraphLine(f"the type is {json.dumps(kind, default=str)[:60]}, not entity or relation")
 
 
 def _entity(value: dict[str, Any]) -> Entity:
@@ -74,7 +74,10 @@ def _entity(value: dict[str, Any]) -> Entity:
 
 
 def _observation(item: Any) -> str:
-    """A text; forks of the server store an object with it, other values count as their JSON."""
+    """Return the text of an observation.
+
+    Forks of the server store an object with the text. Other values become JSON.
+    """
     if isinstance(item, dict):
         item = next((item[key] for key in ("content", "text", "observation") if item.get(key)), item)
     if item is None:
@@ -86,12 +89,12 @@ def _observation(item: Any) -> str:
 def _relation(value: dict[str, Any]) -> Relation:
     names = [clean_line(value.get(key)) for key in ("from", "to")]
     if not all(names):
-        raise NoGraphLine("the relation does not name both of its ends, `from` and `to`")
+        raise NoGraphLine("the relation does not name both ends, `from` and `to`")
     return Relation(names[0], names[1], clean_line(value.get("relationType"), 200) or "related_to")
 
 
 def entity_blocks(observations: Iterable[str], relations: Sequence[tuple[str, str]]) -> list[str]:
-    """The Markdown of an entity in blocks of a list item: observations, then relations (type, target)."""
+    """Return the Markdown of an entity, one list item per block: observations, then relations."""
     blocks = [_item(text) for text in observations]
     if not blocks and not relations:
         return ["*No observations.*"]
@@ -106,30 +109,30 @@ def _item(text: str) -> str:
 
 
 def link_to(title: str) -> str:
-    """A wiki-link to the note with the title; the title itself where no link can have it."""
+    """Return a wiki-link to the note with this title, or the plain title if no link can contain it."""
     return title if _UNLINKABLE & set(title) else f"[[{title}]]"
 
 
 _ITEM: Final = re.compile(r"^[ \t]*[-*+][ \t]+(?P<text>[^\n]*)$", re.MULTILINE)
 _CATEGORY: Final = re.compile(r"\[([^\[\]()\n]{1,200})\][ \t]+\S")
-#: `[00:00:11]` and the like in a transcript are not categories.
+#: `[00:00:11]` and similar times in a transcript are not categories.
 _CLOCK: Final = re.compile(
     r"\d{1,3}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:\s+-\s+\d{1,3}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?)?"
 )
 _HASHTAG: Final = re.compile(r"(?<!\S)#([^\s#]{1,200})")
 _LINKS_TO: Final = re.compile(r"\s#bm:links_to\s*\Z")
 _TRAILING: Final = ".,;:!?)"
-#: A longer list item is prose.
+#: Maximum characters of a list item. Longer ones are prose.
 _LONGEST: Final = 20_000
-#: Of a relation's type as it is written.
+#: Maximum characters of a relation type as written.
 _LONGEST_TYPE: Final = NAME + 2
 
 
 @frozen
 class Statement:
-    """The statements of one note:
+    """Statements of one note.
 
-    tags (categories, then hashtags of observations) and relations (type, target).
+    The tags are categories, then hashtags of observations. The relations are pairs of type and target.
     """
 
     tags: tuple[str, ...]
@@ -137,7 +140,7 @@ class Statement:
 
 
 def read_statements(content: str) -> Statement:
-    """The observations and relations of a note's text."""
+    """Return the observations and relations in a note's text."""
     tags: dict[str, None] = {}
     relations: dict[tuple[str, str], None] = {}
     masked = mask_code(content)
@@ -154,7 +157,7 @@ def read_statements(content: str) -> Statement:
 
 
 def read_observation(item: str) -> tuple[str, ...] | None:
-    """The tags of an observation, its category first; None for another list item."""
+    """Return the tags of an observation, category first, or None for another list item."""
     item = _LINKS_TO.sub("", item)
     category = _category(item)
     hashtags = [tag_of(found[1].rstrip(_TRAILING)) for found in _HASHTAG.finditer(item)]
@@ -173,9 +176,9 @@ def _category(item: str) -> str | None:
 
 
 def read_relation(item: str) -> tuple[str, str] | None:
-    """Type (as an edge has it) and target of `type [[Target]] (context)`; None for another list item.
+    """Return the edge type and target of `type [[Target]] (context)`, or None for another list item.
 
-    A type of several words is quoted; without quotes they are prose before a link, as is text behind it.
+    A type of several words must be quoted. Unquoted words before a link are prose, and so is text after it.
     """
     before, opening, rest = item.partition("[[")
     target, closing, after = rest.partition("]]")
@@ -200,7 +203,7 @@ def _label(before: str) -> str | None:
 
 
 def _is_one_group(text: str) -> bool:
-    """Whether the text is one pair of parentheses with what is inside."""
+    """Return whether the text is a single pair of parentheses with its content."""
     if not text.startswith("("):
         return False
     depth = 0
@@ -212,6 +215,6 @@ def _is_one_group(text: str) -> bool:
 
 
 def permalink_of(target: str) -> str:
-    """The permalink that a link target or `memory://` address may be: lower case, words joined by `-`."""
+    """Return the permalink for a link target or `memory://` address: lower case, words joined by `-`."""
     text = target.strip().removeprefix("memory://").lower()
     return re.sub(r"[\s_]+", "-", text).removesuffix(".md").strip("/")

@@ -1,4 +1,4 @@
-"""Texts, names and dates as other programs write them: any encoding, any date, any relation type."""
+"""Parsers for texts, names and dates of other programs, in any encoding and form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.values.limits import NAME, TITLE
 from lithos.kernel.values.times import EPOCH, parse_time
 from lithos.text.markdown import one_line
 
-#: The longest text that may be a date.
+#: Maximum characters of a text that may be a date.
 _LONGEST_DATE: Final = 64
 _DATE_FORMATS: Final = (
     "%Y/%m/%d %H:%M:%S", "%Y/%m/%d", "%Y-%m-%d %H:%M:%S %Z", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M",
@@ -23,17 +23,17 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _REPLACED: Final = "\ufffd"
 _NOT_WORD: Final = re.compile(r"[^\w]+")
 _SPACE: Final = re.compile(r"\s+")
-#: Names of relations in other programs, with the name that Lithos uses.
+#: Relation names of other programs, mapped to the names in Lithos.
 _RELATIONS: Final = {"relates_to": "related_to", "related": "related_to", "is_related_to": "related_to"}
 _UNNAMED: Final = "related_to"
-#: Bounds that separate epochs of nanoseconds, microseconds or milliseconds from seconds, largest first.
+#: Bounds and divisors that tell nanoseconds, microseconds and milliseconds from seconds, largest first.
 _EPOCH_UNITS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
 
 def decode(data: bytes) -> str:
-    """UTF-8, else UTF-16 with its byte-order mark, else Windows-1252 (a superset of printable Latin-1).
+    """Decode as UTF-8, else as UTF-16 with a byte-order mark, else as Windows-1252.
 
-    Never fails: bytes without a meaning become U+FFFD.
+    Windows-1252 includes all printable Latin-1 characters. Never fails: undefined bytes become U+FFFD.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
@@ -44,7 +44,7 @@ def decode(data: bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` as a note can hold it: without NUL, lone surrogates as U+FFFD, line breaks as `\\n`."""
+    """Return `text` as a note can hold it: no NULs, lone surrogates as U+FFFD, line breaks as `\\n`."""
     if "\0" in text:
         text = text.replace("\0", "")
     if "\r" in text:
@@ -53,16 +53,18 @@ def clean(text: str) -> str:
 
 
 def clean_line(value: Any, limit: int = TITLE) -> str:
-    """Return a text on one line of at most `limit` characters; "" for a value that is not a text."""
+    """Return a text as one line of at most `limit` characters, or "" for a value that is not a text."""
     if not isinstance(value, str):
         return ""
     return one_line(clean(value[: 8 * limit]))[:limit].rstrip()
 
 
 def parse_moment(value: Any) -> datetime | None:
-    """A time in UTC of an epoch (seconds to nanoseconds), ISO 8601, RFC 2822 or a common date; else None.
+    """Parse an epoch (seconds to nanoseconds), ISO 8601, RFC 2822 or common date as UTC.
 
-    Without a zone it counts as UTC.
+    Return None for others.
+
+    A time without a zone counts as UTC.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -84,7 +86,7 @@ def parse_moment(value: Any) -> datetime | None:
 
 
 def of_epoch(number: float) -> datetime | None:
-    """The time of a Unix time in seconds, milliseconds, microseconds or nanoseconds, by its size."""
+    """Convert a Unix time to a datetime. Its size decides between seconds, milli-, micro- and nanoseconds."""
     try:
         seconds = float(number)
         for least, divisor in _EPOCH_UNITS:
@@ -111,27 +113,27 @@ def _other_date(text: str) -> datetime | None:
 
 
 def relation_type(text: str) -> str:
-    """A relation as the type of an edge: lower case, words joined by `_`, at most `NAME` characters.
+    """Return an edge type for a relation: lower case, words joined by `_`, at most `NAME` characters.
 
-    `Relates to` is `related_to`, which Lithos knows; a name without letters is that as well.
+    `Relates to` becomes `related_to`, which Lithos knows, and so does a name without letters.
     """
     name = _NOT_WORD.sub("_", clean(text[: 2 * NAME]).strip().lower()).strip("_")[:NAME].rstrip("_")
     return _RELATIONS.get(name, name) or _UNNAMED
 
 
 def tag_of(text: str) -> str:
-    """A name as a tag, without blanks, a leading `#` or brackets; "" when nothing is left."""
+    """Return a name as a tag without blanks, leading `#` or brackets, or "" if nothing remains."""
     name = _SPACE.sub("-", clean(text[: 2 * NAME]).strip().lstrip("#").strip())
     return name.strip("[](){},;:\"'").strip("-")[:NAME]
 
 
 def tags_of(names: Iterable[str]) -> tuple[str, ...]:
-    """The names as tags, each once, without empty ones."""
+    """Return the names as unique, non-empty tags."""
     return tuple(dict.fromkeys(tag for name in names if (tag := tag_of(name))))
 
 
 def digest(parts: Iterable[str]) -> str:
-    """A hash in hexadecimal that changes with any of the parts or their borders."""
+    """Return a hexadecimal hash that changes with any part and with the borders between parts."""
     found = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

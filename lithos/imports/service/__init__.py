@@ -1,4 +1,4 @@
-"""The plan and the run of an import.
+"""Planning and running of an import.
 
 Only its own package uses it.
 Never here: changes without the writer of notes.

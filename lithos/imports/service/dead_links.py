@@ -1,5 +1,6 @@
-"""Links of imported notes without a target, reported once all notes are imported (docs/spec/integration.md
-§1).
+"""Links of imported notes that have no target.
+
+They are reported after the import (docs/spec/integration.md §1).
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from attrs import define, field, frozen
 from lithos.imports.model.importing import Record
 from lithos.notes.links.links import LinkTable, scan_targets
 
-#: Links of one import that are looked at; those of further notes are not.
+#: Maximum links to check in one import. Links of further notes are not checked.
 MOST_LINKS: Final = 1_000_000
-#: Links that are reported in one line.
+#: Maximum number of dead links in one response.
 PAGE: Final = 500
-#: Characters of a link.
+#: Maximum characters of a reported link.
 _SHOWN: Final = 200
 
-#: The id of the note that a link means, None without one.
+#: Returns the id of the note that a link means, or None.
 Resolve = Callable[[str], str | None]
 
 
 @frozen
 class DeadLink:
-    """A link: its place in the source, and its text, in brackets or as written in the source."""
+    """One dead link: its place in the source, and its text as written or in brackets."""
 
     position: str
     target: str
@@ -35,17 +36,17 @@ class DeadLink:
 
 @define(eq=False)
 class LinksOfImport:
-    """The links of the notes of one import, and by what names these are linked in a plan."""
+    """Links of all notes in one import, and in a dry run the names of the planned notes."""
 
     _links: dict[str, tuple[str, ...]] = field(factory=dict)  # bounded: at most MOST_LINKS
     _lost: dict[str, tuple[str, ...]] = field(factory=dict)
     _count: int = 0
     _planned: LinkTable = field(factory=LinkTable)
-    #: Those that lead nowhere, once all have been looked at.
+    #: The links without a target, or None until all links have been checked.
     dead: list[DeadLink] | None = None
 
     def add(self, record: Record, note_id: str, path: str, *, is_plan: bool) -> None:
-        """Note the links of a record; in a plan also the names of the note that it would be."""
+        """Remember the links of a record. In a plan, also remember the names of the planned note."""
         targets = tuple(dict.fromkeys(scan_targets(record.content, path)))
         if is_plan:
             self._planned.add(note_id, path, record.title, record.aliases)
@@ -58,7 +59,7 @@ class LinksOfImport:
             self._lost[record.position] = record.dead
 
     def find(self, resolve: Resolve) -> Iterator[DeadLink | None]:
-        """Look at each link, in the order of the source: None for one that leads to a note."""
+        """Check each link in source order. Yield the dead link, or None for a link that leads to a note."""
         known: dict[str, bool] = {}
         for position in dict.fromkeys(chain(self._links, self._lost)):
             for target in self._links.get(position, ()):

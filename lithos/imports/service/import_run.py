@@ -1,8 +1,8 @@
-"""One import: reads a source in a thread, sends its records in batches to the writer, and reports.
+"""One import run: reads a source in a thread, sends batches of records to the writer, and reports.
 
-It runs in the command; the notes are written in the same process or by the server that owns the directory.
-A source of any size needs the memory of two batches. The report counts what became of everything, with
-bounded lists of what a person must know.
+The run takes place in the command. The notes are written in the same process, or by the server that owns the
+data directory. Memory use is two batches for a source of any size. The report counts all results and lists a
+bounded number of rows that need attention.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ from lithos.imports.service.records import (
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.links.links import FileNames
 
-#: Rows that are listed of each kind; the rest is counted.
+#: Maximum rows listed for each kind of result. Further rows are only counted.
 MOST_LISTED: Final = 100
-#: Characters of a position, path or reason in a row.
+#: Maximum characters of a position, path or reason in a row.
 LONGEST: Final = 500
 
 COPIED: Final = "copied"
 EQUAL: Final = "unchanged"
 CONFLICT: Final = "conflict"
 ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
-#: Entries that are listed in addition to the results of records.
+#: List of notices that are not results of records.
 NOTICE: Final = "notice"
 ATTACHMENT: Final = "attachment"
 EDGE: Final = "edge"
 DEAD_LINK: Final = "dead_link"
 ROW: Final = "row"
-#: Of rows of tables, besides created, updated and unchanged: not carried, as the list says why.
+#: Result of table rows that were not imported. The list gives the reasons.
 KEPT: Final = "left"
 TABLE_RESULTS: Final = (CREATED, UPDATED, UNCHANGED, KEPT)
 _LISTED: Final = (
@@ -79,7 +79,7 @@ _LISTED: Final = (
 
 @frozen
 class ReportedRecord:
-    """One line of a list: the place in the source, its note here, and the reason."""
+    """One line of a list: the place in the source, the note here, and the reason."""
 
     what: str
     position: str
@@ -89,22 +89,22 @@ class ReportedRecord:
 
 @define(eq=False)  # bounded: fixed kinds and results
 class ImportReport:
-    """The results of an import, or of its dry run."""
+    """Results of an import or of its dry run."""
 
     source: str
     options: Options
     results: Counter[str] = field(factory=Counter)
     attachments: Counter[str] = field(factory=Counter)
     edges: Counter[str] = field(factory=Counter)
-    #: Links, tags and dates of the notes that were created, updated or are there unchanged.
+    #: Links, tags and dates of the notes that were created, updated or unchanged.
     carried: Counter[str] = field(factory=Counter)
-    #: Rows of tables, by what became of them.
+    #: Number of rows per table and result.
     tables: dict[str, Counter[str]] = field(factory=dict)
     listed: dict[str, list[ReportedRecord]] = field(factory=dict)
     counted: Counter[str] = field(factory=Counter)
 
     def add(self, outcome: ImportResult, record: Record | None = None) -> None:
-        """Count the outcome of a record, and list it."""
+        """Count and list the outcome of a record."""
         self.results[outcome.result] += 1
         if outcome.result != UNCHANGED:
             self.tell(outcome.result, outcome.position, outcome.reason, outcome.path)
@@ -116,7 +116,7 @@ class ImportReport:
             self.carried["dates"] += (record.created_at is not None) + (record.updated_at is not None)
 
     def add_rows(self, table: str, carried: Carried) -> None:
-        """Count what became of the rows of a table; those that were not carried are listed."""
+        """Count the results for the rows of a table, and list the rows that were not imported."""
         counts = self.tables.setdefault(table, Counter())
         counts[CREATED] += carried.created
         counts[UPDATED] += carried.updated
@@ -126,7 +126,7 @@ class ImportReport:
             self.tell(ROW, f"{table} {row.key}", row.reason)
 
     def tell(self, what: str, position: str, reason: str, path: str | None = None) -> None:
-        """List something by what it is; beyond `MOST_LISTED` it is only counted."""
+        """Add a row to the list `what`. Beyond `MOST_LISTED`, the row is only counted."""
         self.counted[what] += 1
         rows = self.listed.setdefault(what, [])
         if len(rows) < MOST_LISTED:
@@ -134,16 +134,16 @@ class ImportReport:
 
     @property
     def note_results(self) -> tuple[str, ...]:
-        """The possible outcomes for notes; "proposed" is listed only if some notes were."""
+        """Return the possible outcomes for notes. "proposed" is included only if notes were proposed."""
         return (*RESULTS, PROPOSED) if self.results[PROPOSED] else RESULTS
 
     @property
     def has_failures(self) -> bool:
-        """Whether something that could be read could not be written."""
+        """Return whether a readable item could not be written."""
         return bool(self.results[FAILED] or self.attachments[FAILED])
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` prints it."""
+        """Return the report in the form that `--json` prints."""
         options = self.options
         return {
             "source": self.source,
@@ -174,29 +174,32 @@ class ImportReport:
         }
 
 
-#: Records of one batch, and bytes, of which one record may have more.
+#: Maximum records of a batch, and maximum bytes unless a single record is larger.
 BATCH: Final = 64
 BATCH_BYTES: Final = 1_000_000
-#: Batches on their way at once: one is planned while the other is written.
+#: Maximum batches in progress: one is planned while the other is written.
 AHEAD: Final = 2
-#: Edges sent at once.
+#: Number of edges sent in one request.
 EDGES: Final = 100
 
 
 class ImportWriter(Protocol):
-    """The writer that decides and writes: `imports.service.importing`, here or in the server."""
+    """Writer that decides about records and writes them:
+
+    `imports.service.importing`, here or in the server.
+    """
 
     async def begin(self, options: Options) -> ImportSession:
         """Begin an import."""
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
-        """Write a batch."""
+        """Write a batch of records."""
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
-        """Upsert typed edges."""
+        """Create or update typed edges."""
 
     async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
-        """Some of the links that lead to no note."""
+        """Return some of the links that lead to no note."""
 
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
         """Merge rows of a table."""
@@ -205,13 +208,13 @@ class ImportWriter(Protocol):
         """End the import."""
 
 
-#: How many items are done.
+#: Called with the number of finished items.
 ImportProgress = Callable[[int], None]
 
 
 @define(eq=False)
 class ImportRun:
-    """One run over a source."""
+    """One import run over a source."""
 
     source: Source
     path: Path
@@ -220,14 +223,14 @@ class ImportRun:
     told: ImportProgress
     report: ImportReport = field(init=False)
     _done: int = 0
-    #: Files that come along.
+    #: Names of attachments in this import.
     _files: FileNames = field(factory=FileNames, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.report = ImportReport(str(self.path), self.options)
 
     async def run(self) -> ImportReport:
-        """Import everything. Raises `ImportRefused`, `OSError` and what the writer raises."""
+        """Import the whole source. Raises `ImportRefused`, `OSError` and errors of the writer."""
         begun = await self.writer.begin(self.options)
         send, receive = trio.open_memory_channel[list[Item]](0)
         with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
@@ -263,7 +266,7 @@ class ImportRun:
         *,
         task_status: trio.TaskStatus[None],
     ) -> None:
-        """Have a batch written, and report it after the one before it."""
+        """Send a batch to the writer, and report its results after those of the previous batch."""
         records: list[Record] = []
         for item in items:
             if not isinstance(item, Record):
@@ -273,12 +276,12 @@ class ImportRun:
                 self.report.add(ImportResult(item.position, MALFORMED, reason=too_large))
             else:
                 records.append(item)
-        task_status.started()  # the next one comes after this one
+        task_status.started()  # the next batch may start after this one
         outcomes = await self.writer.take(begun.session, records) if records else []
         await before.wait()
         for record, outcome in zip(records, outcomes, strict=True):
             self.report.add(outcome, record)
-            for edge in record.edges:  # until all notes exist; there may be more than fit into memory
+            for edge in record.edges:  # spooled until all notes exist, since edges may not fit into memory
                 spool.write(json.dumps([record.id, edge.relation, edge.target, record.position]) + "\n")
         for item in items:
             await self._take_other(begun, item)
@@ -310,7 +313,7 @@ class ImportRun:
             self.report.tell(ATTACHMENT, item.path, reason)
 
     async def _tell_dead_links(self, begun: ImportSession) -> None:
-        """List the links that lead to no note, and to no file that comes along or is there."""
+        """List the links that lead to no note and to no imported or existing file."""
         start, there = 0, FileNames()
         while found := await self.writer.dead_links(begun.session, start):
             if not start:
@@ -335,7 +338,7 @@ class ImportRun:
 
 
 def _next_batch(items: Iterator[Item]) -> list[Item]:
-    """The next items, in the order of the source; empty at its end. Blocks."""
+    """Return the next items in source order, or an empty list at the end. Blocks."""
     batch: list[Item] = []
     size = 0
     for item in items:

@@ -1,9 +1,9 @@
-"""The import service: takes records in batches and decides, note by note, what becomes of each.
+"""Import service: takes records in batches and decides, note by note, how to handle each record.
 
-A record is known again by the mark of its note (`rendering.MARK`); nothing else has to be remembered, so an
-import that was killed continues where it stopped when it is run again. Notes are written as any other note
-is: durable, with their versions and events. A batch is planned first, in order, and then written at once, so
-that its notes share the syncs of the disk; writes of others pass between two batches.
+A record is recognised by the mark in its note (`rendering.MARK`). No other state is needed, so a killed
+import continues where it stopped when it is run again. Notes are written like any other note, with
+durability, versions and events. A batch is first planned in order and then written as a whole, so that its
+notes share disk syncs. Other writers get their turn between two batches.
 """
 
 from __future__ import annotations
@@ -68,64 +68,64 @@ from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.text.words.analysis import name_key
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Of the ids of imported notes: UUIDv5 of kind and id of the record.
+#: UUIDv5 namespace for the ids of imported notes, made from kind and id of the record.
 _NAMESPACE: Final = uuid.UUID("5f0f4c52-8c14-5c6e-9d0c-6a4f3b6f1c7e")
-#: Names that are tried for a file before an unused name is made from the id.
+#: Maximum file names to try before an unused name is made from the id.
 _NAMES_TRIED: Final = 20
-#: How often a record is decided again because something changed meanwhile.
+#: Maximum attempts to decide about a record whose note changed meanwhile.
 _RETRIES: Final = 5
-#: Titles by which edges find their targets; beyond them only ids do.
+#: Maximum titles kept to find the targets of edges. Beyond them only ids are matched.
 MOST_TITLES: Final = 200_000
-#: Records of a run among which duplicates are reported; later ones count as the same record, changed.
+#: Maximum records of a run to check for duplicates. Later duplicates count as changes of the same record.
 MOST_SEEN: Final = 2_000_000
-#: Links that are resolved in one turn of the event loop: about a millisecond.
+#: Links resolved per turn of the event loop, about a millisecond.
 _LINKS_A_TURN: Final = 200
-#: The origin that is written to an edge of an import.
+#: Provenance of edges written by an import.
 PROVENANCE: Final = "imported"
 EDGE_NAMESPACE: Final = "default"
 
 
 class NoImport(LithosError):
-    """The import has ended, or another began: the message says what to do."""
+    """Error for an import that has ended or was replaced by another. The message says what to do."""
 
 
 @define(eq=False)
 class _Session:
-    """One import: the notes that records of its kind have, and what it has promised to others."""
+    """State of one import: the notes of records of its kind, and the ids and paths already promised."""
 
     id: str
     options: Options
-    #: Note id by `key_of` the record; "" in a dry run for one that would be made.
+    #: Note id by `key_of` the record, or "" in a dry run for a note that would be created.
     notes: dict[int, str] = field(factory=dict)
-    #: Records of this run.
+    #: Keys of the records in this run.
     seen: set[int] = field(factory=set)
-    #: Hashes of the paths that notes of this run get.
+    #: Hashes of the note paths in this run.
     paths: set[int] = field(factory=set)
     titles: dict[int, str] = field(factory=dict)
-    #: Hashes of the ids that files of this run name themselves.
+    #: Hashes of the ids that files of this run contain.
     own_ids: set[int] = field(factory=set)  # bounded: one number for each note that an import makes
-    #: Remembered data about rows of tables.
+    #: Facts about imported table rows.
     remembered: Remembered = field(factory=Remembered)
-    #: Links of the notes, until all notes are imported.
+    #: Links of the notes, checked after all notes are imported.
     links: LinksOfImport = field(factory=LinksOfImport)
-    #: Batches are planned one after another, each against what those before it promised.
+    #: Plans one batch at a time, because each plan depends on the previous batches.
     planning: trio.Lock = field(factory=trio.Lock)
 
 
 @frozen
 class _Step:
-    """A record that is written, and what it replaces."""
+    """One record to write, and the file that it replaces."""
 
     record: Record
     target: NoteTarget
     key: int
-    #: The digest of the file that is replaced; None for a new note.
+    #: Digest of the replaced file, or None for a new note.
     replaced: str | None
     notices: tuple[str, ...] = ()
 
 
 class Importing:
-    """Imports into one knowledge base; there is one at a time."""
+    """Imports into one knowledge base, one at a time."""
 
     def __init__(
         self,
@@ -153,19 +153,19 @@ class Importing:
         self._ignored = files.ignored
         self._content_limit = storage.max_content_size_bytes
         self._tables = RowImporter(coordinator.mailbox, memory.mailbox)
-        #: Called before each batch that is written: more will follow.
+        #: Called before each batch, because more writes will follow.
         self._gather = fulltext_indexer.gather
         self._session: _Session | None = None
 
     async def begin(self, options: Options) -> ImportSession:
-        """Begin an import; one that has not ended, as its command was killed, ends with it.
+        """Begin an import. An unfinished import, for example of a killed command, ends.
 
-        Raises `InvalidInput` for a folder that notes cannot be in.
+        Raises `InvalidInput` for a folder that cannot contain notes.
         """
         for name, value in (("agent", options.agent), ("kind", options.kind)):
             check_text(name, value, NAME)
             if not value.strip():
-                raise InvalidInput(f"{name} is empty; give it a name.")
+                raise InvalidInput(f"{name} is empty. Set it to a name.")
         if options.agent != IMPORT_AGENT:
             check_agent(options.agent)
         into = options.into.strip().rstrip("/")
@@ -219,7 +219,10 @@ class Importing:
         return done
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
-        """Upsert typed edges between imported notes; each of `EDGE_RESULTS`. Raises `NoImport`."""
+        """Create or update typed edges between imported notes.
+
+        Return one of `EDGE_RESULTS` each. Raises `NoImport`.
+        """
         session = self._find(session_id)
         results: list[str] = []
         for edge in edges:
@@ -236,9 +239,9 @@ class Importing:
         return results
 
     async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
-        """Links that lead to no note, from the one with this number on; none behind the last.
+        """Return links that lead to no note, from number `start` on; empty after the last link.
 
-        Links to files are among them. Raises `NoImport`.
+        Links to files are included. Raises `NoImport`.
         """
         session, graph = self._find(session_id), self._catalogue.graph
         while not graph.settle(1):
@@ -264,7 +267,7 @@ class Importing:
         return attrs.evolve(carried, kept=(*foreign, *carried.kept))
 
     async def end(self, session_id: str) -> None:
-        """End an import: carried tasks that are ready are announced. Raises `NoImport`."""
+        """End an import and announce the imported tasks that are ready. Raises `NoImport`."""
         session = self._find(session_id)
         if not session.options.dry_run:
             await self._tables.settle(session.remembered, session.options.agent)
@@ -274,8 +277,8 @@ class Importing:
         session = self._session
         if session is None or session.id != session_id:
             raise NoImport(
-                "This import has ended, since another one began or the server was restarted. Run it again: "
-                "notes that it wrote stay and are not written twice."
+                "This import has ended, because another import began or the server restarted. "
+                "Run the import again: notes already written stay and are not written twice."
             )
         return session
 
@@ -303,18 +306,16 @@ class Importing:
         )
         return EDGE_MADE
 
-    # -- the plan ------------------------------------------------------------------------------
+    # -- planning ------------------------------------------------------------------------------
 
     async def _plan(self, session: _Session, record: Record) -> ImportResult | _Step:
-        """Decide the action for a record, after the records before it."""
+        """Decide the action for a record, given the decisions for the previous records."""
         options, where = session.options, record.position
         if foreign := options.names_another(record.author, record.properties.get("author")):
             return ImportResult(where, FAILED, reason=foreign)
         key = self._key(options, record.id)
         if key in session.seen:
-            return ImportResult(
-                where, DUPLICATE, reason=f"another record before it has the id {record.id[:200]!r}"
-            )
+            return ImportResult(where, DUPLICATE, reason=f"an earlier record has the id {record.id[:200]!r}")
         if len(session.seen) < MOST_SEEN:
             session.seen.add(key)
         too_large = excess_of(record, self._content_limit)
@@ -326,7 +327,7 @@ class Importing:
         if entry is not None:
             planned = await self._plan_again(session, record, key, entry)
         elif (note_id is not None or key in self._ledger) and not options.recreate:
-            return ImportResult(where, DELETED_HERE, reason="it was imported before and deleted here")
+            return ImportResult(where, DELETED_HERE, reason="the note was imported before and deleted here")
         else:
             planned = self._plan_new(session, record, key)
         if isinstance(planned, _Step):
@@ -341,14 +342,14 @@ class Importing:
     def _note_links(
         self, session: _Session, record: Record, planned: ImportResult | _Step, entry: Entry | None
     ) -> None:
-        """Remember the links of a record that is, or becomes, a note."""
+        """Remember the links of a record that is or becomes a note."""
         if isinstance(planned, _Step):
             note_id, path = planned.target.note_id, planned.target.path
         elif entry is not None and planned.result == UNCHANGED:
             note_id, path = entry.note.id, entry.path
         else:
             return
-        if record.text is not None:  # over HTTP it comes without content
+        if record.text is not None:  # over HTTP such a record has no content
             try:
                 document = parse_document(record.text, path, EPOCH, "-", self._catalogue.style)
             except UnreadableNote:
@@ -365,7 +366,7 @@ class Importing:
     async def _plan_again(
         self, session: _Session, record: Record, key: int, entry: Entry
     ) -> ImportResult | _Step:
-        """Decide about a record that has a note."""
+        """Decide about a record that already has a note."""
         mark = read_mark(entry.note.extra)
         assert mark is not None
         if mark.hash == record.hash:
@@ -374,7 +375,7 @@ class Importing:
         if loaded is None:
             return ImportResult(record.position, FAILED, entry.path, "the file of its note cannot be read")
         if hash_of(loaded.document) != mark.said:
-            reason = "it changed at the source, and its note was changed here: the note stays as it is"
+            reason = "the record changed at the source and its note changed here: the note stays unchanged"
             return ImportResult(record.position, CHANGED_HERE, entry.path, reason)
         target = NoteTarget(
             note_id=entry.note.id,
@@ -387,12 +388,12 @@ class Importing:
         return _Step(record, target, key, digest_of(loaded.source.data))
 
     def _plan_new(self, session: _Session, record: Record, key: int) -> ImportResult | _Step:
-        """Choose the id and path for a record without a note."""
+        """Choose the id and path of a record without a note."""
         options = session.options
         mark_id = _mark_id(options, record.id)
         note_id = str(uuid.uuid5(_NAMESPACE, f"{options.kind}\0{mark_id}"))
         if key in self._ledger or note_id in self._catalogue:
-            note_id = str(uuid.uuid4())  # the versions of a deleted note stay its own
+            note_id = str(uuid.uuid4())  # the versions of a deleted note keep its old id
         try:
             path, notices = self._choose_path(session, record, note_id)
         except InvalidInput as refusal:
@@ -409,7 +410,7 @@ class Importing:
     def _choose_path(
         self, session: _Session, record: Record, note_id: str, taken: frozenset[str] = frozenset()
     ) -> tuple[str, tuple[str, ...]]:
-        """Return an unused path, near the requested one. Raises `InvalidInput`."""
+        """Return an unused path close to the requested one, with notices. Raises `InvalidInput`."""
         into = session.options.into
         name = (
             file_name_of(record.title, note_id)
@@ -429,24 +430,24 @@ class Importing:
             path = f"{stem}-{tried if tried <= _NAMES_TRIED else note_id[:8] + '-' + str(tried)}.md"
         if self._ignored.covers(path):
             raise InvalidInput(
-                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
-                "note there would never be found. Name another folder with --into."
+                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), "
+                "so a note at this path would never be found. Name another folder with --into."
             )
         session.paths.add(hash(name_key(path)))
         if wished is not None and path != wished:
-            return path, (f"{wished} is taken or cannot be used, so it became {path}",)
+            return path, (f"{wished} is taken or unusable, so the path is {path}",)
         if wished is None and tried > 1:
-            return path, (f"{stem}.md is taken, so it became {path}",)
+            return path, (f"{stem}.md is taken, so the path is {path}",)
         return path, ()
 
     def _is_free(self, session: _Session, path: str) -> bool:
         return self._catalogue.holder(path) is None and hash(name_key(path)) not in session.paths
 
     def _to_make(self, path: str | None, name: str) -> str:
-        """The path of a new note, every part of which each disk can store. Raises `InvalidInput`."""
+        """Return the path of a new note with parts that every disk can store. Raises `InvalidInput`."""
         return self._catalogue.path_to_make(portable_path(resolve_new_path(path, name)))
 
-    # -- carrying it out -----------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------
 
     def _render(self, step: _Step, session: _Session, now: datetime) -> Rendered | LithosError:
         options = session.options
@@ -456,7 +457,7 @@ class Importing:
             foreign = options.names_another(note.author, *note.contributors)
             return InvalidInput(foreign) if foreign else made
         except UnreadableNote as problem:
-            return InvalidInput(f"It cannot be stored as a file: {problem.reason}.")
+            return InvalidInput(f"The record cannot be stored as a file: {problem.reason}.")
         except InvalidInput as refusal:
             return refusal
 
@@ -468,7 +469,7 @@ class Importing:
         outcomes: list[ImportResult | None],
         number: int,
     ) -> None:
-        """Write one note; again when its path was taken meanwhile, or its file changed."""
+        """Write one note. Decide again if its path was taken or its file changed meanwhile."""
         record, taken = step.record, frozenset[str]()
         for _ in range(_RETRIES + _NAMES_TRIED):
             if isinstance(made, LithosError):
@@ -498,7 +499,7 @@ class Importing:
     async def _decide_again(self, session: _Session, step: _Step) -> ImportResult | _Step:
         entry = self._catalogue.get(step.target.note_id)
         if entry is None or read_mark(entry.note.extra) is None:
-            reason = "its note was changed here while it was imported, and stays as it is"
+            reason = "its note was changed here during the import and stays unchanged"
             return ImportResult(step.record.position, CHANGED_HERE, step.target.path, reason)
         return await self._plan_again(session, step.record, step.key, entry)
 
@@ -515,7 +516,7 @@ class Importing:
                 expected=step.replaced,
             )
         )
-        if note_id != step.target.note_id:  # the file names its own
+        if note_id != step.target.note_id:  # the file contains its own id
             self._remember(session, step.record, step.key, note_id)
             session.titles[_title_key(step.record.title)] = note_id
         notices = (*step.notices, *made.notices)
@@ -523,7 +524,10 @@ class Importing:
 
 
 def _mark_id(options: Options, record_id: str) -> str:
-    """The id in the mark: with the folder, so that two sources with the same ids can be kept apart."""
+    """Return the id for the mark.
+
+    It includes the folder, so that two sources with equal ids stay separate.
+    """
     return f"{options.into}/{record_id}" if options.into else record_id
 
 
@@ -532,7 +536,7 @@ def _title_key(title: str) -> int:
 
 
 def _said_id(record: Record) -> str | None:
-    """The `id` among the properties of a record whose text has a frontmatter, as its reader found it."""
+    """Return the `id` that the reader found in the record's frontmatter."""
     own = record.properties.get("id") if record.text is not None else None
     return own if isinstance(own, str) else None
 

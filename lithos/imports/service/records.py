@@ -1,8 +1,8 @@
-"""Records and rows of tables as JSON, from the command that reads a source to the server that writes them.
+"""JSON form of records and table rows, sent from the command to the server that writes them.
 
-Rows of tables go to the actors that own the databases, one transaction a batch. Remembered during a run:
-tasks whose ids something else has here, so that nothing of theirs is attached to it; notes that got another
-id; tasks that are announced as ready at the end.
+Table rows are sent to the actors that own the databases, one transaction per batch. A run remembers three
+things: tasks whose ids are taken here, so that rows of the imported task are not attached to another object;
+notes that got another id; and tasks to announce as ready at the end.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from lithos.memory.learning.actor import MemoryMailbox
 from lithos.memory.model.imported_tables import CarryLearned
 from lithos.tasks.model.imported_tables import TASKS, SettleTasks
 
-#: Seconds for one batch.
+#: Maximum seconds for one batch.
 DEADLINE: Final = 120.0
-#: Tasks whose readiness is looked at in one transaction.
+#: Tasks whose readiness is checked in one transaction.
 SETTLED_AT_ONCE: Final = 100
-#: Tasks, and notes with another id, that one run remembers.
+#: Maximum tasks, and notes with another id, that one run remembers.
 MOST_REMEMBERED: Final = 1_000_000
 _TASK_COLUMNS: Final = ("task_id", "from_task_id", "to_task_id")
-_TASK_TAKEN: Final = "its task has an id that something else has here"
+_TASK_TAKEN: Final = "the id of its task is taken here"
 
 
 @define(eq=False)
 class Remembered:
-    """The data that one run remembers about imported rows."""
+    """Facts that one run remembers about imported rows."""
 
-    #: Ids of tasks that something else has here.
+    #: Ids of imported tasks that are taken here by other objects.
     taken: set[str] = field(factory=set)
     tasks: dict[str, None] = field(factory=dict)
-    #: The new id of each note whose id was taken.
+    #: New id of each note whose own id was taken.
     renamed: dict[str, str] = field(factory=dict)
 
     def rename(self, said: str, note_id: str) -> None:
-        """A note that says one id has another here."""
+        """Remember that the note with the id `said` has another id here."""
         if said != note_id and len(self.renamed) < MOST_REMEMBERED:
             self.renamed[said] = note_id
 
 
 class RowImporter:
-    """Carries batches of rows over; `agent` is who imports."""
+    """Importer for table rows."""
 
     def __init__(self, coordinator: CoordinatorMailbox, memory: MemoryMailbox) -> None:
         self._coordinator = coordinator
         self._memory = memory
 
     async def carry(self, remembered: Remembered, batch: RowBatch, agent: str, *, dry_run: bool) -> Carried:
-        """Return the results for the rows. Raises `StorageFailed`."""
+        """Import the rows of a batch for `agent` and return the results. Raises `StorageFailed`."""
         table, taken = batch.table, remembered.taken
         places = [number for number, name in enumerate(table.names) if name in _TASK_COLUMNS]
         rows, kept = _separate(
@@ -90,7 +90,7 @@ class RowImporter:
         return attrs.evolve(carried, kept=(*kept, *carried.kept))
 
     async def settle(self, remembered: Remembered, agent: str) -> None:
-        """Announce the carried tasks that are ready, once all rows are here."""
+        """Announce the imported tasks that are ready, after all rows are imported."""
         async for some in slices(list(remembered.tasks), SETTLED_AT_ONCE):
             await self._coordinator.ask(SettleTasks(agent=agent, task_ids=tuple(some)), within=DEADLINE)
 
@@ -98,7 +98,7 @@ class RowImporter:
 def _separate(
     batch: RowBatch, why_not: Callable[[TableRow], str]
 ) -> tuple[tuple[TableRow, ...], list[KeptRow]]:
-    """The rows that may be carried, and those for which there is a reason why not."""
+    """Split the rows into those that may be imported, and those with a reason against the import."""
     free, kept = list[TableRow](), list[KeptRow]()
     for row in batch.rows:
         if reason := why_not(row):
@@ -109,9 +109,7 @@ def _separate(
 
 
 def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]]:
-    """Return the rows that may be written in the name of the importing agent, and those that name another
-    agent.
-    """
+    """Return the rows that the agent may write, and the rows that name another agent."""
     if not options.is_bound or batch.is_look:
         return batch, []
     places = batch.table.agent_places
@@ -120,7 +118,7 @@ def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]
 
 
 def rename_notes(table: CarriedTable, row: TableRow, renamed: dict[str, str]) -> TableRow:
-    """A row with the ids that notes have here, also inside of the lists of receipts."""
+    """Return a row with the note ids used here, including ids in the lists of receipts."""
     if not renamed:
         return row
     values = list(row)
@@ -137,13 +135,16 @@ def rename_notes(table: CarriedTable, row: TableRow, renamed: dict[str, str]) ->
 
 
 def batch_to_json(batch: RowBatch) -> dict[str, object]:
-    """A batch in its form for HTTP."""
+    """Return a batch as JSON for HTTP."""
     rows = [list(row) for row in batch.rows]
     return {"table": batch.table.name, "rows": rows, "source": batch.source, "is_look": batch.is_look}
 
 
 def batch_from_json(given: dict[str, object]) -> RowBatch:
-    """The batch that `batch_to_json` wrote. Raises `KeyError`, `TypeError` and `ValueError` for others."""
+    """Return the batch that `batch_to_json` wrote.
+
+    Raises `KeyError`, `TypeError` or `ValueError` for others.
+    """
     table, rows = TABLES[str(given["table"])], given["rows"]
     if not isinstance(rows, list):
         raise TypeError("rows is not a list")
@@ -151,11 +152,11 @@ def batch_from_json(given: dict[str, object]) -> RowBatch:
         if len(row) != len(table.columns) or not all(
             isinstance(value, str | int | float | None) for value in row
         ):
-            raise ValueError(f"a row does not fit the table {table.name}")
+            raise ValueError(f"a row does not match the columns of table {table.name}")
     return RowBatch(table, tuple(map(tuple, rows)), str(given["source"]), given["is_look"] is True)
 
 
-#: Values in the properties of one record; a step of an import over HTTP takes twice as many.
+#: Maximum values in the properties of one record. One HTTP import step may hold twice as many.
 MOST_VALUES: Final = 100_000
 _TEXTS = ("path", "source_url", "note_type", "namespace", "author")
 
@@ -173,7 +174,10 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 
 def record_from_json(given: Mapping[str, Any]) -> Record:
-    """The record that `record_to_json` wrote. Raises `KeyError`, `TypeError` and `ValueError` for others."""
+    """Return the record that `record_to_json` wrote.
+
+    Raises `KeyError`, `TypeError` or `ValueError` for others.
+    """
     text = given.get("text")
     return Record(
         **{name: _text(given[name]) for name in ("id", "hash", "position", "title")},
@@ -205,22 +209,25 @@ def _time(value: Any) -> datetime | None:
 
 
 def size_of(record: Record) -> int:
-    """About how many bytes a record takes; of its text, properties and edges, in characters."""
+    """Return about how many bytes a record takes.
+
+    Its text, properties and edges are counted in characters.
+    """
     text = len(record.text) if record.text is not None else len(record.content)
-    # Five times: a batch is bounded by the values that it holds, too.
+    # Counted five times, because the number of values in a batch is limited too.
     properties = 5 * len(_properties_of(record))
     return text + properties + 100 * (len(record.edges) + len(record.tags)) + 500
 
 
 def excess_of(record: Record, limit: int) -> str:
-    """Why a record is too large for a note; "" when it is not."""
+    """Return why a record is too large for a note, or "" if it fits."""
     content = record.content.encode("utf-8", "surrogatepass") if record.text is None else record.text
     if len(content) <= limit:
         if not holds_more_values(_properties_of(record), MOST_VALUES):
             return ""
-        return f"its properties hold more than {MOST_VALUES:,} values; take some of them out"
+        return f"its properties contain more than {MOST_VALUES:,} values; remove some of them"
     return (
-        f"it has {len(content):,} bytes, more than the {limit:,} of storage.max_content_size_bytes; "
+        f"it has {len(content):,} bytes, more than storage.max_content_size_bytes ({limit:,}); "
         "split it, or raise that setting"
     )
 
@@ -231,35 +238,34 @@ def _properties_of(record: Record) -> bytes:
 
 @frozen
 class Options:
-    """The options of an import: `into` is a folder below the notes folder, "" for the top."""
+    """Options of an import. `into` is a folder below the notes folder, or "" for the top."""
 
     kind: str
     agent: str
     into: str = ""
     dry_run: bool = False
-    #: Notes that were deleted here are created again.
+    #: Create notes again that were deleted here.
     recreate: bool = False
-    #: The importing agent is bound: nothing is written under another name.
+    #: The importing agent is bound, so nothing is written under another name.
     is_bound: bool = False
 
     def names_another(self, *names: object) -> str:
-        """Return the reason why a bound agent may not write under these names;
+        """Return why a bound agent may not write under these names.
 
-        "" if it may. An empty name is allowed.
+        Returns "" if the agent may. Empty names are allowed.
         """
         others = [name for name in names if name not in (None, "", "unknown", self.agent)]
         if not self.is_bound or not others:
             return ""
         return (
-            f"it names {str(others[0])[:100]!r}, and the token is bound to {self.agent!r}: "
-            "import with a token "
-            "that is not bound to an agent, such as the operator's"
+            f"it names {str(others[0])[:100]!r}, but the token is bound to {self.agent!r}: import "
+            "with a token that is not bound to an agent, such as the operator's"
         )
 
 
 @frozen
 class ImportSession:
-    """An import that began: its number, the folder of the notes, for attachments, and bytes of a note."""
+    """A started import: its number, the notes folder (for attachments), and the maximum bytes of a note."""
 
     session: str
     notes_folder: Path
@@ -268,9 +274,9 @@ class ImportSession:
 
 @frozen
 class ImportResult:
-    """The result of a record: one of the results below, the path of its note, and the reason.
+    """Result of a record: one of the constants below, the path of its note, and the reason.
 
-    `notices` are what else a person should know, such as another path than the one wished for.
+    `notices` tell a person about further deviations, such as a path other than the requested one.
     """
 
     position: str
@@ -283,17 +289,17 @@ class ImportResult:
 CREATED = "created"
 UPDATED = "updated"
 UNCHANGED = "unchanged"
-#: Changed at the source and here.
+#: The record changed at the source, and its note changed here.
 CHANGED_HERE = "changed here"
 DELETED_HERE = "deleted here"
 DUPLICATE = "duplicate"
 MALFORMED = "malformed"
 FAILED = "failed"
-#: Waits for a person.
+#: The note waits for approval by a person.
 PROPOSED = "proposed"
 RESULTS = (CREATED, UPDATED, UNCHANGED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED)
 
-#: Of edges.
+#: Results of edges.
 EDGE_MADE = "made"
 EDGE_THERE = "there already"
 EDGE_MISSING = "missing"
@@ -302,7 +308,7 @@ EDGE_RESULTS = (EDGE_MADE, EDGE_THERE, EDGE_MISSING)
 
 @frozen
 class SourceEdge:
-    """A typed edge of a source: the record it leaves, by id, and where it leads, by id or title."""
+    """Typed edge of a source: the id of its record, and the id or title of its target."""
 
     source: str
     relation: str

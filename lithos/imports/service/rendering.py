@@ -1,8 +1,8 @@
-"""From a record to the bytes of its note, and what they read as. Pure: run it in a thread.
+"""Conversion of a record to the bytes of its note. Pure, so run it in a thread.
 
-The extra key `imported_from` has the kind and id of the record, and as `hash` two hashes: of the record, and
-of what became of it here. By the second it is known later whether the note was changed here, without any
-other memory. A person, agent or tool changes it; enrichment, which adds entities, does not.
+The extra key `imported_from` has the kind and id of the record and two hashes in `hash`: of the record, and
+of the note written here. The second hash shows later whether the note was changed here, without any other
+stored state. Changes by a person, agent or tool change that hash. Enrichment, which adds entities, does not.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from lithos.text.yaml.vault_style import VaultStyle
 
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)
-#: Keys that change although the content of the note is the same.
+#: Keys that may change although the note's content stays the same.
 _NOT_SAID: Final = frozenset(("id", "version", "created_at", "updated_at", "contributors"))
 _FOUND: Final = frozenset(("entities", "entities_extractor"))
-#: Kinds whose notes are called what their files say here too; others have titles of their own.
+#: Kinds whose notes take their titles from the file, as Lithos does. Other kinds have their own titles.
 _TITLED_AS_FILES: Final = frozenset(("markdown", "lithos"))
 
 
 @frozen
 class Mark:
-    """The content of `imported_from`: `said` is the hash of the record's result here."""
+    """Content of `imported_from`. `said` is the hash of the note as written here."""
 
     kind: str
     id: str
@@ -47,12 +47,12 @@ class Mark:
     said: str
 
     def to_value(self) -> dict[str, str]:
-        """Return the form for the frontmatter."""
+        """Return the mark in its frontmatter form."""
         return {"kind": self.kind, "id": self.id, "hash": f"{self.hash}-{self.said}"}
 
 
 def read_mark(extra: Mapping[str, Any]) -> Mark | None:
-    """The mark of a note; None for a note that was not imported, or whose mark was spoilt."""
+    """Return the mark of a note, or None if the note was not imported or its mark is damaged."""
     value = extra.get(MARK)
     if not isinstance(value, dict):
         return None
@@ -64,7 +64,7 @@ def read_mark(extra: Mapping[str, Any]) -> Mark | None:
 
 
 def hash_of(document: Document) -> str:
-    """A hash (16 hex digits) of what a note says: all but what `_NOT_SAID` names, and its mark."""
+    """Return a hash (16 hex digits) of a note without its mark and the keys in `_NOT_SAID`."""
     note = document.note
     left_out = _NOT_SAID | (_FOUND if note.entities_extractor is not None else frozenset())
     values = {key: value for key, value in written_values(note).items() if key not in left_out}
@@ -75,22 +75,22 @@ def hash_of(document: Document) -> str:
 
 @frozen
 class NoteTarget:
-    """The note that a record becomes: a new one, or the next `version` of one that is there."""
+    """The note to write for a record: a new note, or the next `version` of an existing note."""
 
     note_id: str
     path: str
     #: The id in `imported_from`.
     mark_id: str
     version: int = 1
-    #: When the note began, where it is there already.
+    #: Creation time of an existing note.
     created_at: datetime | None = None
-    #: The id that the file names cannot be that of this note.
+    #: Ids that this note cannot have although its file contains them.
     refuses_id: frozenset[str] = frozenset()
 
 
 @frozen
 class Rendered:
-    """The bytes of a note and what they read as; `notices` say what could not be kept as it was."""
+    """Bytes and parsed form of a note. `notices` list content that could not be kept unchanged."""
 
     data: bytes
     document: Document
@@ -101,7 +101,7 @@ class Rendered:
 def render(
     record: Record, target: NoteTarget, kind: str, agent: str, now: datetime, style: VaultStyle
 ) -> Rendered:
-    """The note of a record. Raises `UnreadableNote` and `InvalidInput` when no file can hold it."""
+    """Return the note of a record. Raises `UnreadableNote` or `InvalidInput` if no file can hold it."""
     if record.text is None:
         return _render_new(record, target, kind, agent, now, style)
     try:
@@ -116,7 +116,7 @@ def render(
 def _adopt(
     record: Record, text: bytes, target: NoteTarget, kind: str, now: datetime, style: VaultStyle
 ) -> Rendered:
-    """Return the unchanged file with the additional keys."""
+    """Return the unchanged file with additional keys."""
     modified = record.updated_at or now
     notices: list[str] = []
     is_as_file = kind in _TITLED_AS_FILES and not record.is_titled
@@ -134,7 +134,7 @@ def _adopt(
             say("id", target.note_id)
         elif note.id in target.refuses_id:
             say("id", target.note_id)
-            notices.append(f"another note has its id {note.id[:100]!r}; it got a new one")
+            notices.append(f"another note has its id {note.id[:100]!r}, so the note got a new id")
         if target.version > note.version:
             say("version", target.version)
         for key, value in (
@@ -169,7 +169,7 @@ def _adopt(
 def _render_new(
     record: Record, target: NoteTarget, kind: str, agent: str, now: datetime, style: VaultStyle
 ) -> Rendered:
-    """A new file with the values of the record."""
+    """Return a new file with the values of the record."""
     modified = record.updated_at or record.created_at or now
     notices: list[str] = []
     url = _url_of(record)

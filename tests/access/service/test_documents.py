@@ -81,7 +81,7 @@ async def fetch(host: Host) -> str:
 async def test_nothing_is_connected_to_that_is_not_public(addresses: list[str]) -> None:
     """behaviour 274"""
     host = Host(saying(b"{}"), addresses)
-    assert await fetch(host) == "its host is not a public one"
+    assert await fetch(host) == "its host is not public"
     assert host.asked == []
 
 
@@ -90,28 +90,28 @@ async def test_a_name_that_leads_elsewhere_at_a_second_look_leads_nowhere() -> N
     host = Host(saying(b"{}"), ["93.184.215.14"], ["127.0.0.1"])
     assert await fetch(host) == "{}"
     assert (host.asked, host.names) == (["93.184.215.14"], ["client.example"])
-    assert await fetch(host) == "its host is not a public one"
+    assert await fetch(host) == "its host is not public"
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "404 Not Found", "500 Oh"])
 async def test_redirects_are_not_followed(status: str) -> None:
     """behaviour 274"""
     host = Host(saying(b"", status, "Location: https://127.0.0.1/"))
-    assert await fetch(host) == f"its host answers {status[:3]}"
+    assert await fetch(host) == f"its host answers with status {status[:3]}"
     assert len(host.asked) == 1
 
 
 async def test_a_body_has_at_most_64_kib() -> None:
     """behaviour 274"""
     assert len(await fetch(Host(saying(b"x" * LARGEST)))) == LARGEST
-    assert await fetch(Host(saying(b"x" * (LARGEST + 1)))) == f"it is larger than {LARGEST} bytes"
+    assert await fetch(Host(saying(b"x" * (LARGEST + 1)))) == f"the document is larger than {LARGEST} bytes"
 
     async def endless(stream: trio.abc.Stream) -> None:
         await stream.send_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         while True:
             await stream.send_all(b"1\r\nx\r\n" * 1_000)
 
-    assert await fetch(Host(endless)) == f"it is larger than {LARGEST} bytes"
+    assert await fetch(Host(endless)) == f"the document is larger than {LARGEST} bytes"
 
     async def endless_head(stream: trio.abc.Stream) -> None:
         await stream.send_all(b"HTTP/1.1 200 OK\r\n")
@@ -119,8 +119,8 @@ async def test_a_body_has_at_most_64_kib() -> None:
             await stream.send_all(b"x: y\r\n" * 1_000)
 
     assert await fetch(Host(endless_head)) in (
-        "its host does not speak HTTP",
-        f"it is larger than {LARGEST} bytes",
+        "its host does not answer in HTTP",
+        f"the document is larger than {LARGEST} bytes",
     )
 
 
@@ -137,7 +137,7 @@ async def _ask_a_slow_host() -> None:
             await stream.send_all(b"x")
 
     began = trio.current_time()
-    assert await fetch(Host(slow)) == "it did not come within 5 seconds"
+    assert await fetch(Host(slow)) == "no answer came within 5 seconds"
     assert trio.current_time() - began == PATIENCE
 
 
@@ -150,8 +150,8 @@ async def test_invalid_http_and_truncated_body_are_refused() -> None:
         await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
         await stream.aclose()
 
-    assert await fetch(Host(nonsense)) == "its host does not speak HTTP"
-    assert await fetch(Host(cut)) == "its host does not speak HTTP"
+    assert await fetch(Host(nonsense)) == "its host does not answer in HTTP"
+    assert await fetch(Host(cut)) == "its host does not answer in HTTP"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_where_one_vault_fails_the_others_are_as_before(privates: dict[str, Path
     TokenStore(privates["home"]).create("other", "read", None, NOW, None)
     (privates["old"]).mkdir(parents=True)
     (privates["old"] / TOKENS).write_text("damage")
-    with pytest.raises(TokenRefused, match=r"In vault old: .*damaged.*No vault lets it in"):
+    with pytest.raises(TokenRefused, match=r"In vault old: .*damaged.*No vault accepts the token"):
         insert_token(made(), privates, {})
     assert names(privates["work"]) is None
     assert names(privates["home"]) == ["other"]
@@ -75,7 +75,7 @@ def test_failed_rollback_is_reported(privates: dict[str, Path], monkeypatch: pyt
         return exchange(store, decide)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TokenStore, "exchange", fails_later)
-    with pytest.raises(TokenRefused, match=r"In vault home: There is a token.*It stays in work"):
+    with pytest.raises(TokenRefused, match=r"In vault home: The token.*could not be removed from work"):
         insert_token(made(), only(privates, "work", "home"), {})
 
 
@@ -85,7 +85,7 @@ def test_a_token_is_revoked_in_every_vault(privates: dict[str, Path]) -> None:
     (privates["old"] / TOKENS).write_text("damage")
     revoked, troubles = revoke_token("ci", privates)
     assert (revoked, list(troubles)) == (("work", "home"), ["old"])
-    with pytest.raises(TokenRefused, match="no token of that name in work, home"):
+    with pytest.raises(TokenRefused, match="No token in work, home has that name"):
         revoke_token("ci", only(privates, "work", "home"))
 
 
@@ -145,7 +145,7 @@ def test_vault_that_cannot_take_a_token_is_reported(privates: dict[str, Path]) -
 
 def test_all_vaults_are_opened_together(privates: dict[str, Path]) -> None:
     insert_token(made(), only(privates, "work"), only(privates, "home"))
-    with pytest.raises(TokenRefused, match="tokens in work"):
+    with pytest.raises(TokenRefused, match="Tokens still exist in work"):
         open_all(privates)
     revoke_token("ci", privates)
     open_all(privates)

@@ -40,7 +40,7 @@ def test_attachment_is_copied_once(root: Path, source: Path) -> None:
 def test_other_bytes_stay(root: Path, source: Path) -> None:
     (root / "x.bin").write_bytes(b"mine")
     result, reason = copy_attachment(root, "x.bin", source, dry_run=False)
-    assert (result, "stays as it is" in reason) == ("conflict", True)
+    assert (result, "stays unchanged" in reason) == ("conflict", True)
     assert (root / "x.bin").read_bytes() == b"mine"
 
 

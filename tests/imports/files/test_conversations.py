@@ -212,7 +212,7 @@ def test_numbered_files_and_the_archive_are_one_export(tmp_path: Path) -> None:
         assert SOURCES["chatgpt"].recognises(path)
         items = read("chatgpt", path)
         assert [record.title for record in records(items).values()] == ["T0", "T1", "T2", "T3", "T4"]
-        assert skipped(items) == {"conversations-001[0]": "the conversation 2 was there already"}
+        assert skipped(items) == {"conversations-001[0]": "the conversation 2 occurs twice in the export"}
 
 
 def test_a_damaged_archive_gives_what_is_before_the_damage(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_damaged_archive_gives_what_is_before_the_damage(tmp_path: Path) -> No
     archive.write_bytes(bytes(data))
     items = read("chatgpt", archive)
     assert len(records(items)) >= 150
-    assert "cannot be read any further" in skipped(items)["conversations"]
+    assert "the rest cannot be read" in skipped(items)["conversations"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])

@@ -30,7 +30,7 @@ def test_damaged_lines_are_reported_with_place_and_reason() -> None:
     assert "surrogate" in told["line 9"]
     assert "NaN" in told["line 10"]
     assert "not valid UTF-8" in told["line 11"]
-    assert "may be cut" in told["line 12"]
+    assert "may be truncated" in told["line 12"]
     kept = [item for item in items if isinstance(item, Record)]
     assert [record.id for record in kept][1:] == ["7", "d", "7"]
     odd = next(record for record in kept if record.id == "d")

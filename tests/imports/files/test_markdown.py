@@ -88,5 +88,5 @@ def test_a_folder_with_notes_is_recognised_and_a_file_refused(tmp_path: Path) ->
         recognise(tmp_path)
     with pytest.raises(ImportRefused, match="not a folder"):
         read(tmp_path / "x.bin")
-    with pytest.raises(UnknownKind, match=r"Kinds: .*jsonl"):
+    with pytest.raises(UnknownKind, match=r"Use one of: .*jsonl"):
         make_source("nonsense")

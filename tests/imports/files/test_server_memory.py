@@ -49,7 +49,7 @@ def test_relation_without_start_is_reported_and_without_end_stays(tmp_path: Path
     items = read("server-memory", write(tmp_path, relation("b", "a"), entity("a"), relation("a", "gone")))
     assert records(items)["a"].edges == (RecordEdge("knows", "gone"),)
     assert skipped(items) == {
-        "line 1": "the relation knows to 'a' begins at 'b', of which there is no entity"
+        "line 1": "the relation knows to 'a' begins at the unknown entity 'b'"
     }
 
 

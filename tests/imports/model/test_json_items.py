@@ -57,7 +57,7 @@ def test_behind_damage_the_next_item_is_found(step: int, damage: bytes) -> None:
 def test_an_item_above_the_bound_is_named() -> None:
     """behaviour 241"""
     data = b'[{"a": 1}, {"a": "' + b"x" * 3_000_000 + b'"}, {"a": 2}]'
-    assert items(data, most=1 << 20) == [{"a": 1}, Damaged("it has more than 1 MB"), {"a": 2}]
+    assert items(data, most=1 << 20) == [{"a": 1}, Damaged("the item has more than 1 MB"), {"a": 2}]
 
 
 def test_an_item_that_nests_too_deeply_is_named() -> None:
@@ -73,7 +73,7 @@ def test_a_cut_list_gives_what_is_before_the_cut(data: bytes, read: int) -> None
     """behaviour 241"""
     *good, last = items(data)
     assert len(good) == read
-    assert last.reason.startswith("the export is cut off here")
+    assert last.reason.startswith("the export is truncated")
 
 
 @pytest.mark.parametrize("data", [b"[1] [3] and more", b"[1]]", b"[1 2]"])
@@ -81,7 +81,7 @@ def test_text_behind_an_item_or_the_list_is_named(data: bytes) -> None:
     """behaviour 241"""
     one, damaged = items(data)
     assert one == 1
-    assert "it is not valid JSON" in damaged.reason
+    assert "is not valid JSON" in damaged.reason
 
 
 @pytest.mark.parametrize("data", [b"[]", b"[ \n ]", b"", b"  "])

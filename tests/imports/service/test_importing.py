@@ -186,7 +186,7 @@ async def test_changed_source_updates_only_locally_unchanged_notes(tmp_path: Pat
         assert "version: 2" in texts["title-a.md"]
         assert "Mine." in texts["title-b.md"]
         assert "Edited." in texts["title-c.md"]
-        assert "was changed here" in reasons(report)["at b"]
+        assert "changed here" in reasons(report)["at b"]
         again = await bring(lithos, Given(*(record(each, "New text.") for each in "abc"), record("d")))
         assert numbers(again) == {"unchanged": 2, "changed here": 2}
         newest = await bring(lithos, Given(record("a", "Newest.")))
@@ -352,7 +352,7 @@ async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -
         importing = lithos.server.get(Importing)
         first = await importing.begin(Options("given", "a"))
         await importing.begin(Options("given", "a"))
-        with pytest.raises(NoImport, match="Run it again"):
+        with pytest.raises(NoImport, match="Run the import again"):
             await importing.take(first.session, [record("a")])
         with pytest.raises(NoImport):
             await importing.connect(first.session, [SourceEdge("a", "knows", "b")])

@@ -239,9 +239,9 @@ def test_unreadable_rows_are_reported_with_their_place(tmp_path: Path) -> None:
     (source / ".lithos" / "edges.db").write_bytes(b"no database" * 1000)
     told = "\n".join(items(source))
     assert "coordination.db, agents, row 1: id is missing" in told
-    assert "name: it is not valid UTF-8" in told
+    assert "name: the value is not valid UTF-8" in told
     assert "cited_count: 'much' is no" in told
-    assert "edges.db: it cannot be read" in told
+    assert "edges.db: the database cannot be read" in told
 
 
 def test_a_database_that_is_written_meanwhile_is_refused(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_batches_go_over_http_as_they_are(tmp_path: Path) -> None:
     assert {batch.table.name for batch in batches} == set(TABLES)
     assert [batch_from_json(batch_to_json(batch)) for batch in batches] == batches
     bad: dict[str, object] = {"table": "tasks", "rows": [["x"]], "source": "", "is_look": False}
-    with pytest.raises(ValueError, match="does not fit"):
+    with pytest.raises(ValueError, match="does not match the columns"):
         batch_from_json(bad)
 
 

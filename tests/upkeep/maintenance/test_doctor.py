@@ -553,7 +553,7 @@ def test_upstream_directory_is_recognised_with_its_importable_data(ward: Ward) -
     assert "Upstream Lithos used this directory" in done.out
     assert ".chroma, storage.knowledge_dir, coordination.claim_ttl_minutes" in line
     assert "1 edges between notes" in line
-    assert "nothing of it is lost or rewritten" in line
+    assert "no data is lost or rewritten" in line
     assert "server.write_outcomes" in advice
     assert (done.code, done.out.count("\nfail")) == (0, 0)
     assert snapshot(ward.data) == before
@@ -565,8 +565,8 @@ def test_upstream_directory_is_recognised_with_its_importable_data(ward: Ward) -
 def test_second_coordination_database_is_reported(ward: Ward) -> None:
     shutil.copyfile(ward.private / "coordination.db", ward.data / "coordination.db")
     out = ward.program.run("doctor").out
-    assert "only the latter is served" in out
-    assert "exchange them" in out
+    assert "Lithos serves only the one in .lithos" in out
+    assert "swap the files" in out
 
 
 def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: Path) -> None:
