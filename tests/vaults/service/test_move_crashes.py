@@ -79,7 +79,7 @@ async def test_doctor_reports_note_in_two_vaults(tmp_path: Path, monkeypatch: py
         assert all("No note exists in more than one vault" in each for each in await look(pair))
         await stop_before_deletion(pair, monkeypatch, note_id)
         _, told = await look(pair)
-        assert f"The note {note_id} is in two vaults: work at plan.md, home at plan.md." in told
+        assert f"The note {note_id} is in two vaults: work at plan.md and home at plan.md." in told
         assert "Move the note again" in told
         await pair.move(note_id)
         assert all("No note exists in more than one vault" in each for each in await look(pair))
