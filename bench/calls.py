@@ -1,8 +1,9 @@
-"""Reading calls next to a no-op and to each other through `/mcp`: each one's ratio and processor time.
+"""Benchmark of read-only calls through `/mcp`: time and processor time relative to a no-op and each other.
 
-`python -m bench.calls --notes 10000`. The no-op is that of `bench.search`. Rounds alternate all kinds, so
-that a busy machine slows all of them; `to_noop` and `to_noop_processor` are medians of the ratios inside a
-round, `to_hybrid` those of the calls that rank. Half of the reads are of notes that were read before.
+Run `python -m bench.calls --notes 10000`. The no-op is the one of `bench.search`. Each round alternates all
+kinds of calls, so that a busy machine slows all of them equally. `to_noop` and `to_noop_processor` are
+medians of the ratios within a round; `to_hybrid` compares the calls that rank notes. Half of the reads are of
+notes that were read before.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bench.server import Serving, data_directory, serving
 from bench.words import TOPICS
 
 WARM_UP = 60
-#: Notes that are read again and again, and those known at all.
+#: Number of notes that are read repeatedly, and number of known notes.
 HOT, KNOWN = 200, 20_000
 RANKING = ("hybrid", "retrieve", "retrieve_tag", "context")
 
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=200, help="calls per kind and round")
     parser.add_argument("--clients", type=int, default=1)
-    parser.add_argument("--only", nargs="+", help="these kinds only, beside the no-op")
+    parser.add_argument("--only", nargs="+", help="measure only these kinds, in addition to the no-op")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
     with data_directory(options.notes, given=options.data) as data, serving(data) as server:
@@ -43,14 +44,14 @@ def main() -> None:
 
 
 async def _measure(server: Serving, options: argparse.Namespace) -> None:
-    """Print medians by kind, and medians of the ratios inside the rounds."""
+    """Print the medians by kind, and the medians of the ratios within a round."""
     kinds = kinds_of(queries(3, 5_000), await _note_ids(server))
     if options.only:
         kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *options.only)}
     asked = dict.fromkeys(kinds, 0)
 
     async def drive_on(kind: str, calls: int) -> Latencies:
-        """Each round asks what no round before it has asked."""
+        """Measure calls with arguments that no earlier round has used."""
         begin, request = asked[kind], kinds[kind]
         asked[kind] += calls
         return await drive(server, options.clients, calls, lambda number: request(begin + number))

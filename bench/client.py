@@ -1,7 +1,8 @@
-"""MCP clients that measure: a raw one that costs next to nothing, and the official SDK's.
+"""MCP clients for measurements: a raw client with minimal overhead, and the official SDK client.
 
-The raw client writes one `tools/call` on a kept-alive connection and reads the answer up to its
-Content-Length. It parses the body only on request, so that the server is measured, not the client.
+The raw client sends one `tools/call` on a keep-alive connection and reads the answer up to its
+Content-Length. It parses the body only on request, so that the measurement covers the server and not the
+client.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _FAILURES = (b'"isError":true', b'"error":{', b'"structuredContent":{"status":"e
 
 
 class ToolFailed(Exception):
-    """A call was answered with something else than success."""
+    """Raised when a tool call does not succeed."""
 
 
 class RawClient:
-    """JSON-RPC over one socket, to the address `path` of a server."""
+    """A JSON-RPC client on one socket, for the path `path` of a server."""
 
     def __init__(self, host: str, port: int, path: str = "/mcp") -> None:
         self._address = (host, port)
@@ -48,12 +49,12 @@ class RawClient:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> None:
         body = await self.exchange(tool, arguments)
-        # Parsing every answer would measure the client.
+        # Parsing every answer would measure the client instead of the server.
         if any(mark in body for mark in _FAILURES):
             raise ToolFailed(body.decode())
 
     async def exchange(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
-        """The body of the answer."""
+        """Return the body of the response."""
         params = {"name": tool, "arguments": arguments}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
         await self._stream.send_all(self._head + b"%d\r\n\r\n" % len(body) + body)
@@ -78,7 +79,7 @@ class RawClient:
 
 
 class SdkClient:
-    """The official client, session and schema checks included."""
+    """The official client, including its session and schema checks."""
 
     def __init__(self, host: str, port: int) -> None:
         self._url = f"http://{host}:{port}/mcp"
@@ -101,9 +102,9 @@ class SdkClient:
 
 @frozen
 class Latencies:
-    """The durations of many calls in milliseconds, and the calls per second.
+    """Latencies of many calls in milliseconds, and the number of calls per second.
 
-    `processor` is what the server's processor time was per call, in milliseconds.
+    `processor` is the server's processor time per call in milliseconds.
     """
 
     p50: float
@@ -124,9 +125,9 @@ Request = tuple[str, Mapping[str, Any]]
 
 
 async def drive(server: Serving, clients: int, calls: int, request: Callable[[int], Request]) -> Latencies:
-    """Make `calls` calls from `clients` connections, each asking again once it is answered.
+    """Make `calls` calls on `clients` connections. A connection sends its next call after each answer.
 
-    `request` gives the call of a number. Connecting is not measured.
+    `request` returns the call for a number. The time to connect is not measured.
     """
     progress = _Progress(calls, [])
     async with AsyncExitStack() as stack:
@@ -152,7 +153,7 @@ async def _ask_in_turn(client: RawClient, progress: _Progress, request: Callable
 
 
 def summarise(seconds: list[float], elapsed: float, processor: float) -> Latencies:
-    """Percentiles in milliseconds; all arguments are seconds."""
+    """Return percentiles in milliseconds. All arguments are in seconds."""
     ordered = sorted(1000 * second for second in seconds)
 
     def at(share: float) -> float:

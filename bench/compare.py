@@ -1,13 +1,13 @@
-"""Git revisions measured in turn, and what the newest one is to the older, figure by figure.
+"""Comparison of Git revisions: each figure of the newest revision relative to the older ones.
 
-`python -m bench.compare OLD NEW --bench search --bench write -- --notes 1000`; more than one OLD may be
-given. Each revision is checked out into a temporary git worktree and run by this interpreter, its `lithos`
-first on the path, with the packages that it alone requires; rounds alternate (old new, new old, …), so that
-other work on the machine falls on all. All are measured by the benchmarks of NEW, so that only the server
-differs. Arguments after `--` go to every benchmark.
+Run `python -m bench.compare OLD NEW --bench search --bench write -- --notes 1000`; several OLD revisions are
+possible. Each revision is checked out into a temporary git worktree and run by this interpreter with its own
+`lithos` first on the path, plus the packages that only this revision requires. Rounds alternate the order
+(old new, new old, …), so that other load affects all revisions. The benchmarks of NEW measure every revision,
+so that only the server differs. Arguments after `--` are passed to every benchmark.
 
-`--all` measures calls, searches, writes, both at once and starts within `--minutes`. Each revision indexes a
-copy of the same notes once, which is its first start; the rounds then start servers on the indexed notes.
+`--all` measures calls, searches, writes, searches during writes, and starts within `--minutes`. Each revision
+indexes its copy of the same notes once, on its first start; later rounds start servers on the indexed notes.
 `--out` writes the table.
 """
 
@@ -31,9 +31,9 @@ from bench.report import describe_error, describe_machine, end_by_signal, render
 from bench.revisions import Change, Place, compare_rounds, in_turn, read_figures, worktrees
 
 BENCHES: Final = ("search", "calls", "write", "start", "events", "costs")
-#: Notes of a case: usually, and where searchers run while writers do, so that many of them wait.
+#: Number of notes in most cases, and in the mixed case, where many searchers wait for writers.
 USUAL, MIXED = 10_000, 1_000
-#: Seconds that one run of a benchmark may take, and the first start.
+#: Maximum duration in seconds of one benchmark run, and of the first start.
 RUN_LIMIT, START_LIMIT = 240.0, 600.0
 _KINDS: Final = (
     "read", "list", "list_tag", "list_folder", "list_title", "tags", "related", "hybrid", "retrieve",
@@ -42,7 +42,7 @@ _KINDS: Final = (
 
 @frozen
 class Case:
-    """A benchmark, its arguments, and a pattern of the figures to show; with 0 notes it makes its own."""
+    """A benchmark, its arguments and a pattern for the figures to show. With 0 notes it makes its own."""
 
     name: str
     module: str
@@ -77,14 +77,14 @@ CASES: Final = (
     Case("starts", "start", USUAL, ("--parts", "again"), r"again\.\w+"),
 )  # fmt: skip
 
-#: The results of each place in one round; nothing where its benchmark did not work.
+#: Results of each place in one round, or None where the benchmark failed.
 _Round = tuple[dict[str, float] | None, ...]
 
 
 class Comparison:
-    """Rounds of `cases` on all places, the newest last, until `minutes` are over.
+    """Runs rounds of `cases` in all places, the newest last, for at most `minutes`.
 
-    A case that does not work in one place is not tried there again, and is named; the others have figures.
+    A case that fails in one place is reported and not repeated there. The other places still get figures.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Comparison:
         self._notes = notes
         self._cases = cases
         self._rounds: dict[str, list[_Round]] = {}
-        #: The cases that did not work, by case and revision.
+        #: Errors of failed cases, by case and revision.
         self.failed: dict[tuple[str, str], str] = {}
 
     def run(self, rounds: int) -> Iterator[None]:
-        """Measure; yields whenever there are new results. The first round is always complete."""
+        """Run the rounds and yield after each new set of results. The first round is always complete."""
         for notes in dict.fromkeys(self._notes_of(case) for case in self._cases if case.notes):
             self._index(notes)
             yield
@@ -115,7 +115,7 @@ class Comparison:
                 return
 
     def _index(self, notes: int) -> None:
-        """Generate the notes, copy them, and start each revision on its copy for the first time."""
+        """Generate the notes, copy them for each revision, and start each revision on its copy once."""
         texts = self._folder(self._places[0], notes).with_name(f"corpus-{notes}")
         generate(texts, notes)
         for place in self._places:
@@ -147,14 +147,14 @@ class Comparison:
         return place.tree.with_name(f"{place.tree.name}-data-{notes}")
 
     def changes(self, case: Case, old: int) -> dict[str, Change]:
-        """The figures of a case that are shown, the newest revision next to that at `old`, by name."""
+        """Return the shown figures of a case by name, comparing the newest revision with the one at `old`."""
         told = [(found[old], found[-1]) for found in self._rounds.get(case.name, ())]
         pairs = [(before, now) for before, now in told if before is not None and now is not None]
         changes = compare_rounds(pairs) if pairs else []
         return {change.figure: change for change in changes if re.fullmatch(case.shown, change.figure)}
 
     def render(self) -> str:
-        """A table for each case, as Markdown."""
+        """Return a Markdown table for each case."""
         *olds, new = (place.revision for place in self._places)
         minutes = (time.monotonic() - self._begun) / 60
         failed = self.failed.values()
@@ -162,17 +162,18 @@ class Comparison:
         sections = [
             f"# {new} beside {' and '.join(olds)}",
             f"Written by `python -m bench.compare` after {minutes:.0f} minutes. {self._machine} "
-            "All revisions were measured by the same benchmarks in turn, each on its own copy of the same "
-            "notes. The ratio is the median of the ratios inside the rounds, beside its range; `*` where all "
-            "rounds say the same, more or less. Times are in ms, of starts in s; `processor` is the server's "
-            "processor time a call. Less is better, except for rates.",
+            "All revisions were measured in turn by the same benchmarks, each on its own copy of "
+            "the same notes. The ratio is the median of the ratios inside the rounds, followed "
+            "by its range; `*` means that all rounds agree on more or less. Times are in ms, "
+            "start times in s; `processor` is the server's processor time per call. Less is "
+            "better, except for rates.",
             "\n".join(["Not measured:\n", *(f"* {told}" for told in failed)]) if failed else "",
             *tables,
         ]
         return "\n\n".join(filter(None, sections)) + "\n"
 
     def _render_case(self, case: Case) -> str:
-        """The table of a case, empty where nothing of it was measured with the newest revision."""
+        """Return a case's table, or "" if the newest revision has no figures."""
         *olds, new = self._places
         columns = [self.changes(case, old) for old, _ in enumerate(olds)]
         figures = dict.fromkeys(figure for column in columns for figure in column)
@@ -211,10 +212,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("new", metavar="NEW")
     parser.add_argument("--bench", action="append", choices=BENCHES, help="default: search")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--all", action="store_true", help="the usual cases instead of --bench")
-    parser.add_argument("--minutes", type=float, help="no round begins that would end later; with --all: 12")
-    parser.add_argument("--notes", type=int, help="of --all: this number instead of the number of each case")
-    parser.add_argument("--out", type=Path, help="Markdown file for the table, written after each case")
+    parser.add_argument("--all", action="store_true", help="run the usual cases instead of --bench")
+    parser.add_argument(
+        "--minutes", type=float, help="maximum minutes: no round starts that would end later; with --all: 12"
+    )
+    parser.add_argument(
+        "--notes",
+        type=int,
+        help="with --all: number of notes in every case, instead of each case's own number",
+    )
+    parser.add_argument("--out", type=Path, help="Markdown file for the table, rewritten after each case")
     options = parser.parse_args(given[:end])
     end_by_signal()
     handed = tuple(given[end + 1 :])

@@ -1,6 +1,7 @@
-"""Generated conversations (`bench/dialogues.py`) as judged collections: memories as agents keep them.
+"""Judged collections from generated conversations (`bench/dialogues.py`), as memories that agents keep.
 
-Layout `turns` has one note per turn, titled with speaker, date and time, `sessions` one per session.
+The layout `turns` has one note per turn, titled with speaker, date and time; `sessions` has one note per
+session.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ LAYOUTS = ("turns", "sessions")
 
 
 def as_collection(conversations: Sequence[Conversation], layout: str) -> Collection:
-    """The notes of a layout, and the questions with the turns (or sessions) that answer them."""
+    """Return the notes of a layout, and the questions with the turns or sessions that answer them."""
     chunks: list[Chunk] = []
     for conversation in conversations:
         chunks += _sessions(conversation) if layout == "sessions" else _turns(conversation)

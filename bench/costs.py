@@ -1,10 +1,10 @@
-"""The cost of each call in counted steps, and `costs.json`: the maximum cost.
+"""Benchmark that counts the steps of each call, and `costs.json` with the maximum costs.
 
-`python -m bench.costs --check` fails when a call costs more than its line allows; `--write` writes the lines
-again and keeps the reasons in them. A step is one call of a Python or C function on the thread of the
-event loop, in a server of its own (`bench.counting`) with 1,000 notes, from a request to the next rest of the
-loop, at the least of several. Steps differ by less than 1 % between runs, whatever else the machine
-does, where processor time differs by 10 to 40 %; the other figures are whole numbers.
+`python -m bench.costs --check` fails if a call costs more than its line allows; `--write` rewrites the lines
+and keeps their reasons. A step is one call of a Python or C function on the event loop's thread, counted from
+a request until the loop is idle again. The server (`bench.counting`) has 1,000 notes, and the smallest of
+several counts is used. Steps vary by less than 1 % between runs under any load, while processor time varies
+by 10 to 40 %. The other figures are whole numbers.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from bench.server import data_directory, launched, wait_searchable
 FILE: Final = Path(__file__).with_name("costs.json")
 NOTES: Final = 1_000
 WARM_UP, CALLS = 24, 80
-#: Calls at most, made until the least is within its line: on a busy machine nearly all of them run during
-#: other work of the server, and the least of a few is 5 % above the least of many.
+#: Maximum number of calls until the smallest count is within its limit. On a busy machine nearly every call
+#: overlaps other work of the server, and the smallest of few counts is 5 % above the smallest of many.
 MOST: Final = 400
-#: Times each reading call is made.
+#: Number of times that each read-only call is made.
 REPEATS: Final = 8
 WRITING: Final = ("create", "update", "note_edit", "task_create")
-#: A call may take so much more steps than its line says.
+#: Share by which a call may exceed the steps in its line.
 TOLERANCE: Final = 0.02
-#: Packages whose versions change the counts.
+#: Packages whose versions affect the counts.
 LIBRARIES: Final = ("trio", "hypercorn", "quart", "mcp", "pydantic", "tantivy", "attrs", "cattrs")
 EXACT: Final = ("hand_overs", "syncs", "commits")
 FIGURES: Final = ("steps", *EXACT)
@@ -51,7 +51,7 @@ FIGURES: Final = ("steps", *EXACT)
 
 @frozen
 class Cost:
-    """The cost of one call, or its limit; `reasons` say why the line was raised."""
+    """The cost of one call, or its limit. `reasons` explain why the limit was raised."""
 
     steps: int
     hand_overs: int
@@ -60,7 +60,7 @@ class Cost:
     reasons: list[str] = field(factory=list)
 
     def excess(self, allowed: Cost) -> list[str]:
-        """In which figures it is more than allowed."""
+        """Return the figures that exceed the limit."""
         most = {name: getattr(allowed, name) for name in FIGURES}
         most["steps"] = int(allowed.steps * (1 + TOLERANCE))
         return [
@@ -72,10 +72,10 @@ class Cost:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.costs", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail if a call costs more than is allowed")
+    parser.add_argument("--check", action="store_true", help="fail if a call costs more than its limit")
     parser.add_argument("--write", action="store_true", help="write costs.json")
-    parser.add_argument("--only", nargs="+", help="these kinds of calls only")
-    parser.add_argument("--rounds", type=int, default=1, help="ignored: counts need no rounds")
+    parser.add_argument("--only", nargs="+", help="measure only these kinds of calls")
+    parser.add_argument("--rounds", type=int, default=1, help="ignored, because counts need no rounds")
     options = parser.parse_args()
     costs = measure(options.only or (), Allowed.read().calls if options.check else {})
     print_report("costs", notes=NOTES, **{kind: asdict(cost) for kind, cost in costs.items()})
@@ -86,9 +86,9 @@ def main() -> None:
 
 
 def measure(only: Sequence[str] = (), allowed: Mapping[str, Cost] | None = None) -> dict[str, Cost]:
-    """Start a server on a new corpus and count what each kind of call costs.
+    """Start a server on a new corpus and count the cost of each kind of call.
 
-    Calls are made until the least is as cheap as `allowed`, `MOST` times at most.
+    Calls are repeated until the smallest count is within `allowed`, at most `MOST` times.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs, data_directory(NOTES) as data, _counted(data, theirs) as (host, port):
@@ -97,7 +97,7 @@ def measure(only: Sequence[str] = (), allowed: Mapping[str, Cost] | None = None)
 
 @contextmanager
 def _counted(data: Path, control: socket.socket) -> Iterator[tuple[str, int]]:
-    """A counted server on `data` that answers on `control`; where it listens."""
+    """Run a counted server on `data` that reports counts on `control`, and yield its address."""
     program = [sys.executable, "-m", "bench.counting", str(control.fileno())]
     environment = {"PYTHONHASHSEED": "0"}
     with launched(data, environment, program=program, pass_fds=[control.fileno()]) as (_, address, began):
@@ -121,7 +121,7 @@ async def _measure(
                 costs[kind] = await _cost(client, control, kind, kinds[kind], allowed.get(kind))
             except ToolFailed as failure:
                 if "Unknown tool" not in str(failure):
-                    raise  # an older revision may not have it
+                    raise  # older revisions may lack it
         return costs
 
 
@@ -132,10 +132,12 @@ async def _cost(
     request: Callable[[int], Request],
     allowed: Cost | None,
 ) -> Cost:
-    """The cost of one of many calls, each counted to the rest of the loop after it.
+    """Return the cost of one call, as the smallest count of many calls.
 
-    The least of calls that are alike: whatever else happens in a server, now and then, only adds. Reading
-    calls are alike when they ask the same; writing ones are all alike.
+    Each count ends when the loop is idle.
+
+    Only equal calls are compared, because other work of the server can only add steps. Read-only calls are
+    equal if their arguments are equal; all write calls are equal.
     """
     alike: dict[int, list[Counted]] = {}
     before = _ask(control)
@@ -166,7 +168,7 @@ def _ask(control: socket.socket) -> Counted:
 
 
 def kinds_of(ids: Sequence[str]) -> dict[str, Callable[[int], Request]]:
-    """The calls by name, each made from its number."""
+    """Return the calls by name, as functions from a number to a request."""
     texts = queries(3, 500)
 
     def searching(**more: Any) -> Callable[[int], Request]:
@@ -198,7 +200,7 @@ def kinds_of(ids: Sequence[str]) -> dict[str, Callable[[int], Request]]:
 
 
 def versions() -> dict[str, str]:
-    """The versions on which the counts depend, in addition to Lithos."""
+    """Return the versions, other than that of Lithos, that affect the counts."""
     return {"python": ".".join(platform.python_version_tuple()[:2])} | {
         each: version(each) for each in LIBRARIES
     }
@@ -206,7 +208,7 @@ def versions() -> dict[str, str]:
 
 @frozen
 class Allowed:
-    """`costs.json`: the maximum cost of each kind of call, and the versions used for counting."""
+    """Content of `costs.json`: maximum cost of each kind of call, and the versions used for counting."""
 
     calls: Mapping[str, Cost]
     versions: Mapping[str, str]
@@ -217,7 +219,7 @@ class Allowed:
         return cls({kind: Cost(**cost) for kind, cost in told["calls"].items()}, told["versions"])
 
     def complaints(self, costs: Mapping[str, Cost], now: Mapping[str, str]) -> list[str]:
-        """Calls above their limit, and calls without a line; also libraries that changed since."""
+        """Return calls above their limit, calls without a line, and libraries with another version."""
         found = [
             f"{kind}: {excess}" for kind, cost in costs.items() if kind in self.calls
             for excess in cost.excess(self.calls[kind])
@@ -230,14 +232,15 @@ class Allowed:
                 if now.get(name) != then
             ]
             found.append(
-                "Make the call cheaper. If what it does now is worth that, run `python -m bench.costs "
-                f"--write` and say why in `reasons` of its line in bench/{FILE.name}."
+                "Make the call cheaper. If the new behaviour is worth the cost, run `python -m "
+                "bench.costs --write` and give the reason in `reasons` of its line in "
+                f"bench/{FILE.name}."
             )
         return found
 
 
 def write_allowed(costs: Mapping[str, Cost], file: Path = FILE) -> None:
-    """Write the lines of these calls; others and all reasons stay."""
+    """Write the lines of these calls. Other lines and all reasons are kept."""
     calls = dict(Allowed.read(file).calls) if file.exists() else {}
     calls |= {
         kind: evolve(cost, reasons=calls[kind].reasons if kind in calls else [])

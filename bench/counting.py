@@ -1,8 +1,8 @@
-"""A `lithos` program whose event loop is counted: `python -m bench.counting FD serve …`.
+"""A `lithos` program that counts the work of its event loop: `python -m bench.counting FD serve …`.
 
-It counts calls of Python and of C functions on the thread of the event loop, jobs that the loop hands over
-to other threads, syncs of files and commits of databases, whatever the revision of Lithos is. Each byte on
-the socket FD is answered with one line of JSON, `Counted`, once the loop has nothing to do but to wait.
+It counts Python and C function calls on the event loop's thread, jobs that the loop passes to other threads,
+file syncs and database commits, in any revision of Lithos. It answers each byte on the socket FD with one
+JSON line, `Counted`, once the loop is idle.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ import trio
 import trio.lowlevel
 from attrs import asdict, frozen
 
-#: Seconds between two looks whether the loop waits, and how many looks in a row must find it waiting.
+#: Seconds between two checks for an idle loop, and the number of consecutive checks that must find the loop
+#: idle.
 PAUSE: Final = 0.001
 LOOKS: Final = 3
 
 
 @frozen
 class Counted:
-    """Totals since the program started; `syncs` are those of files, SQLite makes its own at a commit."""
+    """Totals since the program started. `syncs` counts file syncs; SQLite syncs itself at a commit."""
 
     steps: int
     hand_overs: int
@@ -40,7 +41,7 @@ class Counted:
 
 
 class _Waiting(trio.abc.Instrument):
-    """Knows whether the loop waits for something to happen, and how often it has begun to."""
+    """Records whether the loop is waiting for events, and how often it has started to wait."""
 
     def __init__(self) -> None:
         self.is_waiting = False
@@ -55,16 +56,16 @@ class _Waiting(trio.abc.Instrument):
 
 
 class _Counter:
-    """Counts on the thread that made it, which will run the event loop."""
+    """Counts calls on the thread that created it, which then runs the event loop."""
 
     def __init__(self) -> None:
         self._waiting = _Waiting()
         self._steps = self._hand_overs = 0
-        self._syncs: list[None] = []  # of any thread: appending cannot lose one
+        self._syncs: list[None] = []  # Any thread may append, and appending loses no entry.
         self._commits: list[None] = []
 
     def install(self) -> None:
-        """From now on everything is counted; before Lithos is imported."""
+        """Start counting. Call this before `lithos` is imported."""
         trio.run = functools.partial(trio.run, instruments=[self._waiting])  # type: ignore[assignment]
         for name in ("fsync", "fdatasync"):
             setattr(os, name, self._counted(getattr(os, name), self._syncs))
@@ -97,10 +98,10 @@ class _Counter:
 
     def _note_commit(self) -> bool:
         self._commits.append(None)
-        return False  # the commit continues
+        return False  # let the commit continue
 
     def answer(self, control: socket.socket) -> None:
-        """Answer each byte until there are no more; on a thread of its own."""
+        """Answer each byte until the socket is closed. Runs in its own thread."""
         while control.recv(1):
             self._until_waiting()
             told = Counted(self._steps, self._hand_overs, len(self._syncs), len(self._commits))

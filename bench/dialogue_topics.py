@@ -1,10 +1,9 @@
-"""Facts that people in generated conversations say about themselves, and questions about them.
+"""Facts that people in generated conversations state about themselves, and questions about them.
 
-`{v}` is the value of a fact, `{d}` a detail, `{p}` the person asked about, `{q}` the other speaker, `{m}`
-a month. A question uses other words than most of the statements, as a stranger would.
-`topics` announce the next statement; `pairs` are statements that make sense only after the question of the
-other speaker.
-Each line is a field of a topic, with its parts between bars; an indented line continues it.
+`{v}` is the value of a fact, `{d}` a detail, `{p}` the person asked about, `{q}` the other speaker and `{m}`
+a month. A question uses other words than most of the statements, as a stranger would. `topics` announce the
+next statement; `pairs` are statements that make sense only after the other speaker's question. Each line is a
+field of a topic with its parts separated by bars; an indented line continues the field.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from bench.dialogue_words import couples, split
 
 @frozen
 class Trait:
-    """Something of which a person has one at a time; `changes` say a later value that supersedes it."""
+    """A fact with one value at a time per person. `changes` state a later value that supersedes it."""
 
     name: str
     topics: tuple[str, ...]
@@ -35,7 +34,7 @@ class Trait:
 
 @frozen
 class Series:
-    """Something that happens to a person several times, each with a detail."""
+    """A fact that occurs to a person several times, with a different detail each time."""
 
     name: str
     topics: tuple[str, ...]

@@ -9,12 +9,12 @@ from typing import Final
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Parts between bars."""
+    """Split a text at bars."""
     return tuple(part.strip() for part in text.split("|"))
 
 
 def couples(text: str) -> tuple[tuple[str, str], ...]:
-    """Parts between bars, each in two by its `=`."""
+    """Split a text at bars, and each part at its `=`."""
     couples = (part.split("=", 1) for part in text.split("|"))
     return tuple((one.strip(), other.strip()) for one, other in couples)
 
@@ -32,14 +32,14 @@ TAILS: Final = split(
     "How are things with you?|Long story.|Anyway, your turn.|I'll tell you more on the phone.|What a week."
     "|Don't tell anybody.|I keep thinking about it.||||||||"
 )
-#: Answers of the other speaker: about the topic, without the fact.
+#: Replies of the other speaker, which mention the topic but not the fact.
 REACTIONS: Final = split(
     "Oh wow, {p}, I did not see that coming.|Ha, that sounds like you, {p}.|No way! Tell me everything, {p}."
     "|I'm jealous.|Take care of yourself, {p}.|That reminds me of my uncle, he had the same with {v}."
     "|{v}? Really?|Good for you, {p}!|Hm, I would have done it differently."
     "|I thought you were joking about {v}."
 )
-#: Mentions of topics that say nothing about either speaker.
+#: Mentions of topics that state nothing about either speaker.
 DECOYS: Final = split(
     "My colleague has three pets and no time for any of them."
     "|Somebody at the gym switched to a new diet again."
@@ -57,7 +57,7 @@ DECOYS: Final = split(
     "|The deadline of the other team moved, not ours.|Siblings fight, then they need each other."
     "|One day I'll shop only in flea markets."
 )
-#: Sentences after the announcement of a topic without a fact.
+#: Sentences after the announcement of a topic that state no fact.
 NOTHINGS: Final = split(
     "more on that tomorrow.|I'd rather not say yet.|nothing to report.|still thinking about it."
     "|ask me next week.|the same old story.|you don't want to know."

@@ -1,9 +1,10 @@
-"""Conversations of two people each, generated with known answers, similar to the memories of agents.
+"""Generated two-person conversations with known answers, similar to the memories of agents.
 
-Every conversation has 20 sessions of 25 short turns over ten months. Some turns state a fact, often only
-together with the question of the other one before them; the rest is small talk, reactions to facts, and
-mentions of the same topics, by the same people, that say nothing. Both speakers have facts of the same
-kinds, and all conversations are in one vault, so the name decides. A later turn may supersede a fact.
+Every conversation has 20 sessions of 25 short turns over ten months. Some turns state a fact, often only in
+combination with the other speaker's previous question. The remaining turns are small talk, reactions to
+facts, and mentions of the same topics by the same people that state nothing. Both speakers have facts of the
+same kinds and all conversations are in one vault, so an answer depends on the name. A later turn may
+supersede a fact.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from bench.dialogue_topics import SERIES, TRAITS, Series, Trait
 from bench.dialogue_words import ADJECTIVES, DECOYS, NOTHINGS, OPENERS, PEOPLE, REACTIONS, SMALL_TALK, TAILS
 
 CONVERSATIONS, SESSIONS, TURNS = 10, 20, 25
-#: Facts of a series per speaker, each in a month of its own; superseded facts per speaker.
+#: Facts of a series per speaker, each in a different month, and superseded facts per speaker.
 EPISODES, CHANGED = 3, 2
-#: Probability that a fact is stated as an answer, that one stated otherwise is announced by its topic, that
-#: a speaker reacts to a fact, that filler mentions a topic, and that it announces one without a fact.
+#: Probabilities: a fact is stated as an answer; another fact is announced by its topic; a speaker reacts to a
+#: fact; filler mentions a topic; filler announces a topic without a fact.
 ELLIPTICAL, ANNOUNCED, REACTING, DECOY, EMPTY = 0.35, 0.8, 0.5, 0.15, 0.15
-#: Questions of a conversation by kind.
+#: Number of questions per conversation, by kind.
 QUESTIONS = {"single": 60, "several": 20, "time": 20}
 _FIRST_DAY, _DAYS_APART = datetime(2024, 1, 8), 15
 
 
 @frozen
 class Turn:
-    """One statement of a speaker; `session` numbers the meetings of a conversation from 0."""
+    """One statement of a speaker. `session` numbers the sessions of a conversation from 0."""
 
     id: str
     session: str
@@ -42,7 +43,7 @@ class Turn:
 
 @frozen
 class Question:
-    """A question and the ids of all turns that are needed to answer it; kinds: single, several, time."""
+    """A question of kind single, several or time, with the ids of all turns needed to answer it."""
 
     id: str
     text: str
@@ -52,7 +53,7 @@ class Question:
 
 @frozen
 class Conversation:
-    """Two people's turns in order, and the questions about them."""
+    """The turns of two people in order, and the questions about them."""
 
     speakers: tuple[str, str]
     turns: tuple[Turn, ...]
@@ -61,7 +62,7 @@ class Conversation:
 
 @define
 class _Line:
-    """A turn before it has a place; `fact` is the key of the fact that it states."""
+    """A turn without a position yet. `fact` is the key of the fact that the turn states."""
 
     speaker: int
     text: str
@@ -77,7 +78,7 @@ class _Fact:
 
 
 def generate_conversations(count: int = CONVERSATIONS, seed: int = 7) -> list[Conversation]:
-    """The same conversations for the same seed; every name occurs in one of them."""
+    """Return conversations, equal for equal seeds. Each name occurs in only one conversation."""
     return [_Writer(n, random.Random(f"conversation:{seed}:{n}")).write() for n in range(count)]
 
 
@@ -139,7 +140,7 @@ class _Writer:
                     self._tell(f"{series.name}:{speaker}:{episode}", speaker, month, series, value)
 
     def _months(self) -> list[list[int]]:
-        """The sessions of each month."""
+        """Return the sessions of each month."""
         months: dict[str, list[int]] = {}
         for session, day in enumerate(self._days):
             months.setdefault(f"{day:%Y-%m}", []).append(session)
@@ -155,7 +156,7 @@ class _Writer:
             self._add(key, speaker, sessions, self._announced(kind, kind.says), value)
 
     def _announced(self, kind: Trait | Series, forms: Sequence[str]) -> str:
-        """One of the forms, its topic named before it or not."""
+        """Return one of the forms, in some cases with its topic announced first."""
         openers = kind.topics if self.rng.random() < ANNOUNCED else OPENERS
         said = self.rng.choice(forms)
         said = f"{{V}}{said[3:]}" if said.startswith("{v}") else said
@@ -171,7 +172,7 @@ class _Writer:
         *,
         prompt: str = "",
     ) -> None:
-        """A fact in the emptiest of these sessions."""
+        """Add a fact to the emptiest of these sessions."""
         text = _capitalised(said.format(v=value[0], V=_capitalised(value[0]), d=value[1]))
         lines = [_Line(1 - speaker, prompt)] if prompt else []
         lines.append(_Line(speaker, f"{text} {self.rng.choice(TAILS)}".strip(), key))

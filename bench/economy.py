@@ -1,24 +1,24 @@
-"""The cost of an answer: characters returned, the share of text of notes in them, evidence shown.
+"""Benchmark of the size of answers: characters returned, their share of note text, and evidence shown.
 
-`python -m bench.economy` asks the tools that search, lists, writes and reads some notes, and counts the
-characters of each whole answer: the JSON that the client receives as text. The notes are generated
-conversations (`bench/dialogues.py`), one note per session or per turn, and what `COLLECTIONS`, `--vault` and
-`--locomo` add, under `server.answers: full` and `compact`, which the results call `setting`. The same
-revision gives the same figures:
+`python -m bench.economy` calls the tools that search, list, write and read notes, and counts the characters
+of each whole answer, which is the JSON text that the client receives. The notes are generated conversations
+(`bench/dialogues.py`) with one note per session or turn, plus the notes of `COLLECTIONS`, `--vault` and
+`--locomo`. Each set is measured with `server.answers: full` and `compact`, called `setting` in the results.
+The same revision always gives the same figures:
 
-* `economy`: for a tool and its arguments, the mean characters of an answer, and the share of them that is
-  text of notes with the headings over it (`text`, `snippet`, `content`). For briefings also the largest
-  ratio of the tokens of a whole answer (four characters each) to the budget, for lists of rows the characters
-  of a row. `write` and `read 500` are about new notes of 500 characters.
-* `evidence`: the share of questions whose answering sentences are within the first 2,000, 4,000 and 8,000
-  characters of an answer. `context` is the briefing with the largest budget that fits, or the smallest,
-  cut; `search` is ten rows. `grep` is the reference: of the files with most of the question's words (by
-  idf), the three best lines with two lines around each, as the path and `number: line`.
+* `economy`: the mean characters of an answer for a tool with given arguments, and the share of note text
+  including the headings above it (`text`, `snippet`, `content`). Briefings also have the largest ratio of a
+  whole answer's tokens (four characters each) to the budget; lists have the characters per row. `write` and
+  `read 500` concern new notes of 500 characters.
+* `evidence`: the share of questions whose answering sentences appear within the first 2,000, 4,000 and 8,000
+  characters of an answer. `context` is the briefing with the largest budget that fits, or the smallest one,
+  truncated; `search` returns ten rows. `grep` is the reference: for the files with most of the question's
+  words (by idf), the three best lines with two lines around each, as the path and `number: line`.
 
-`--check` fails where a figure of sessions under `compact` is more than 2 % worse than in `economy.json`: a
-longer answer, less text of notes in it, less evidence (by more than a question of 40). A briefing may be
-longer, but not than its budget.
-`--keep` writes the figures of this revision instead. A slow test does the same as `--check`.
+`--check` fails if a figure of sessions under `compact` is more than 2 % worse than in `economy.json`: a
+longer answer, a smaller share of note text, or less evidence (by more than one question of 40). A briefing
+may grow up to its budget. `--keep` writes the figures of this revision instead. A slow test does the same as
+`--check`.
 """
 
 from __future__ import annotations
@@ -52,39 +52,39 @@ from lithos.server.settings import ServerConfig
 from lithos.text.words.analysis import fold, words
 
 Answers: TypeAlias = Literal["full", "compact"]
-#: By call (or limit of characters) and figure.
+#: Figures by call, or by limit of characters, and by name.
 Figures = Mapping[str, Mapping[str, float]]
 
 KEPT = Path(__file__).with_name("economy.json")
-#: Share by which a figure may be worse than the kept one.
+#: Share by which a figure may be worse than the stored one.
 MARGIN = 0.02
-#: Figures that are better the smaller they are, and those that are better the larger they are.
+#: Figures for which smaller values are better, and figures for which larger values are better.
 SMALLER, LARGER = ("characters", "a_row", "most_of_budget"), ("of_notes", "evidence")
-#: Questions of the kept figures, and of a measurement.
+#: Number of questions for the stored figures and for a measurement, and the random seed.
 KEPT_QUESTIONS, QUESTIONS, SEED = 40, 150, 7
-#: Characters of a whole answer within which evidence is looked for.
+#: Numbers of characters at the start of an answer that are searched for evidence.
 LIMITS = (2_000, 4_000, 8_000)
-#: Budgets of briefings, largest first.
+#: Token budgets of briefings, largest first.
 BUDGETS = (4_000, 3_500, 3_000, 2_000, 1_750, 1_500, 1_000, 850, 750, 500, 350, 250)
-#: Characters that count as one token; words of a run by which a sentence is recognised.
+#: Characters per token, and words in a run that identifies a sentence.
 TOKEN, RUN = 4, 5
-#: Calls whose answers are measured, by name; each with the question.
+#: Measured calls by name. The question is added to the arguments of each call.
 CALLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{f"context {budget}": ("lithos_context", {"budget": budget}) for budget in (500, 1_000, 2_000, 4_000)},
     "search 10": ("lithos_search", {"limit": 10}),
     "retrieve 10": ("lithos_retrieve", {"limit": 10}),
     "cache_lookup": ("lithos_cache_lookup", {}),
 }
-#: Lists that are asked for, and their rows; notes that are written and read, and characters of each.
+#: Number of lists requested and their rows; number of notes written and read, and their characters.
 LISTS, ROWS, WRITTEN, LENGTH = 5, 50, 20, 500
 SETTINGS: tuple[Answers, ...] = ("full", "compact")
-#: Fields that are text of notes, and the headings over it; lists of rows.
+#: Fields with note text and the headings above it, and names of lists of rows.
 TEXTS, ROW_KEYS = frozenset(("text", "snippet", "content")), ("results", "items")
 
 
 @frozen
 class Subject:
-    """A collection, and its questions with the sentences that have to be shown."""
+    """A collection, and its questions with the sentences that an answer has to show."""
 
     collection: Collection
     cases: Sequence[tuple[JudgedQuery, Sequence[str]]]
@@ -107,7 +107,7 @@ def main() -> None:
         KEPT.write_text(json.dumps(measure_kept(), indent=1) + "\n", encoding="utf-8")
     elif options.check:
         found = worse(measure_kept(), json.loads(KEPT.read_text(encoding="utf-8")))
-        print("\n".join(found) or "No answer costs more than it did.")
+        print("\n".join(found) or "No answer costs more than the stored figures allow.")
         sys.exit(bool(found))
     else:
         for subject in subjects(options):
@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def subjects(options: argparse.Namespace) -> Iterator[Subject]:
-    """Return what is measured, in turn."""
+    """Yield the collections to measure."""
     for each in read_collections(options.collections, ()) if options.collections else ():
         collection = each.laid_out("pages").sample(options.sample)
         yield Subject(collection, economy_notes.of_judged(evolve(each, queries=collection.queries)))
@@ -130,7 +130,7 @@ def subjects(options: argparse.Namespace) -> Iterator[Subject]:
 
 
 def generated(layout: str, sample: int) -> Subject:
-    """Return generated conversations in a layout, and some of the questions about them."""
+    """Return generated conversations in a layout, and a sample of the questions about them."""
     conversations = generate_conversations(seed=SEED)
     collection = as_collection(conversations, layout)
     texts = {turn.id: turn.text for one in conversations for turn in one.turns}
@@ -143,7 +143,7 @@ def generated(layout: str, sample: int) -> Subject:
 
 
 def measure_kept() -> dict[str, dict[str, float]]:
-    """Return the figures that are kept, of this revision."""
+    """Return this revision's values of the stored figures."""
     figures: dict[str, dict[str, float]] = {}
     for row in _measured(generated("sessions", KEPT_QUESTIONS), "compact"):
         if row["bench"] == "evidence":
@@ -157,7 +157,7 @@ def measure_kept() -> dict[str, dict[str, float]]:
 
 
 def worse(figures: Figures, kept: Figures) -> list[str]:
-    """Return a sentence for each figure that is worse than the kept one by more than the margin."""
+    """Return a sentence for each figure that is worse than the stored one by more than the margin."""
     found: list[str] = []
     for call, each in kept.items():
         for name, before in each.items():
@@ -170,7 +170,7 @@ def worse(figures: Figures, kept: Figures) -> list[str]:
 
 
 def least(name: str, before: float) -> float:
-    """Return how small a figure may be; evidence by one question less, the least that it can change."""
+    """Return the smallest acceptable value. Evidence may drop by one question, its smallest change."""
     return (
         min(before * (1 - MARGIN), before - 100 / KEPT_QUESTIONS)
         if name == "evidence"
@@ -185,7 +185,7 @@ def _measured(subject: Subject, setting: Answers) -> list[dict[str, Any]]:
 
 
 async def measure(subject: Subject, vaults: Vaults) -> list[dict[str, Any]]:
-    """Return the figures of all calls, and of the evidence that they and the reference show."""
+    """Return the figures of all calls, and of the evidence in their answers and in the reference."""
     figures: list[dict[str, Any]] = []
     async with vaults.serving(subject.collection) as server:
         for name in CALLS:
@@ -198,17 +198,17 @@ async def measure(subject: Subject, vaults: Vaults) -> list[dict[str, Any]]:
 
 
 async def asked(server: Server, tool: str, **arguments: object) -> Mapping[str, object]:
-    """Return a tool's answer to a client; Lithos's own calls get full ones, whatever is configured."""
+    """Return a tool's answer to a client. Lithos's own calls would always get full answers."""
     return await called(server, tool, principal=OWNER, **arguments)
 
 
 def as_sent(answer: Mapping[str, object]) -> str:
-    """Return the text of an answer that a client receives."""
+    """Return an answer as the text that a client receives."""
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 def note_characters(answer: object) -> int:
-    """Return the characters of an answer that are text of notes, as they are sent."""
+    """Return how many characters of an answer are note text, in the form in which they are sent."""
     if isinstance(answer, Mapping):
         return sum(
             len(json.dumps(value, ensure_ascii=False)) - 2
@@ -235,18 +235,18 @@ async def _list_costs(server: Server, subject: Subject) -> dict[str, Any]:
 
 
 async def _note_costs(server: Server, subject: Subject) -> list[dict[str, Any]]:
-    """Return what it costs to write notes of some 500 characters, and to read them."""
+    """Return the costs of writing and reading notes of about 500 characters."""
     known = sorted({word for chunk in subject.collection.chunks[:200] for word in chunk.text.split()})
     written, read = list[Mapping[str, object]](), list[Mapping[str, object]]()
     random.Random(0).shuffle(known)
     for number in range(WRITTEN):
-        # No word is in two notes where the vocabulary is large enough, so that none of them is `similar`.
+        # With a large enough vocabulary no word occurs in two notes, so that no note counts as `similar`.
         text = " ".join(known[number::WRITTEN] * LENGTH)[:LENGTH].strip()
         note = {"title": f"Economy {number:02}", "content": text, "path": "economy"}
         written.append(await asked(server, "lithos_write", agent="bench", **note))
         read.append(await asked(server, "lithos_read", id=written[-1]["id"]))
-    # The median: now and then a write has more to say, for example that an index is behind. The names are of
-    # one length, or such a write would move the median from one length to the other.
+    # The median is used because a write sometimes reports more, for example that an index is behind. All
+    # names have one length, so that such a write does not move the median to another length.
     usual = round(median(len(as_sent(answer)) for answer in written))
     return [_row(subject, "write", written) | {"characters": usual}, _row(subject, f"read {LENGTH}", read)]
 
@@ -291,19 +291,19 @@ async def _evidence(server: Server, subject: Subject) -> list[dict[str, Any]]:
 
 
 def _fitting(answers: Sequence[str], limit: int) -> str:
-    """Return the first of these answers that is within a limit, else the last one, cut; escapes undone."""
+    """Return the first answer within the limit, otherwise the last one, truncated. Escapes are decoded."""
     text = next((answer for answer in answers if len(answer) <= limit), answers[-1][:limit])
     return text.replace("\\n", "\n").replace('\\"', '"')
 
 
 def is_shown(sentences: Sequence[str], text: str) -> bool:
-    """Return whether a text has all sentences, each by all of its runs of five words."""
+    """Return whether a text contains all runs of five words of every sentence."""
     there = _runs(text)
     return all(_runs(sentence) <= there for sentence in sentences)
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    """Return the runs of five words of a text; of a shorter one, itself."""
+    """Return the runs of five words of a text, or the whole text if it is shorter."""
     found = [word for _, word in words(fold(text))]
     if len(found) <= RUN:
         return {tuple(found)}

@@ -11,12 +11,12 @@ from typing import TypeAlias
 from bench.judged import Chunk, Collection, JudgedQuery
 from lithos.text.words.analysis import fold, words
 
-#: Questions, each with the passages that have to be shown.
+#: Questions, each with the passages that an answer has to show.
 Cases: TypeAlias = list[tuple[JudgedQuery, list[str]]]
 
 
 def of_judged(collection: Collection) -> Cases:
-    """The passage of a query: of its best document the chunk with most of its words."""
+    """Return each query with its passage: the chunk of its best document with most of the query's words."""
     cases: Cases = []
     for query in collection.queries:
         best = max(query.grades, key=lambda doc: (query.grades[doc], doc))
@@ -27,7 +27,7 @@ def of_judged(collection: Collection) -> Cases:
 
 
 def of_vault(vault: Path, sample: int, seed: int) -> tuple[Collection, Cases]:
-    """The notes of a vault, asked for by their headings; nothing says which passage answers."""
+    """Return a vault's notes, with their headings as questions. The answering passage is not known."""
     files = [path for path in sorted(vault.rglob("*.md")) if "/." not in f"/{path.relative_to(vault)}"]
     texts = {str(path.relative_to(vault)): path.read_text("utf-8", errors="replace") for path in files}
     chunks = tuple(Chunk(name, name, text, Path(name).stem, name) for name, text in texts.items())
@@ -38,7 +38,7 @@ def of_vault(vault: Path, sample: int, seed: int) -> tuple[Collection, Cases]:
 
 
 def of_locomo(file: Path, sample: int, seed: int) -> tuple[Collection, Cases]:
-    """LoCoMo: a note a session, questions whose evidence is named; adversarial ones are left out."""
+    """Return LoCoMo with one note per session, and its non-adversarial questions with named evidence."""
     chunks: list[Chunk] = []
     cases: Cases = []
     for number, each in enumerate(json.loads(file.read_text(encoding="utf-8"))):

@@ -1,8 +1,8 @@
-"""Events: delivery to many subscribers under a write load, and replay.
+"""Benchmark of events: delivery to many subscribers during writes, and replay.
 
-`python -m bench.events`. *delivery*: writers change notes at a steady rate while SSE and WebSocket
-clients listen; the delay of an event is from its timestamp (when the change was decided, on the same
-clock) to its arrival. *replay*: reading a journal from its beginning over SSE.
+Run `python -m bench.events`. *delivery*: writers change notes at a steady rate while SSE and WebSocket
+clients listen. The delay of an event is the time from its timestamp (when the change was decided, on the same
+clock) to its arrival. *replay*: a client reads a journal from its beginning over SSE.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UPGRADE = (
 
 @define
 class Delays:
-    """Seconds from change to arrival, of every event that any subscriber got."""
+    """Delays in seconds from change to arrival, for all events and subscribers."""
 
     taken: list[float] = field(factory=list)
     cut_off: int = 0
@@ -43,9 +43,9 @@ class Delays:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.events", description=__doc__)
-    parser.add_argument("--subscribers", type=int, default=50, help="of each kind")
+    parser.add_argument("--subscribers", type=int, default=50, help="number of clients of each kind")
     parser.add_argument("--rate", type=float, default=200.0, help="changes a second")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of load in one round")
+    parser.add_argument("--seconds", type=float, default=8.0, help="seconds of load in one round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--events", type=int, default=100_000, help="to replay")
     options = parser.parse_args()
@@ -79,7 +79,7 @@ async def _deliver(server: Serving, options: argparse.Namespace) -> dict[str, fl
             for number in range(16):
                 writers.start_soon(_write_steadily, server, number, options, changes)
         seconds = time.perf_counter() - began
-        await trio.sleep(0.5)  # the last events are still on their way
+        await trio.sleep(0.5)  # wait for the last events
         nursery.cancel_scope.cancel()
     cuts = quantiles(delays.taken, n=100)
     rates = {"changes": changes[0] / seconds, "deliveries": len(delays.taken) / seconds}
@@ -89,7 +89,7 @@ async def _deliver(server: Serving, options: argparse.Namespace) -> dict[str, fl
 async def _write_steadily(
     server: Serving, number: int, options: argparse.Namespace, changes: list[int]
 ) -> None:
-    """One of 16 agents: findings on a task of its own, its share of the rate."""
+    """Post findings to a task of its own at a steady rate, as one of 16 agents."""
     pause = 16 / options.rate
     async with RawClient(server.host, server.port) as client:
         body = await client.exchange("lithos_task_create", {"title": f"Load {number}", "agent": "bench"})
@@ -127,14 +127,14 @@ async def listen_sse(
 
 
 def _timestamp(text: str) -> str:
-    """Parsing each event whole would measure the subscribers."""
+    """Return an event's timestamp without parsing the event, which would measure the subscribers."""
     return text.rpartition('"timestamp":"')[2][:32]
 
 
 async def listen_websocket(
     server: Serving, delays: Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """By hand: a client library takes longer for a message than the server, and would be what is measured."""
+    """Listen without a client library, which takes longer for a message than the server does."""
     stream = await trio.open_tcp_stream(server.host, server.port)
     async with stream:
         await stream.send_all(_UPGRADE.format(host=server.host, port=server.port).encode())
@@ -149,7 +149,7 @@ async def listen_websocket(
                 if opcode == _TEXT and b'"seq"' in payload:
                     delays.note(_timestamp(payload.decode()))
                 elif opcode == _PING:
-                    # A masked pong, as the server closes a connection that gives none; the mask is zero.
+                    # A masked pong with a zero mask. The server closes connections that send no pong.
                     await stream.send_all(bytes((0x8A, 0x80 | len(payload), 0, 0, 0, 0)) + payload)
                 elif opcode == _CLOSE:
                     delays.cut_off += 1
@@ -158,7 +158,7 @@ async def listen_websocket(
 
 
 def _frame_at(buffer: bytes, begin: int) -> tuple[int, bytes, int] | None:
-    """Opcode, payload and end of the server's frame at `begin`, if it is all there."""
+    """Return opcode, payload and end of the server's frame at `begin`, or None if it is incomplete."""
     if len(buffer) < begin + 4:
         return None
     length, body = buffer[begin + 1], begin + 2
@@ -194,7 +194,7 @@ def _measure_replay(options: argparse.Namespace) -> None:
 
 
 async def _replay(server: Serving, events: int, first: int) -> float:
-    """Events a second from the first one to the last."""
+    """Return the events per second from the first to the last event."""
     stream = await trio.open_tcp_stream(server.host, server.port)
     request = f"GET /events?since={first} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n\r\n"
     began = time.perf_counter()
@@ -202,7 +202,7 @@ async def _replay(server: Serving, events: int, first: int) -> float:
         await stream.send_all(request.encode())
         seen, rest = 0, b""
         with trio.fail_after(300):
-            while seen < events - 1:  # all but the one that is the position itself
+            while seen < events - 1:  # all except the event at the given position
                 *frames, rest = (rest + await stream.receive_some(1 << 18)).split(b"\n\n")
                 seen += sum(b"event: note.updated" in frame for frame in frames)
     return events / (time.perf_counter() - began)

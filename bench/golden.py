@@ -1,18 +1,20 @@
-"""Everything the product answers, recorded before a rebuilding and compared after it, byte for byte.
+"""Recordings of all output of the product, compared byte for byte before and after a restructuring.
 
-`python -m bench.golden record OUT --vault DIR` copies the vault, plays three servers on it and on data
-directories of their own, runs every command, and writes `OUT/*.json`: sorted entries of what was asked and
-the text that came back. `python -m bench.golden compare A B` prints what differs, by entry, and exits 1.
-Two recordings of one commit are the same bytes: `bench/golden_world.py` leaves nothing to time and chance.
-On a busy machine the commands that ask a running server can take longer: all later times then differ, and
-nothing else. Record both revisions while no other work runs.
+`python -m bench.golden record OUT --vault DIR` copies the vault, runs three servers on it and on separate
+data directories, runs every command, and writes `OUT/*.json`: sorted entries of requests and the text of
+their answers. `python -m bench.golden compare A B` prints the entries that differ and exits 1. Two recordings
+of one commit have equal bytes, because `bench/golden_world.py` removes time and chance. On a busy machine,
+commands that query a running server can take longer, which changes all later times and nothing else. Record
+both revisions while no other work runs.
 
-The product is used from outside alone: `lithos.app.main`, in this process, and HTTP and stdio to the server
-it starts. So the same script records code whose modules have moved: it imports that and `docs.generate`.
+The product is used only from outside: `lithos.app.main` in this process, and HTTP and stdio connections to
+the server that it starts. The same script therefore records code whose modules have moved, because it imports
+only `lithos.app.main` and `docs.generate`.
 
-Masked: the temporary folder, that of the virtual environment, the server's port, process ids, what was
-measured in seconds or bytes of memory and disk (values of such metrics and of their histogram buckets, all
-numbers of the console's system page), times of change of the index's files, and names of its segments.
+These values are masked: the temporary folder, the folder of the virtual environment, the server's port,
+process ids, measured seconds and bytes of memory or disk (values of such metrics and of their histogram
+buckets, all numbers on the console's system page), modification times of index files, and names of index
+segments.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from typing import Final
 
 from bench.golden_world import World
 
-#: The environment of a recording; all else of this machine's stays outside.
+#: Environment variables of a recording. Other variables of this machine are not passed on.
 ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0", "TZ": "UTC", "LANG": "C.UTF-8", "COLUMNS": "100", "NO_COLOR": "1",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1",
@@ -41,7 +43,7 @@ ENVIRONMENT: Final = {
 
 
 def record(out: Path, vault: Path) -> None:
-    """Play everything, and write what came back."""
+    """Run the whole script and write the recorded answers."""
     world = World()
     world.enter()
     from bench.golden_plays import play  # noqa: PLC0415 - they find the replaced modules
@@ -63,14 +65,14 @@ def record(out: Path, vault: Path) -> None:
 
 
 def _copy(vault: Path, target: Path) -> None:
-    """A copy whose files have times of change of their own, always the same."""
+    """Copy a vault and give each file a fixed modification time."""
     shutil.copytree(vault, target)
     for number, path in enumerate(sorted(target.rglob("*"))):
         os.utime(path, (1_760_000_000 + number, 1_760_000_000 + number))
 
 
 def compare(one: Path, other: Path) -> int:
-    """Print the entries that differ; 1 if any does."""
+    """Print the entries that differ. Return 1 if any entry differs, otherwise 0."""
     names = sorted({path.name for folder in (one, other) for path in folder.glob("*.json")})
     different = 0
     for name in names:
@@ -93,12 +95,12 @@ def compare(one: Path, other: Path) -> int:
 
 
 def _in_lines(text: str) -> list[str]:
-    """Lines, of JSON one for each value."""
+    """Split a text into lines. JSON is split into one line per value."""
     return re.sub(r'(?<=[\]}"\d])(,)(?=["{\[])', r"\1\n", text).split("\n")
 
 
 def main() -> None:
-    """Record or compare."""
+    """Run the `record` or `compare` command."""
     parser = argparse.ArgumentParser(prog="python -m bench.golden", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     recording = actions.add_parser("record")

@@ -1,4 +1,4 @@
-"""The calls of `bench.golden`: of every tool what people mean by it, then each argument in wrong ways."""
+"""The calls of `bench.golden`: intended uses of every tool, then invalid values for each argument."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 from attrs import define, field
 
 Answer = Mapping[str, Any]
-#: Asks a tool; the answer's JSON object.
+#: Calls a tool and returns its JSON object.
 Ask = Callable[[str, dict[str, Any]], Awaitable[Answer]]
 NOWHERE: Final = "00000000-0000-4000-8000-000000000000"
-#: Values that are odd for an argument of a type.
+#: Odd values for an argument, by type.
 _ODD: Final[Mapping[str, Sequence[Any]]] = {
     "string": (" ", 7, "no such thing"),
     "integer": (-1, 10**9, "x"),
@@ -25,14 +25,14 @@ _QUERIES: Final = ("blockchain", "proof of work", "how to run a node", "tag:kb",
 
 @define
 class Script:
-    """The calls on one server whose notes are those of the vault."""
+    """The calls to one server that serves the notes of the vault."""
 
     ask: Ask
-    #: The last accepted arguments by tool.
+    #: The last accepted arguments, by tool.
     accepted: dict[str, dict[str, Any]] = field(factory=dict)
 
     async def call(self, tool: str, /, **arguments: Any) -> Answer:
-        """Call; accepted arguments are the base of odd calls."""
+        """Call a tool. Accepted arguments become the base for odd calls."""
         name = f"lithos_{tool}"
         answer = await self.ask(name, arguments)
         if answer.get("status") != "error" or name not in self.accepted:
@@ -40,7 +40,7 @@ class Script:
         return answer
 
     async def run(self) -> None:
-        """Every tool, as it is meant."""
+        """Call every tool as intended."""
         listed = await self.call("list", path_prefix="what/", limit=100)
         notes = [(row["id"], row["path"]) for row in listed["items"]]
         await self._read(notes)
@@ -51,7 +51,7 @@ class Script:
         await self._learn(notes)
 
     async def run_odd(self, tools: Sequence[Mapping[str, Any]]) -> None:
-        """Every argument of every tool: each choice, and values that no caller should give; once without."""
+        """Call the tools with each choice and odd value of every argument, and once without the argument."""
         for tool in tools:
             name, properties = tool["name"], tool["inputSchema"]["properties"]
             base = {key: value for key, value in self.accepted[name].items() if key != "expected_version"}

@@ -1,4 +1,4 @@
-"""The actions in a recording of `bench.golden`: servers, commands, a person's edits, files at the end."""
+"""The actions in a `bench.golden` recording: servers, commands, a person's edits, and the final files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.golden_calls import Script
 from bench.golden_recording import Client, Recording
 
 RIGHTS: Final = ("read", "write", "admin")
-#: Commands that ask a running server.
+#: Commands that query a running server.
 _BESIDE: Final = """\
 stats; --json stats; search staking; --json search staking -n 2; brief staking --agent ann;
 --json brief staking; inspect health; inspect tasks --all; inspect agents; audit -n 3;
@@ -23,7 +23,7 @@ history what/staking.md; events --no-follow --since 0 --limit 5;
 wait --since 0 --types note.created --timeout 1; checkpoint --text Learned --agent ann;
 undo --agent bob --since 2026-03-02T00:00:00Z --dry-run; reconcile --dry-run; doctor; --json validate
 """
-#: Commands without one; those that only read also with `--json`.
+#: Commands that need no server. Commands that only read also run with `--json`.
 _ALONE: Final = """\
 stats; search staking; search staking --fulltext -n 2; search staking --semantic; search zzzz;
 inspect health; inspect agents; inspect tasks; inspect tasks --all; inspect doc what/staking.md;
@@ -42,7 +42,7 @@ _CLIENTS: Final = (
 _CLIENT: Final = {"name": "golden", "version": "1"}
 _HELLO: Final = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT}
 _EDIT: Final = {"path": "what/coda.md", "agent": "ann", "tags": ["t"]}
-#: Requests on stdio: the method and its parameters.
+#: Requests on stdio: method and parameters.
 _STDIO: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("initialize", _HELLO),
     ("notifications/initialized", {}),
@@ -61,12 +61,12 @@ _EDITS: Final = (
     ("what/new.md", "---\ntags: [a, b]\n---\n# New\n\n[[Blockchain]]\n"),
     ("what/broken.md", "---\ntags: [a\n---\n# Broken\n"),
 )
-#: Calls once the notes have been edited.
+#: Calls after the notes have been edited.
 _SECOND: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("stats", {}), ("list", {"limit": 200}), ("history", {"deleted": True}),
     ("search", {"query": "edited by hand"}), ("read", {"path": "what/new.md"}),
 )  # fmt: skip
-#: Questions of `lithos evaluate`.
+#: Questions for `lithos evaluate`.
 _QUESTIONS: Final = """\
 - question: proof of stake
   expect: [what/proof-of-stake.md]
@@ -76,7 +76,7 @@ _QUESTIONS: Final = """\
 
 
 def play(recording: Recording) -> None:
-    """Everything, one after the other."""
+    """Perform all actions in order."""
     vault = ("-d", str(recording.root / "data"), "--vault", str(recording.root / "vault"))
     own = ("-d", str(recording.root / "own"))
     _play_vault(recording, vault)
@@ -120,7 +120,7 @@ def _play_vault(recording: Recording, where: tuple[str, ...]) -> None:
 
 
 async def _look_around(client: Client) -> None:
-    """Pages, other endpoints, prompts and resources, while the notes are as people left them."""
+    """Fetch pages, other endpoints, prompts and resources before any tool changes the notes."""
     for method in ("prompts/list", "resources/list", "resources/templates/list", "ping", "no/such"):
         result = await client.rpc("mcp", method, {})
         for each in [*result.get("resources", [])[:12]]:
@@ -143,7 +143,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _commands(recording: Recording, where: tuple[str, ...]) -> None:
-    """Every command that needs no server."""
+    """Run every command that needs no server."""
     (recording.root / "work/questions.yaml").write_text(_QUESTIONS)
     for line in _lines(_ALONE):
         words = line.split(" ")
@@ -203,7 +203,7 @@ def _play_profile(recording: Recording, where: tuple[str, ...], profile: str) ->
 
 
 def _play_stdio(recording: Recording, where: tuple[str, ...]) -> None:
-    """The answers to one client on stdio."""
+    """Record the answers to one client on stdio."""
     held, (stdin, feed), (drain, stdout) = (os.dup(0), os.dup(1)), os.pipe(), os.pipe()
     received = bytearray()
 
@@ -245,13 +245,13 @@ def _keep_files(recording: Recording) -> None:
                 recording.keep("files", str(path.relative_to(root)), text)
     for folder in ("data", "own", "work", "home"):
         paths = (str(path.relative_to(root)) for path in (root / folder).rglob("*"))
-        # The index segments that are still there depend on the time of tantivy's last scan.
+        # The remaining index segments depend on the time of tantivy's last clean-up.
         names = {re.sub(r"[0-9a-f]{16,32}(\.\d+)?(?=[./]|$)", "<HEX>", name) for name in paths}
         recording.keep("layout", folder, "\n".join(sorted(names)))
 
 
 def _keep_helps(recording: Recording) -> None:
-    """`--help` of every command and subcommand, found in the help above it; and the reference."""
+    """Record `--help` of every command and subcommand, found in the parent's help, and the reference."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         command = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""The recordings of `bench.golden`: sections of entries, and the client of a server that fills them."""
+"""The recordings of `bench.golden`: sections of entries, and the client that fills them from a server."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from attrs import define, field
 
 from bench.golden_world import Done, World
 
-#: Pages of the console with one shape of address that are fetched, and shapes' parts that vary.
+#: Maximum number of console pages fetched per URL shape, and the parts of a URL that vary within a shape.
 ALIKE: Final = 4
 _VARIABLE: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f-]{27}|rcpt_[0-9a-f]+|(?<==)[^&]+|(?<=/files/).*|(?<=/agents/)[^?]+"
 )
-#: Pages to which no link may lead.
+#: Pages that may have no link leading to them.
 _PAGES: Final = """
 / /console /console/ /console/components /console/feed /console/login /console/notes/none /console/nothing
 /console/notes/by-path?path=what/blockchain.md /console/files/what/blockchain.md
 /console/receipts?agent_id=ann /console/undo?agent=ann&span=today /console/search?q=staking
 /console/graph?q=staking
 """
-#: Headers that are not kept.
+#: Headers that are not recorded.
 _UNKEPT: Final = ("date", "content-length")
 _HREF: Final = re.compile(r'(?:href|data-address|src)="(/[^"]*)"')
-#: A sample of a metric that was measured: name and labels stay.
+#: A measured metric sample, of which only name and labels are recorded.
 _MEASURED: Final = re.compile(
     r"^((?:lithos_\w*(?:seconds_(?:bucket|sum)|_bytes\w*|_utilisation|startup_duration_seconds|free\w*)"
     r"|process_\w+|python_\w+)(?:\{.*\})?) .*$",
@@ -43,33 +43,33 @@ _MEASURED: Final = re.compile(
 _MASKS: Final = (
     (re.compile(r"(127\.0\.0\.1|localhost):\d{4,5}"), r"\1:<PORT>"),
     (re.compile(r'("(?:pid|port|\w*bytes|\w*_ms|elapsed\w*|\w*seconds)":\s*)[\d.]+'), r"\1<N>"),
-    # When a file of the package was checked out.
+    # The check-out time of a file of the package.
     (re.compile(r"^(etag|last-modified): .*$", re.MULTILINE), r"\1: <TIME>"),
-    # The time of change of a file of the index that tantivy wrote.
+    # The modification time of an index file that tantivy wrote.
     (re.compile(r'(_last_updated\\?":\s*\\?")[^"\\]+'), r"\1<TIME>"),
     (re.compile(r"\b(pid|process) \d+"), r"\1 <PID>"),
     (re.compile(r"\b\d[\d.,]*( ?)(GiB|MiB|KiB|GB|MB|kB|ms|µs|inodes|bytes)\b"), r"<N>\1\2"),
 )
-#: The page of the system is drawn from measurements: its numbers are left out.
+#: The system page consists of measurements, so its numbers are not recorded.
 _UNSTEADY: Final = "/console/system"
 _NUMBERS: Final = re.compile(r'(?<=points=")[^"]*|(?<![\w#])\d[\d.,]*')
 
 
 @define(eq=False)
 class Recording:
-    """Entries by section, and the world in which they are made."""
+    """Entries by section, and the world in which they are recorded."""
 
     root: Path
     world: World
     sections: dict[str, dict[str, str]] = field(factory=dict)
 
     def keep(self, section: str, name: str, text: str) -> None:
-        """Keep what came back; a repeated name gets a number."""
+        """Record a text. Repeated names get a number."""
         entries = self.sections.setdefault(section, {})
         entries[f"{len(entries):04} {self.mask(name)}"] = self.mask(text)
 
     def mask(self, text: str) -> str:
-        """Without what cannot be the same."""
+        """Return the text with masks for values that differ between runs."""
         text = text.replace(str(self.root), "<TMP>").replace(sys.prefix, "<VENV>")
         text = _MEASURED.sub(r"\1 <N>", text)
         for pattern, instead in _MASKS:
@@ -77,20 +77,20 @@ class Recording:
         return text
 
     def command(self, *arguments: str, section: str = "commands", text: str = "") -> Done:
-        """Run a command without a server, and keep how it ended."""
+        """Run a command without a server and record its output."""
         done = self.world.run(*arguments, text=text)
         self.keep(section, " ".join(arguments), done.text)
         return done
 
     def write(self, out: Path) -> None:
-        """One file for each section."""
+        """Write one file per section."""
         out.mkdir(parents=True, exist_ok=True)
         for name, entries in self.sections.items():
             text = json.dumps(entries, ensure_ascii=False, indent=1, sort_keys=True)
             (out / f"{name}.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
     def serve(self, where: tuple[str, ...], drive: Callable[[Client], Awaitable[None]], *more: str) -> None:
-        """Run `lithos serve` on HTTP; `drive` uses it, and then it is stopped."""
+        """Run `lithos serve` on HTTP while `drive` uses the server, then stop the server."""
         failures: list[BaseException] = []
 
         def printed() -> str:
@@ -103,7 +103,7 @@ class Recording:
             while not printed().endswith("}\n"):  # noqa: ASYNC110
                 await trio.sleep(0.05)
             url = json.loads(printed().splitlines()[-1])["url"]
-            await trio.sleep(100)  # whatever it does after its start
+            await trio.sleep(100)  # for any work after the start
             await self.world.next_second()
             limits = httpx2.Limits(max_keepalive_connections=0)
             try:
@@ -123,7 +123,7 @@ class Recording:
 
 @define(eq=False)
 class Client:
-    """Asks a running server."""
+    """Client of a running server that records the answers."""
 
     recording: Recording
     http: Any
@@ -131,7 +131,7 @@ class Client:
     headers: Mapping[str, str] = {}
 
     async def rpc(self, section: str, method: str, params: Mapping[str, Any], note: str = "") -> Any:
-        """Send to `/mcp`, keep the bytes of the answer; its result."""
+        """Send a request to `/mcp`, record the bytes of the answer, and return its result."""
         self.recording.world.begin_step()
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
@@ -142,12 +142,12 @@ class Client:
         return response.json().get("result", {}) if response.status_code == 200 else {}
 
     async def tool(self, section: str, name: str, arguments: Mapping[str, Any], note: str = "") -> Any:
-        """Call a tool; its answer."""
+        """Call a tool and return its answer."""
         result = await self.rpc(section, "tools/call", {"name": name, "arguments": arguments}, note)
         return result.get("structuredContent") or {"status": "error"}
 
     async def get(self, section: str, address: str, method: str = "GET", **options: Any) -> Any:
-        """Keep status, headers and text of an address."""
+        """Record status, headers and text of a URL."""
         self.recording.world.begin_step()
         response = await self.http.request(method, address, headers=self.headers, **options)
         lines = sorted(f"{key}: {value}" for key, value in response.headers.items() if key not in _UNKEPT)
@@ -160,7 +160,7 @@ class Client:
         return response
 
     async def stream(self, section: str, address: str, until: str) -> None:
-        """Keep the text of an event stream up to the line before `until`, or what has come after a while."""
+        """Record an event stream up to the line before `until`, or what has arrived after a timeout."""
         self.recording.world.begin_step()
         received = ""
         with trio.move_on_after(5):
@@ -173,12 +173,12 @@ class Client:
         await self.recording.world.next_second()
 
     async def beside(self, *arguments: str) -> None:
-        """A command that asks this server."""
+        """Run a command that queries this server."""
         done = await self.recording.world.run_beside(*self.where, *arguments)
         self.recording.keep("commands-beside", " ".join(arguments), done.text)
 
     async def crawl(self) -> None:
-        """Every page that links lead to from the console's overview, some of each shape."""
+        """Record pages reachable by links from the console's overview, a few of each shape."""
         waiting, seen, counts = _PAGES.split(), set[str](), dict[str, int]()
         while waiting:
             address = waiting.pop(0)

@@ -1,13 +1,13 @@
-"""A world without chance for `bench.golden`: time, ids, threads and merges of the index are always the same.
+"""A deterministic environment for `bench.golden`, which fixes time, ids, threads and index merges.
 
-Nothing here names a module of the product, so that it keeps working while they move. `World.enter` must
-come before the first import of `lithos`: it replaces names of the standard library, Trio and tantivy.
+This module names no module of the product, so that it keeps working when they move. Call `World.enter` before
+the first import of `lithos`, because it replaces names of the standard library, Trio and tantivy.
 
-* Time: Trio's clock jumps to the next deadline once nothing can run; the time of day is `EPOCH` and as many
-  whole seconds. Files that are made durable get it as their time of change. `perf_counter` stays real.
-* Ids: `uuid4`, `os.urandom` and `secrets` draw from numbers that restart with each step.
-* Threads: a call for a worker thread is done at once, on the event loop. Tasks run in the order they were
-  scheduled in. Where tantivy would merge segments in a thread, the commit waits for it.
+* Time: Trio's clock jumps to the next deadline when no task can run. The time of day is `EPOCH` plus the
+  elapsed whole seconds. A durable file gets this time as its modification time. `perf_counter` stays real.
+* Ids: `uuid4`, `os.urandom` and `secrets` draw from random numbers that restart with each step.
+* Threads: calls to worker threads run immediately, on the event loop. Tasks run in the order in which they
+  were scheduled. If tantivy would merge segments in a thread, the commit waits for the merge.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ import trio
 from attrs import define, field, frozen
 
 EPOCH: Final = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-#: Seconds for which sockets are polled before time may jump while a caller waits for an answer.
+#: Seconds to poll sockets before time may jump while a caller waits for an answer.
 POLL: Final = 0.001
-#: Segments with which tantivy begins to merge.
+#: Number of segments at which tantivy starts a merge.
 MERGING: Final = 8
 Driver = Callable[[], Awaitable[None]]
 
 
 @frozen
 class Done:
-    """How a command ended."""
+    """Result of a command."""
 
     code: Any
     out: str
@@ -59,43 +59,43 @@ class Done:
 
 @define(eq=False)
 class World:
-    """Virtual seconds since `EPOCH`, and the step under way, from which the random numbers follow."""
+    """Virtual seconds since `EPOCH`, and the current step, which determines the random numbers."""
 
     now: float = 0.0
-    #: Time does not jump beyond this.
+    #: Virtual second that the clock does not jump beyond.
     limit: float = math.inf
     steps: int = 0
-    #: A caller waits for an answer through a socket.
+    #: True while a caller waits for an answer on a socket.
     is_asking: bool = False
     _streams: dict[str, random.Random] = field(factory=dict)
     _synced: int = 0
-    #: The task that runs next to the next `trio.run` of the main thread.
+    #: A task that runs concurrently with the next `trio.run` of the main thread.
     _driver: Driver | None = None
 
     def wall(self) -> datetime:
-        """The time of day."""
+        """Return the virtual time of day."""
         return EPOCH + timedelta(seconds=math.floor(self.now))
 
     def begin_step(self) -> None:
-        """From now on random numbers are those of the next step."""
+        """Start the next step with new random numbers."""
         self.steps += 1
         self._streams, self.is_asking = {}, True
 
     def draw(self, what: str) -> random.Random:
-        """The random numbers of this step for one purpose."""
+        """Return this step's random numbers for one purpose."""
         if what not in self._streams:
             self._streams[what] = random.Random(f"{self.steps} {what}")
         return self._streams[what]
 
     async def next_second(self) -> None:
-        """Let everything that is due happen, until the next whole second."""
+        """Run everything that is due until the next whole second."""
         self.limit, self.is_asking = math.inf, False
         await trio.sleep_until(math.floor(self.now) + 1.0)
 
     # -- commands ---------------------------------------------------------------------------------
 
     def run(self, *arguments: str, driver: Driver | None = None, text: str = "") -> Done:
-        """A command of the product in this process; a `driver` runs next to its event loop."""
+        """Run a command of the product in this process. A `driver` runs concurrently on its event loop."""
         from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
@@ -110,7 +110,7 @@ class World:
                 signal.signal(number, handler)
 
     async def run_beside(self, *arguments: str) -> Done:
-        """A command in a thread of its own, while the server runs in this one."""
+        """Run a command in its own thread while the server runs in the current one."""
         from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
@@ -128,10 +128,10 @@ class World:
         await self.next_second()
         return results[0]
 
-    # -- what is replaced -------------------------------------------------------------------------
+    # -- replacements -----------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """Replace what decides by time or chance, for the rest of the process."""
+        """Replace all sources of time and chance for the rest of the process."""
         _set_on_type(datetime, "now", classmethod(lambda _, tz=None: self._local(tz)))
         _set_on_type(datetime, "utcnow", classmethod(lambda _: self._local(None)))
         _set_on_type(date, "today", classmethod(lambda _: self.wall().date()))
@@ -163,7 +163,7 @@ class World:
         return self.wall().replace(tzinfo=None) if zone is None else self.wall().astimezone(zone)
 
     def _fsync(self, descriptor: int) -> None:
-        """Not durable, but of a known time of change; each is later than the one before."""
+        """Set a known modification time instead of syncing. Each time is later than the previous one."""
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             self._synced += 1
             moment = int(self._seconds()) * 1_000_000_000 + self._synced % 1_000_000
@@ -192,13 +192,13 @@ _trio_run, _gmtime = trio.run, time.gmtime
 
 @define(eq=False)
 class _Clock(trio.abc.Clock, trio.abc.Instrument):
-    """Virtual seconds of a `trio.run`: they pass when no task can run and no socket has anything."""
+    """Virtual clock of a `trio.run`. Time passes only when no task can run and no socket has data."""
 
     _world: World
     _has_polled: bool = False
 
     def start_clock(self) -> None:
-        """Nothing is to be started."""
+        """Do nothing, because the clock needs no start."""
 
     def current_time(self) -> float:
         return self._world.now
@@ -218,7 +218,7 @@ class _Clock(trio.abc.Clock, trio.abc.Instrument):
 
 
 class _Unshuffled:
-    """Trio's random numbers, by which it mixes the tasks of a turn: they stay in their order."""
+    """Replacement for Trio's random numbers that keeps the tasks of a batch in order."""
 
     def random(self) -> float:
         return 1.0
@@ -227,7 +227,7 @@ class _Unshuffled:
         return low
 
     def shuffle(self, batch: list[Any]) -> None:
-        """Nothing is mixed."""
+        """Leave the batch in order."""
 
 
 def _start_at_once(call: Callable[[], Any], deliver: Callable[[Any], None], name: Any = None) -> None:
@@ -235,7 +235,7 @@ def _start_at_once(call: Callable[[], Any], deliver: Callable[[Any], None], name
 
 
 class _MergedIndex:
-    """A tantivy index whose merges are over when a commit returns: hits and scores depend on them."""
+    """A tantivy index whose merges end before a commit returns, because hits and scores depend on them."""
 
     def __init__(self, kind: Any, *arguments: Any, **named: Any) -> None:
         self._index = kind(*arguments, **named)
@@ -264,7 +264,7 @@ class _MergedWriter:
 
 
 def _set_on_type(kind: type, name: str, value: Any) -> None:
-    """Set an attribute of a type of C, which has no setter; it stays the type that all libraries know."""
+    """Set an attribute of a C type, which has no setter. The type object keeps its identity."""
     (namespace,) = gc.get_referents(kind.__dict__)
     namespace[name] = value
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
@@ -281,7 +281,7 @@ def _captured(work: Callable[[], Any], text: str = "") -> Done:
 
 @contextmanager
 def _standard_streams(text: str) -> Iterator[tuple[io.StringIO, io.StringIO]]:
-    """Return the output; stdin is `text`."""
+    """Replace the standard streams: stdin reads `text`, and the output streams are returned."""
     out, err, stdin = io.StringIO(), io.StringIO(), sys.stdin
     sys.stdin = io.StringIO(text)
     try:

@@ -1,4 +1,4 @@
-"""The reference of `bench.economy`: the output for an agent that has `grep`, `sed` and the files."""
+"""The reference for `bench.economy`: an agent that has only `grep`, `sed` and the files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from attrs import frozen
 from bench.judged import Chunk
 from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 
-#: Lines of a file that are shown, and lines around each.
+#: Number of lines shown per file, and lines of context around each.
 LINES, AROUND = 3, 2
 
 
 @frozen
 class Grep:
-    """The output for an agent with `grep`: the best lines of each file, and lines around them."""
+    """Searches files like an agent with `grep`, and returns the best lines of each file with context."""
 
     files: Sequence[tuple[str, Sequence[str], Sequence[frozenset[str]]]]
     frequency: Mapping[str, int]
 
     @classmethod
     def over(cls, chunks: Iterable[Chunk]) -> Grep:
-        """The notes as files, their text as lines of at most a paragraph."""
+        """Return a search over the notes as files. A line is at most one paragraph of text."""
         files = []
         for chunk in chunks:
             lines = [f"# {chunk.title}", *chunk.text.splitlines()]
@@ -33,7 +33,7 @@ class Grep:
         return cls(files, frequency)
 
     def find(self, query: str, limit: int) -> str:
-        """At most `limit` characters: files with the heaviest words first, three lines of each."""
+        """Return at most `limit` characters: files with the most important words first, three lines each."""
         wanted = {word: math.log(1 + len(self.files) / self.frequency[word]) for word in _words(query)
                   if word in self.frequency}  # fmt: skip
         ranked: list[tuple[float, int, list[int]]] = []

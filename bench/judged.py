@@ -1,4 +1,4 @@
-"""Test collections with relevance judgements: chunks of documents, queries, and which documents answer them.
+"""Test collections with relevance judgements: document chunks, queries, and the relevant documents.
 
 A collection is a folder of `corpus.jsonl` (`_id`, `doc`, `text`), `queries.jsonl` (`_id`, `text`, perhaps
 `kind`) and `qrels.tsv` (query, document, grade). A document is relevant from grade 1 up.
@@ -19,16 +19,16 @@ from attrs import evolve, frozen
 
 _NAMESPACE = uuid.UUID("2f8b4a70-90f5-4f4c-9a60-5b6a2f1c7d11")
 _FOLDER_SIZE = 500
-#: The title of every note without a title: one with a meaning would be a hint.
+#: The title of every untitled note. A meaningful title would be a hint.
 TITLE = "Note"
-#: The contents of notes: passages (chunks) without a title, whole pages without a title, and whole pages
-#: titled with the query of kind `title` that asks for them: the nearest to a real vault.
+#: Note layouts: passages (chunks) without a title, whole pages without a title, and whole pages titled with
+#: the query of kind `title` that asks for them. The last layout is closest to a real vault.
 LAYOUTS = ("passages", "pages", "titled")
 
 
 @frozen
 class Chunk:
-    """A piece of a document, or all of it, which becomes one note; `path` says where, if it matters."""
+    """A piece of a document or a whole one, which becomes one note. `path` is set if the location matters."""
 
     id: str
     doc: str
@@ -53,14 +53,14 @@ class JudgedQuery:
 
 @frozen
 class Collection:
-    """The searched notes, and the queries."""
+    """The notes to search, and the queries."""
 
     name: str
     chunks: tuple[Chunk, ...]
     queries: tuple[JudgedQuery, ...]
 
     def sample(self, queries: int | None, seed: int = 7) -> Collection:
-        """The same notes with fewer queries: all of some documents, so that related queries stay together."""
+        """Return the same notes with fewer queries. Queries for one document stay together."""
         if queries is None or queries >= len(self.queries):
             return self
         by_document: dict[str, list[str]] = defaultdict(list)
@@ -72,7 +72,7 @@ class Collection:
         return evolve(self, queries=tuple(query for query in self.queries if query.id in set(chosen)))
 
     def laid_out(self, layout: str) -> Collection:
-        """The same documents as other notes; queries that became titles are dropped from the queries."""
+        """Return the same documents as other notes. Queries that became titles are removed."""
         if layout == "passages":
             return self
         texts: dict[str, list[str]] = defaultdict(list)
@@ -85,18 +85,18 @@ class Collection:
         return Collection(f"{self.name}-{layout}", tuple(whole), asked)
 
     def documents(self) -> dict[str, str]:
-        """The document of each note by the note's id."""
+        """Return the document of each note, by note id."""
         return {chunk.note_id: chunk.doc for chunk in self.chunks}
 
     def fingerprint(self) -> str:
-        """Changes with whatever is written to the notes."""
+        """Return a hash of everything that is written to the notes."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
             digest.update(f"{chunk.id}\0{chunk.path}\0{chunk.title}\0{chunk.text}\0".encode())
         return digest.hexdigest()[:16]
 
     def write_notes(self, knowledge: Path) -> None:
-        """One note per chunk, in folders of some hundred unless it has a path of its own."""
+        """Write one note per chunk. Chunks without a path go into folders of a few hundred notes."""
         for number, chunk in enumerate(self.chunks):
             path = knowledge / (chunk.path or f"part-{number // _FOLDER_SIZE:03}/{number:06}.md")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ class Collection:
 
 
 def read_collection(folder: Path) -> Collection:
-    """Read a collection; queries without a relevant document in the corpus are left out."""
+    """Read a collection. Queries without a relevant document in the corpus are skipped."""
     chunks = tuple(Chunk(row["_id"], row["doc"], row["text"]) for row in _rows(folder / "corpus.jsonl"))
     known = {chunk.doc for chunk in chunks}
     grades: dict[str, dict[str, int]] = defaultdict(dict)
@@ -122,7 +122,7 @@ def read_collection(folder: Path) -> Collection:
 
 
 def read_collections(folder: Path | None, names: Sequence[str]) -> list[Collection]:
-    """Every collection below `folder`, or those named."""
+    """Read the named collections below `folder`, or all of them."""
     if folder is None:
         raise SystemExit("No collections were given. Name their folder, or set LITHOS_EVAL.")
     found = sorted(path.parent.name for path in folder.glob("*/corpus.jsonl"))

@@ -1,9 +1,10 @@
-"""Kinds of notes that documentation is not: conversations, one-line facts, code, a folder of Markdown.
+"""Collections of notes unlike documentation: conversations, one-line facts, code, and Markdown folders.
 
-`read_kinds` makes judged collections of them: turns and sessions of generated dialogues; their turns that
-answer, one line each; sentences of judged collections, asked for with every second content word; functions of
-the standard library, asked for with the first line of their docstrings, which they lack; and notes of a
-vault, asked for with names of several words and every second content word of their longest paragraph.
+`read_kinds` makes judged collections from five sources: turns and sessions of generated dialogues; the
+dialogues' answering turns, one line each; sentences of judged collections, with every second content word as
+the question; functions of the standard library without their docstrings, whose first line is the question;
+and notes of a vault, with names of several words and every second content word of the longest paragraph as
+questions.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from bench.dialogues import Conversation, generate_conversations
 from bench.judged import Chunk, Collection, JudgedQuery
 from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 
-#: Facts and functions of a collection; words of a fact, and content words of a question.
+#: Maximum facts or functions per collection, minimum and maximum words of a fact, and words of a question.
 MOST: Final = 1_200
 FACT_WORDS, LEAST_ASKED, MOST_ASKED = range(8, 31), 3, 12
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 def read_kinds(collections: Sequence[Collection], vault: Path | None = None) -> Iterator[Collection]:
-    """The kinds above; the facts are sentences of these collections, and `vault` is a folder of Markdown."""
+    """Return these collections. Facts are sentences of `collections`; `vault` is a Markdown folder."""
     dialogues = generate_conversations()
     yield from (as_collection(dialogues, layout) for layout in LAYOUTS)
     yield told(dialogues)
@@ -39,7 +40,7 @@ def read_kinds(collections: Sequence[Collection], vault: Path | None = None) -> 
 
 
 def told(dialogues: Sequence[Conversation]) -> Collection:
-    """A note of one line for each turn that answers a question."""
+    """Return a one-line note for each turn that answers a question."""
     turns = as_collection(dialogues, "turns")
     speakers = {turn.id: turn.speaker for dialogue in dialogues for turn in dialogue.turns}
     needed = {doc for query in turns.queries for doc in query.grades}
@@ -49,7 +50,7 @@ def told(dialogues: Sequence[Conversation]) -> Collection:
 
 
 def facts_of(collection: Collection) -> Collection:
-    """A note for one sentence of each of many documents."""
+    """Return a note for one sentence of each of many documents."""
     sentences: dict[str, str] = {}
     for chunk in collection.chunks:
         for sentence in _SENTENCE.split(" ".join(chunk.text.split())):
@@ -63,7 +64,7 @@ def facts_of(collection: Collection) -> Collection:
 
 
 def functions() -> Collection:
-    """A note for each of many functions of the standard library."""
+    """Return a note for each of many functions of the standard library."""
     chunks, asked, seen = [], [], set[str]()
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         source = path.read_text(encoding="utf-8", errors="replace")
@@ -82,7 +83,7 @@ def functions() -> Collection:
 
 
 def notes_of(folder: Path) -> Collection:
-    """The notes of a folder of Markdown, named like their files or first headings."""
+    """Return the notes of a Markdown folder, named after their files or first headings."""
     chunks, asked = [], []
     for path in sorted(folder.rglob("*.md")):
         where = path.relative_to(folder).as_posix()
@@ -98,13 +99,13 @@ def notes_of(folder: Path) -> Collection:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the folded words of a text without function words; all words when there are no others."""
+    """Return the case-folded words of a text without function words, or all words if no others exist."""
     everything = [word for _, word in words(fold(text))]
     return [word for word in everything if word not in FUNCTION_WORDS] or everything
 
 
 def half_of(text: str) -> str:
-    """Return every second content word, or nothing where these are too few for a question."""
+    """Return every second content word, or "" if too few words are left for a question."""
     asked = content_words(text)[::2][:MOST_ASKED]
     return " ".join(asked) if len(asked) >= LEAST_ASKED else ""
 

@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, and the threshold with a share of false hits."""
+"""Logistic regression by Newton's method, and the threshold for a given share of false hits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
-#: Steps of Newton's method, and the change of the largest coefficient below which it has converged.
+#: Maximum steps of Newton's method, and the largest coefficient change that counts as convergence.
 _STEPS, _CLOSE = 100, 1e-10
 
 
@@ -21,11 +21,11 @@ class Logistic:
     weights: dict[str, float]
 
     def probabilities(self, rows: Matrix) -> Matrix:
-        """One per row; columns in the order of `weights`."""
+        """Return one probability per row. Columns are in the order of `weights`."""
         return _sigmoid(self.intercept + rows @ np.array(list(self.weights.values())))
 
     def as_code(self, name: str, threshold: float) -> str:
-        """The coefficients as an entry of `lithos.search.ranking.match_strength.CALIBRATIONS`."""
+        """Return the coefficients as an entry for `lithos.search.ranking.match_strength.CALIBRATIONS`."""
         weights = ", ".join(f'"{feature}": {weight:.3f}' for feature, weight in self.weights.items())
         of = f"intercept={self.intercept:.3f}, weights={{{weights}}}, threshold={threshold:.3f}"
         return f'"{name}": Calibration({of}),'
@@ -38,10 +38,11 @@ def fit_logistic(
     ridge: float = 1.0,
     counts: Matrix | None = None,
 ) -> Logistic:
-    """Return the maximum likelihood with a ridge penalty on the weights of the standardised columns.
+    """Return the maximum-likelihood fit with a ridge penalty on the weights of standardised columns.
 
-    `ridge` has the weight of that number of rows, a row the weight in `counts` (None: 1), the intercept is
-    not penalised, a column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
+    `ridge` counts as that number of rows, and a row counts by its weight in `counts` (None: 1). The intercept
+    is not penalised, and a column with only one value gets the weight 0. Raises `ValueError` unless both
+    outcomes occur.
     """
     if is_true.all() or not is_true.any():
         raise ValueError("both outcomes must occur to fit a probability")
@@ -70,7 +71,7 @@ def _sigmoid(values: Matrix) -> Matrix:
 
 
 def threshold_at(scores: Matrix, is_answered: NDArray[np.bool_], false_hits: float) -> float:
-    """Return the lowest threshold with at most this share (0..1) of false hits, which are from it on."""
+    """Return the lowest threshold whose share (0..1) of false hits at or above it is at most `false_hits`."""
     unanswered = np.sort(scores[~is_answered])[::-1]
     allowed = int(false_hits * len(unanswered))
     return float(np.nextafter(unanswered[allowed], 1)) if allowed < len(unanswered) else 0.0

@@ -1,12 +1,13 @@
-"""The strength of rows (`match`): fits it to judged questions, and counts what it says of others.
+"""Benchmark of the match strength of rows (`match`): fits it to judged questions and measures its errors.
 
-`python -m bench.lookup COLLECTIONS --vault VAULT --data DIR` takes half of the documents of the collections
-and of other kinds of notes (`bench/kinds.py`) away, several times, so that about half of the questions have
-no answer, and asks all of them. It prints for each collection and layout, in per cent of first rows: `strong`
-of right ones, `strong_right` of strong ones where something answers, `false_strong` and `false_fair` of the
-questions that nothing answers; by the `code`, and by a function `fitted` to all questions, from the lowest
-threshold with at most 5 % false on each part. `--fit` prints its coefficients and that threshold as an entry
-of `search.ranking.match`. Full-text and semantic searches (`--mode`) have three rows a question.
+`python -m bench.lookup COLLECTIONS --vault VAULT --data DIR` removes half of the documents of the collections
+and of other kinds of notes (`bench/kinds.py`) several times, so that about half of the questions have no
+answer, and asks all questions. For each collection and layout it prints percentages of first rows: `strong`
+among right rows, `strong_right` among strong rows of answerable questions, and `false_strong` and
+`false_fair` among unanswerable questions. It does so for the function in the `code`, and for a function
+`fitted` to all questions, at the lowest threshold with at most 5 % false hits on each part. `--fit` prints
+its coefficients and that threshold as an entry of `search.ranking.match`. Full-text and semantic searches
+(`--mode`) have three rows per question.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import match_strength
 from lithos.search.service.search import Search, SearchRequest
 
-#: The features of each mode.
+#: Features of each mode.
 MODES: Final[Mapping[str, Any]] = {
     "hybrid": match_strength.Features, "fulltext": match_strength.WordFeatures,
     "semantic": match_strength.MeaningFeatures,
 }  # fmt: skip
-#: Halves of a collection, and the share of false hits that the printed threshold allows.
+#: Number of halves per collection, and the allowed share of false hits at the printed threshold.
 DRAWS, ALLOWED = 3, 0.05
-#: Not the seed of samples: the same shuffle would take away exactly what is not asked for.
+#: Different from the seed of samples, because the same shuffle would remove exactly the unasked documents.
 SEED = 101
 
 
 @frozen
 class Row:
-    """A row: its collection and layout, its features, whether it answers, and whether any note does."""
+    """A row with its collection, layout and features, whether it answers, and whether any note answers."""
 
     part: tuple[str, str]
     query: str
@@ -60,9 +61,9 @@ class Row:
 
 
 def halve(collection: Collection, seed: int = 7) -> tuple[Collection, frozenset[str]]:
-    """Return the collection without half of its documents, and the queries whose answers are gone.
+    """Return the collection without half of its documents, and the queries whose answers were removed.
 
-    Where a query has many documents, those of half of the queries go.
+    If each query has many documents, the documents of half of the queries are removed.
     """
     rng = random.Random(seed)
     queries = collection.queries
@@ -87,9 +88,9 @@ def main() -> None:
     add_collection_options(parser)
     parser.add_argument("--mode", choices=tuple(MODES), default="hybrid")
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
-    parser.add_argument("--vault", type=Path, help="folder of Markdown that is a kind of notes too")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="halves of each collection")
-    parser.add_argument("--fit", action="store_true", help="print coefficients fitted to all questions")
+    parser.add_argument("--vault", type=Path, help="Markdown folder to use as an additional kind of notes")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="number of halves per collection")
+    parser.add_argument("--fit", action="store_true", help="print the coefficients fitted to all questions")
     options = parser.parse_args()
     rows: list[Row] = []
     with vault_folder(options.data) as folder:
@@ -102,7 +103,7 @@ def main() -> None:
 
 
 def _parts(options: argparse.Namespace) -> Iterator[tuple[str, str, Collection]]:
-    """The collections in each layout, and the other kinds of notes."""
+    """Yield the collections in each layout, and the other kinds of notes."""
     collections = read_collections(options.collections, [])
     for collection in collections:
         for layout, laid_out in distinct_layouts(collection, options.layouts):
@@ -133,7 +134,7 @@ async def _collect(
 
 
 async def _features(server: Server, mode: str, question: str) -> Mapping[int, Any]:
-    """Return what the server computes: of the first row, or of the first three of one mode, by serial."""
+    """Return the server's features by serial: of the first row, or of the first three rows of one mode."""
     search = server.get(Search)
     if mode == "hybrid":
         ranking = await search.hybrid.rank(question, Filters(), match_strength.CANDIDATES, search.threshold)
@@ -148,7 +149,7 @@ async def _features(server: Server, mode: str, question: str) -> Mapping[int, An
 
 
 def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> None:
-    """Print the figures of each part, and the coefficients fitted to all of it."""
+    """Print the figures of each part, and on request the coefficients fitted to all of them."""
     function = fit(rows, mode)
     chances = function.probabilities(_matrix(rows))
     is_answered = np.array([row.is_answered for row in rows])
@@ -168,7 +169,7 @@ def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> N
 
 
 def match_of(row: Row, mode: str, tier: str) -> match_strength.Strength:
-    """Return what a search says of a row, by the coefficients in the code."""
+    """Return the match strength of a row, computed with the coefficients in the code."""
     rules = match_strength.CALIBRATIONS if mode == "hybrid" else match_strength.MEANING_CALIBRATIONS
     rule = match_strength.WORDS_CALIBRATION if mode == "fulltext" else rules[tier]
     chance = match_strength.probability(MODES[mode](**row.features), rule)
@@ -176,7 +177,7 @@ def match_of(row: Row, mode: str, tier: str) -> match_strength.Strength:
 
 
 def match_figures(firsts: Sequence[Row], said: Sequence[match_strength.Strength]) -> dict[str, float]:
-    """Return the shares that the module's docstring names."""
+    """Return the percentages that the module's docstring defines."""
     pairs = list(zip(firsts, said, strict=True))
     without = [strength for row, strength in pairs if not row.is_answered]
     return {
@@ -193,7 +194,7 @@ def _share(values: Iterable[bool]) -> float:
 
 
 def fit(rows: Sequence[Row], mode: str) -> Logistic:
-    """Return the coefficients; a small collection is neither outvoted by a large one, nor as loud."""
+    """Return the fitted coefficients. All collections have equal weight, whatever their size."""
     keys = [row.part[:1] if mode == "hybrid" else row.part for row in rows]
     sizes = Counter(keys)
     counts = np.array([(max(sizes.values()) / sizes[key]) ** 0.5 for key in keys])

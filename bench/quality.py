@@ -1,12 +1,12 @@
-"""How good search and retrieval are on judged collections: nDCG@10, MRR@10 and Recall@10, with intervals.
+"""Benchmark of search and retrieval quality on judged collections: nDCG@10, MRR@10 and Recall@10.
 
 `python -m bench.quality COLLECTIONS --data DIR` prints a JSON line for each mode. COLLECTIONS is a folder of
-collections (see `bench/judged.py`); without it `LITHOS_EVAL` names the folder. `--conversations` measures
-generated conversations too, a note per turn and per session. A document counts by its best note. The server
-runs in this process; DIR keeps the notes and indexes for the next run.
+collections (see `bench/judged.py`), by default the folder in `LITHOS_EVAL`. `--conversations` also measures
+generated conversations with one note per turn and per session. A document counts by its best note. The server
+runs in this process, and DIR keeps the notes and indexes for the next run.
 
-Intervals are 95 % of the differences to hybrid search, of hybrid search to the better of full text and
-semantic search; queries are resampled in pairs.
+The 95 % intervals are of the differences to hybrid search, and for hybrid search of the difference to the
+better of full-text and semantic search. Queries are resampled in pairs.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     add_collection_options(parser)
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
-    parser.add_argument("--conversations", action="store_true", help="generated conversations too")
+    parser.add_argument("--conversations", action="store_true", help="also measure generated conversations")
     return parser.parse_args(arguments)
 
 
 def add_collection_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every measurement on judged collections."""
+    """Add the options that all benchmarks on judged collections share."""
     given = os.environ.get("LITHOS_EVAL")
     parser.add_argument(
         "collections",
@@ -53,8 +53,10 @@ def add_collection_options(parser: argparse.ArgumentParser) -> None:
         help="folder of collections; default: $LITHOS_EVAL",
     )
     parser.add_argument("--data", type=Path, help="folder that keeps notes and indexes between runs")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these collections only")
-    parser.add_argument("--sample", type=int, metavar="N", help="only N queries of each collection")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="measure only these collections"
+    )
+    parser.add_argument("--sample", type=int, metavar="N", help="use only N queries of each collection")
     parser.add_argument("--tier", choices=("static", "accurate"), default="static", help="embeddings")
 
 
@@ -77,7 +79,7 @@ def _parts(options: argparse.Namespace) -> Iterator[tuple[str, str, Collection]]
 
 
 def distinct_layouts(collection: Collection, layouts: Iterable[str]) -> Iterator[tuple[str, Collection]]:
-    """Yield the collection in each layout; layouts that make the same notes and queries count once."""
+    """Yield the collection in each layout. Layouts with equal notes and queries appear once."""
     seen: set[tuple[str, int]] = set()
     for layout in layouts:
         laid_out = collection.laid_out(layout)

@@ -1,4 +1,4 @@
-"""Rankings of documents by a running server, scores against judgements, and intervals of differences."""
+"""Document rankings by a running server, scores against judgements, and intervals of differences."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lithos.kernel.values.principals import COMMAND, Principal
 from lithos.search.service.search import Search, SearchRequest
 from lithos.text.words.analysis import fold, words
 
-#: Notes asked for: enough for ten documents of several passages each.
+#: Number of notes requested, enough for ten documents with several passages each.
 NOTES = 50
 MODES = ("fulltext", "semantic", "hybrid", "retrieve")
-#: Documents of a ranking that count, and draws for an interval.
+#: Number of ranked documents that count, and number of resamplings per interval.
 DEPTH, RESAMPLINGS = 10, 10_000
-#: Queries under way at once; vector queries of about the same time share a pass over the vectors.
+#: Maximum concurrent queries. Simultaneous vector queries share one pass over the vectors.
 _TOGETHER = 3
 Rank = Callable[[str], Awaitable[list[str]]]
 
 
 @frozen
 class Score:
-    """Of one query, each 0..1: nDCG with gain 2^grade - 1, reciprocal rank and recall, all at 10."""
+    """Scores of one query, each 0..1: nDCG with gain 2^grade - 1, reciprocal rank and recall, all at 10."""
 
     ndcg: float
     mrr: float
@@ -37,7 +37,7 @@ class Score:
 
 
 def score_ranking(ranking: Sequence[str], grades: Mapping[str, int]) -> Score:
-    """Measure the first ten documents of a ranking without repetition."""
+    """Score the first ten documents of a ranking without repetitions."""
     top = ranking[:DEPTH]
     ideal = _discounted(sorted(grades.values(), reverse=True)[:DEPTH])
     places = [place for place, doc in enumerate(top, start=1) if doc in grades]
@@ -53,16 +53,16 @@ def _discounted(grades: Sequence[int]) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean times 100, the usual form of these figures."""
+    """Return the mean times 100, as these figures are usually given."""
     return round(100 * math.fsum(values) / len(values), 2) if values else math.nan
 
 
 def paired_difference(
     ours: Sequence[float], theirs: Sequence[float], seed: int = 7
 ) -> tuple[float, float, float]:
-    """The mean of `ours - theirs` times 100 with its 95 % interval (paired bootstrap).
+    """Return the mean of `ours - theirs` times 100, with its 95 % interval (paired bootstrap).
 
-    Both are values of the same queries in the same order. Queries are resampled 10,000 times.
+    Both arguments hold values for the same queries in the same order. Queries are resampled 10,000 times.
     """
     differences: NDArray[np.float64] = 100 * (np.asarray(ours, float) - np.asarray(theirs, float))
     if not len(differences):
@@ -80,17 +80,17 @@ MEASURES = tuple(field.name for field in attrs.fields(Score))
 
 @frozen
 class Measured:
-    """The rankings (first ten documents) and scores of one way to search, by query id."""
+    """Rankings (first ten documents) and scores of one search method, by query id."""
 
     rankings: Mapping[str, tuple[str, ...]]
     scores: Mapping[str, Score]
 
     def figures(self, queries: Sequence[JudgedQuery]) -> dict[str, float]:
-        """The means over these queries, times 100."""
+        """Return the means over these queries, times 100."""
         return {name: mean(self._values(name, queries)) for name in MEASURES}
 
     def over(self, other: Measured, queries: Sequence[JudgedQuery]) -> dict[str, tuple[float, float, float]]:
-        """The differences to another way with their 95 % intervals, queries resampled in pairs."""
+        """Return the differences to another method with 95 % intervals. Queries are resampled in pairs."""
         return {
             name: paired_difference(self._values(name, queries), other._values(name, queries))
             for name in MEASURES
@@ -101,7 +101,7 @@ class Measured:
 
 
 async def ask_all(rank: Rank, queries: Iterable[JudgedQuery]) -> dict[str, list[str]]:
-    """The ids of the notes that each query finds, by query id."""
+    """Return the note ids that each query finds, by query id."""
     found: dict[str, list[str]] = {}
     waiting = iter(list(queries))
 
@@ -116,7 +116,7 @@ async def ask_all(rank: Rank, queries: Iterable[JudgedQuery]) -> dict[str, list[
 
 
 async def measure(rank: Rank, documents: Mapping[str, str], queries: Sequence[JudgedQuery]) -> Measured:
-    """Ask all queries; `documents` has the document of each note, which counts by its best note."""
+    """Run all queries. `documents` maps notes to documents, and a document counts by its best note."""
     found = await ask_all(rank, queries)
     rankings = {
         query.id: tuple(dict.fromkeys(documents[note] for note in found[query.id]))[:DEPTH]
@@ -127,7 +127,7 @@ async def measure(rank: Rank, documents: Mapping[str, str], queries: Sequence[Ju
 
 
 def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
-    """A function from a query to the ids of notes, best first."""
+    """Return a function that returns the note ids for a query, best first."""
 
     async def search(query: str) -> list[str]:
         text = as_plain_words(query) if mode == "fulltext" else query
@@ -146,9 +146,9 @@ def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
 async def called(
     server: Server, tool: str, *, principal: Principal = COMMAND, **arguments: object
 ) -> Mapping[str, object]:
-    """The answer of a tool. Raises `RuntimeError` for a refusal and for an answer of a part of the server.
+    """Return a tool's answer. Raises `RuntimeError` if the tool refuses or a part of the server fails.
 
-    A `principal` other than Lithos itself gets the answer as `server.answers` says.
+    A `principal` other than Lithos itself gets the answer in the form that `server.answers` configures.
     """
     answer = await server.tools.call(tool, arguments, principal)
     if answer is None or answer.get("status") == "error" or answer.get("degraded"):
@@ -157,5 +157,5 @@ async def called(
 
 
 def as_plain_words(query: str) -> str:
-    """The words of a text without anything the query language knows."""
+    """Return the words of a text without any query syntax."""
     return " ".join(word for _, word in words(fold(query)))

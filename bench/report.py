@@ -1,4 +1,4 @@
-"""The output of every benchmark: one JSON line, medians over rounds."""
+"""Output of all benchmarks: one JSON line with medians over the rounds."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from bench.client import Latencies
 
 
 def middle(values: Sequence[float], digits: int = 3) -> float:
-    """The median, rounded."""
+    """Return the rounded median."""
     return round(median(values), digits)
 
 
 def middle_of(rounds: Sequence[Latencies]) -> dict[str, float]:
-    """Each figure's own median over the rounds."""
+    """Return the median of each figure over the rounds."""
     rows = [asdict(one) for one in rounds]
     return {name: middle([row[name] for row in rows]) for name in rows[0]}
 
 
 def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies], figure: str = "p50") -> float:
-    """Return the median of the ratios inside the rounds, in which the load of the machine cancels out."""
+    """Return the median of the ratios within rounds, which cancels out the machine's load."""
     pairs = zip(ours, theirs, strict=True)
     return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
 
 
 def print_report(bench: str, **figures: Any) -> None:
-    """One line on stdout; `load` is the machine's load average of the last minute."""
+    """Print one line to stdout. `load` is the machine's load average of the last minute."""
     machine = {
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
@@ -47,12 +47,12 @@ def print_report(bench: str, **figures: Any) -> None:
 
 
 def end_by_signal() -> None:
-    """From now on SIGTERM is `KeyboardInterrupt`, so that servers are stopped and folders removed."""
+    """Turn SIGTERM into `KeyboardInterrupt`, so that servers are stopped and folders are removed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def describe_machine(load: float) -> str:
-    """Where and when it was measured; the load is that of the minute before."""
+    """Return place and time of a measurement. The load is that of the minute before."""
     revision = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent,
@@ -69,13 +69,13 @@ def describe_machine(load: float) -> str:
 
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def describe_error(error: BaseException, limit: float) -> str:
-    """One line that a report can show; groups show their first error."""
+    """Return an error as one line for a report. Exception groups show their first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, trio.TooSlowError):

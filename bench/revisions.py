@@ -1,4 +1,4 @@
-"""Git revisions checked out side by side, and the figures of the newest next to those of the others."""
+"""Checked-out Git revisions, and the figures of the newest compared with the others."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _ASIDE: Final = ("bench", "machine")
 
 @frozen
 class Change:
-    """One figure: medians over the rounds, the median of the ratios inside rounds, and their range.
+    """One figure: medians over the rounds, and median and range of the ratios within rounds.
 
-    `agrees`: every round says the same, more or less; of five rounds, one in sixteen does so by chance.
+    `agrees` is true if all rounds show an increase or all show a decrease. By chance this happens in one of
+    sixteen series of five rounds.
     """
 
     figure: str
@@ -45,7 +46,7 @@ class Change:
 
 @frozen
 class Place:
-    """A checked-out revision: where its `lithos` is, and where the benchmarks are that measure it."""
+    """A checked-out revision, with the folders of its `lithos` and of the benchmarks that measure it."""
 
     revision: str
     tree: Path
@@ -53,14 +54,14 @@ class Place:
 
     @property
     def packages(self) -> Path:
-        """Requirements of the revision that this installation no longer has."""
+        """Return the folder of packages that the revision requires and this installation lacks."""
         return self.tree.with_name(f"{self.tree.name}-packages")
 
     def run(self, module: str, *arguments: str, timeout: float | None = None) -> str:
-        """The output of a module; its errors are printed, and end the comparison with `SystemExit`."""
+        """Run a module and return its output. If it fails, print its errors and raise `SystemExit`."""
         environment = {**os.environ, "PYTHONPATH": f"{self.tree}{os.pathsep}{self.packages}"}
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
-        # A group of its own: the servers that a benchmark has started end with it.
+        # Its own process group, so that servers started by the benchmark end with it.
         with subprocess.Popen(
             command, cwd=self.harness, env=environment, stdout=subprocess.PIPE, text=True, process_group=0
         ) as process:
@@ -70,13 +71,15 @@ class Place:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
         if process.returncode:
-            raise SystemExit(f"{module or 'lithos'} does not work with {self.revision}; see above.")
+            raise SystemExit(
+                f"{module or 'lithos'} does not work with {self.revision}; see the errors above."
+            )
         return told
 
 
 @contextmanager
 def worktrees(*revisions: str) -> Iterator[tuple[Place, ...]]:
-    """The revisions checked out, the newest last; removed afterwards."""
+    """Check out the revisions, the newest last, and remove them at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="lithos-compare-") as folder:
         trees = [Path(folder).resolve() / f"revision-{number}" for number, _ in enumerate(revisions)]
         try:
@@ -96,7 +99,7 @@ def worktrees(*revisions: str) -> Iterator[tuple[Place, ...]]:
 
 
 def _name(revision: str) -> str:
-    """The revision as given, and its commit when that is another word."""
+    """Return the revision as given, followed by its commit unless both are equal."""
     command = ["git", "rev-parse", "--short", f"{revision}^{{commit}}"]
     told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
     commit = told.stdout.strip()
@@ -106,14 +109,14 @@ def _name(revision: str) -> str:
 
 
 def _place_harness(tree: Path, source: Path) -> Path:
-    """A folder with the benchmarks alone: other files next to them would come before the path."""
+    """Return a folder with only the benchmarks, because neighbouring files would come before the path."""
     harness = tree.with_name(f"{tree.name}-harness")
     copytree(source / "bench", harness / "bench")
     return harness
 
 
 def _add_packages(place: Place) -> None:
-    """Installs what the revision requires and this installation lacks: else its server would not start."""
+    """Install the packages that the revision requires and this installation lacks."""
     required = tomllib.loads((place.tree / "pyproject.toml").read_text())["project"]["dependencies"]
     installed = {_normal(found.name) for found in distributions()}
     missing = [
@@ -125,12 +128,12 @@ def _add_packages(place: Place) -> None:
 
 
 def _normal(name: str) -> str:
-    """The name of a package as an index compares it (PEP 503)."""
+    """Return a package name in the form that an index compares (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _check_place(place: Place) -> None:
-    """Measuring the wrong code is worse than measuring none."""
+    """Raise `SystemExit` if the wrong code would be measured."""
     loaded = Path(place.run("", "-c", "import lithos; print(lithos.__file__)").strip()).resolve()
     if not loaded.is_relative_to(place.tree):
         raise SystemExit(f"lithos was loaded from {loaded} instead of {place.tree}; nothing was measured.")
@@ -141,12 +144,12 @@ def _git(*arguments: str) -> None:
 
 
 def in_turn(places: Sequence[Place], number: int) -> Sequence[Place]:
-    """The order of a round: other load of the machine affects all revisions equally."""
+    """Return the places in the order of this round, so that other load affects all revisions equally."""
     return places if number % 2 == 0 else places[::-1]
 
 
 def read_figures(printed: str) -> dict[str, float]:
-    """Every number in the JSON lines that a benchmark printed, by its path: `clients_1.hybrid.p50`."""
+    """Return every number in a benchmark's JSON lines by its path, for example `clients_1.hybrid.p50`."""
     figures: dict[str, float] = {}
     reports = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     for report in reports:
@@ -165,7 +168,7 @@ def _flatten(value: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def compare_rounds(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> list[Change]:
-    """The figures that every run has and that are not always the same; zeros have no ratio."""
+    """Return figures that every run has and that vary between runs. Zeros have no ratio."""
     changes: list[Change] = []
     for figure in pairs[0][0]:
         rows = [(old[figure], new[figure]) for old, new in pairs if figure in old and figure in new]

@@ -1,7 +1,7 @@
-"""Search next to a no-op through `/mcp`: the cost of a search on top of a call, and memory after many.
+"""Benchmark of search relative to a no-op through `/mcp`, and of memory after many searches.
 
-`python -m bench.search --notes 10000`. The no-op is `lithos_agent_info` of an unknown agent: it reads
-one dictionary and answers null. Rounds alternate the tools, so that a busy machine slows both.
+Run `python -m bench.search --notes 10000`. The no-op is `lithos_agent_info` for an unknown agent, which reads
+one dictionary and returns null. Rounds alternate the tools, so that a busy machine slows both equally.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=400, help="calls per tool and round")
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--searches", type=int, default=10_000, help="searches before memory is read again")
+    parser.add_argument(
+        "--searches", type=int, default=10_000, help="number of searches before memory is read again"
+    )
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
     with data_directory(options.notes, given=options.data) as data, serving(data) as server:
@@ -64,7 +66,7 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
 
 
 def asking(texts: list[str], mode: str) -> Callable[[int], Request]:
-    """Searches for the texts in turn."""
+    """Return searches for the texts in turn."""
     return lambda number: ("lithos_search", {"query": texts[number % len(texts)], "mode": mode})
 
 

@@ -1,4 +1,4 @@
-"""A `lithos serve` process on a data directory, and what the kernel says of its memory."""
+"""A `lithos serve` process on a data directory, and its memory as the kernel reports it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from bench.corpus import generate
 MIB = 1024 * 1024
 PATIENCE = 900.0
 STOP_PATIENCE = 30.0
-#: Seconds after which a start's work in the background has begun for certain, and may take at most; the share
-#: of a processor below which it is over.
+#: Seconds until background work of a start has certainly begun, maximum seconds until it ends, and the
+#: processor share below which it counts as finished.
 SETTLING, SETTLED_WITHIN, SETTLED = 3.0, 60.0, 0.1
 
 
 @frozen
 class Serving:
-    """A running server; `listening` and `searchable` are seconds since the process was started.
+    """A running server. `listening` and `searchable` are seconds since the start of the process.
 
-    The server listens once full text covers every note; it is searchable once meaning does too.
+    The server listens once full text covers every note, and is searchable once the vectors do too.
     """
 
     process: subprocess.Popen[str]
@@ -44,24 +44,24 @@ class Serving:
     searchable: float
 
     def resident(self) -> float:
-        """Resident memory in MiB."""
+        """Return the resident memory in MiB."""
         return self._status("VmRSS")
 
     def anonymous(self) -> float:
-        """Resident memory in MiB without pages of files, which come and go as the kernel likes."""
+        """Return the resident memory in MiB without file pages, which the kernel loads and drops at will."""
         return self._status("RssAnon")
 
     def peak(self) -> float:
-        """The most memory that was ever resident, in MiB."""
+        """Return the peak resident memory in MiB."""
         return self._status("VmHWM")
 
     def processor_seconds(self) -> float:
-        """Processor time used so far; unlike a latency it does not grow with what else the machine does."""
+        """Return the processor seconds used so far. Unlike latency, they do not grow with other load."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def settle(self) -> None:
-        """Wait until a start is over: a second after it listens a server looks at all files once more."""
+        """Wait until start-up work ends: a second after it listens, a server scans all files again."""
         deadline = time.monotonic() + SETTLED_WITHIN
         time.sleep(SETTLING)
         used = self.processor_seconds()
@@ -80,29 +80,29 @@ class Serving:
 
 @contextmanager
 def data_directory(notes: int, seed: int = 7, given: Path | None = None) -> Iterator[Path]:
-    """The given one, or a fresh one with a corpus that no server has seen, which is removed afterwards."""
+    """Yield the given directory, or a temporary one with a corpus that no server has indexed."""
     if given is not None:
         yield given
         return
     with tempfile.TemporaryDirectory(prefix="lithos-bench-") as folder:
         data = Path(folder)
         generate(data / "knowledge", notes, seed=seed)
-        os.sync()  # the corpus is not what is measured
+        os.sync()  # keep the corpus out of the measurement
         yield data
 
 
 def installed_environment() -> dict[str, str]:
-    """This process's environment, in which modules are compiled once, as an installation has them.
+    """Return this process's environment, changed so that bytecode is cached, as in an installation.
 
-    Where Python may write no bytecode, each start compiles all of Lithos: 0.4 s of processor time.
+    If Python may not write bytecode, each start compiles all of Lithos, which takes 0.4 s of processor time.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment.setdefault("PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir()) / "lithos-bench-bytecode"))
     return environment
 
 
-#: The command of the `lithos` that is first on the module path, whatever folder this program runs in:
-#: installed scripts know the entry point of one revision only.
+#: Command of the first `lithos` on the module path, independent of the current folder. Installed scripts know
+#: the entry point of only one revision.
 LITHOS: Final = (sys.executable, "-P", "-m", "lithos")
 
 
@@ -115,12 +115,12 @@ def launched(
     program: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
 ) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
-    """Start `lithos serve` on a free port; its process, its address, and the `perf_counter` of its start.
+    """Start `lithos serve` on a free port. Yield its process, address and `perf_counter` at the start.
 
-    Entered when it listens, stopped at the end of the block. Embeddings are those of the static tier, unless
-    the environment says otherwise, wherever onnxruntime is installed. A server that does not listen within
-    `patience` seconds is killed, which ends in `SystemExit`. `program` runs in place of `lithos`, with these
-    descriptors open.
+    The block is entered once the server listens, and the server stops at the end of the block. Embeddings use
+    the static tier, unless the environment selects another one. A server that does not listen within
+    `patience` seconds is killed, and `SystemExit` is raised. `program` runs instead of `lithos`, with the
+    descriptors `pass_fds` open.
     """
     command = program or LITHOS
     began = time.perf_counter()
@@ -130,7 +130,7 @@ def launched(
         stderr=subprocess.DEVNULL,
         text=True,
         pass_fds=pass_fds,
-        # A benchmark wants whole lists.
+        # Benchmarks need complete lists.
         env={
             "LITHOS_SEARCH__TIER": "static",
             "LITHOS_SERVER__MAX_ANSWER_CHARS": "0",
@@ -148,7 +148,7 @@ def launched(
         too_late.cancel()
         if not line:
             raise SystemExit(
-                f"The server ended before it listened. See why: {shlex.join(command)} -d DIR serve"
+                f"The server ended before it listened. To see why, run: {shlex.join(command)} -d DIR serve"
             )
         yield process, json.loads(line)["url"], began
     finally:
@@ -167,9 +167,9 @@ def launched(
 def serving(
     data: Path, environment: Mapping[str, str] | None = None, patience: float = PATIENCE
 ) -> Iterator[Serving]:
-    """Serve `data` on a free port until the block ends; entered when everything is searchable.
+    """Serve `data` on a free port. The block is entered once all notes are searchable.
 
-    Raises `TimeoutError` when that takes more than `patience` seconds.
+    Raises `TimeoutError` if this takes more than `patience` seconds.
     """
     with launched(data, environment, patience) as (process, address, began):
         url = urlsplit(address)
@@ -181,7 +181,7 @@ def serving(
 
 
 def wait_searchable(url: str, began: float, patience: float = PATIENCE) -> float:
-    """Ask `/health` until the model has seen every note; the polling is part of the figure (20 ms)."""
+    """Poll `/health` until all notes have vectors. The result includes the polling interval (20 ms)."""
     while time.perf_counter() - began < patience:
         with urllib.request.urlopen(f"{url}/health") as response:
             health: dict[str, Any] = json.load(response)

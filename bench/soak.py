@@ -1,13 +1,13 @@
-"""A mixed load from many clients for minutes: whether memory stays flat, calls stay quick and none fails.
+"""Benchmark of a mixed load from many clients for minutes: memory stays flat, calls stay fast, none fails.
 
-`python -m bench.soak --minutes 5`. Each client owns a few notes and tasks, which it writes, changes,
-finds and removes again, so that the corpus keeps its size. After the warm-up memory is sampled, without
-pages of files: `slope` is its least-squares line in MiB a minute, `second_slope` that of the second half,
-`p99_ratio` the p99 of the second half to that of the first. Halves are those of the time after the warm-up.
+Run `python -m bench.soak --minutes 5`. Each client owns a few notes and tasks, which it writes, changes,
+finds and deletes, so that the corpus keeps its size. Memory is sampled after the warm-up, without file pages.
+`slope` is its least-squares slope in MiB per minute, `second_slope` that of the second half, and `p99_ratio`
+is the p99 of the second half divided by that of the first. The halves divide the time after the warm-up.
 
-`--all-kinds` makes six of the clients others than agents (`bench.soak_kinds`): the official SDK twice,
-stdio, subscribers by SSE and WebSocket, a person's editor. `--strict` judges by the aims for a machine
-without other work: no error, `p99_ratio` at most 1.1, `second_slope` at most 0.1.
+`--all-kinds` replaces six agents with other clients (`bench.soak_kinds`): the official SDK twice, stdio,
+subscribers by SSE and WebSocket, and a person's editor. `--strict` applies the targets for a machine without
+other load: no error, `p99_ratio` at most 1.1, `second_slope` at most 0.1.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from bench.server import Serving, data_directory, serving
 from bench.soak_kinds import KINDS, Samples
 
 CLIENTS = 32
-#: Share of the time that is not judged, and the most of it: caches fill, the first merges happen.
+#: Share of the time that is not judged, and its maximum in seconds. Caches fill and first merges happen then.
 WARM_UP, WARM_UP_MOST = 0.3, 300.0
 SAMPLE_EVERY = 0.5
-#: Seconds a client thinks between two calls, at most: a machine that only queues shows little.
+#: Maximum seconds between two calls of a client. A machine that only queues requests shows little.
 THINKING = 0.1
-#: Seconds before a client connects again.
+#: Seconds before a client reconnects.
 AGAIN = 1.0
-#: Notes that a client keeps.
+#: Number of notes that a client keeps.
 KEPT = 5
-#: Refusals that are part of the game: another client was quicker.
+#: Expected refusals, which occur when another client was faster.
 EXPECTED = frozenset({"claim_failed", "claim_not_found", "task_not_found"})
-#: MiB that the process may have of its own, with a thousand notes, after any time.
+#: Maximum private memory of the process in MiB, with a thousand notes, after any time.
 LARGEST = 512.0
-#: MiB a minute, and minutes below which the slope is not judged: the allocator keeps the memory of one
-#: large batch, and a step looks like a slope.
+#: Maximum slope in MiB per minute, and minutes below which it is not judged. The allocator keeps the memory
+#: of one large batch, and such a step looks like a slope.
 STEEPEST, JUDGED_FROM = 15.0, 3.0
 LARGEST_RATIO = 3.0
-#: Targets for half an hour alone on the machine.
+#: Targets for half an hour on an otherwise idle machine.
 AIMED_RATIO, AIMED_SLOPE = 1.1, 0.1
 
 
 @frozen
 class Soak:
-    """The figures; latencies in ms, memory in MiB, slopes in MiB a minute."""
+    """Figures of a soak: latencies in ms, memory in MiB, slopes in MiB per minute."""
 
     minutes: float
     clients: int
@@ -76,21 +76,21 @@ class Soak:
     tools: Mapping[str, int]
 
     def problems(self, *, strict: bool = False) -> list[str]:
-        """Return what is not as it should be, or what does not reach the aims."""
+        """Return the figures that miss their limits, or with `strict` their targets."""
         found = [f"{self.errors} of {self.calls} calls failed: {self.first_error}"] if self.errors else []
         ratio = AIMED_RATIO if strict else LARGEST_RATIO
         slope, steepest = (self.second_slope, AIMED_SLOPE) if strict else (self.slope, STEEPEST)
         if self.memory > LARGEST:
-            found.append(f"{self.memory} MiB are more than {LARGEST}")
+            found.append(f"{self.memory} MiB exceed the limit of {LARGEST}")
         if slope > steepest and (strict or self.minutes >= JUDGED_FROM):
-            found.append(f"memory grows by {slope} MiB a minute, allowed are {steepest}")
+            found.append(f"memory grows by {slope} MiB a minute; the limit is {steepest}")
         if self.p99_ratio > ratio:
             found.append(f"p99 grew {self.p99_ratio} times from the first half to the second")
         return found
 
 
 class _Agent:
-    """One client: its notes and claims, and its next call."""
+    """One client with its notes, its claims and its next call."""
 
     def __init__(self, number: int, samples: Samples) -> None:
         self._name = f"soak{number}"
@@ -171,7 +171,7 @@ async def soak(
     *,
     all_kinds: bool = False,
 ) -> Soak:
-    """Load the server for so long; the figures of what came after the warm-up. `told` hears every minute."""
+    """Load the server for `seconds` and return the figures after the warm-up. Calls `told` every minute."""
     samples = Samples(time.perf_counter())
     others = KINDS[: max(0, clients - 1)] if all_kinds else ()
     with trio.move_on_after(seconds):
@@ -186,7 +186,7 @@ async def soak(
 
 
 async def _keep_on(samples: Samples, work: Callable[[], Awaitable[None]]) -> None:
-    """A client that reconnects when its connection ends; that is an error, and not the end of the soak."""
+    """Run a client and reconnect it when its connection ends, which counts as an error."""
     while True:
         try:
             await work()
@@ -219,7 +219,7 @@ async def _tell(samples: Samples, told: Callable[[str], None]) -> None:
 
 
 def judge_soak(samples: Samples, seconds: float, clients: int) -> Soak:
-    """The figures of what came after the warm-up."""
+    """Return the figures of the time after the warm-up."""
     warm = min(WARM_UP * seconds, WARM_UP_MOST)
     half = (warm + seconds) / 2
     memory = np.array([sample for sample in samples.memory if sample[0] >= warm])
@@ -245,7 +245,7 @@ def judge_soak(samples: Samples, seconds: float, clients: int) -> Soak:
 
 
 def _slope(memory: NDArray[np.float64]) -> float:
-    """The least-squares line of (seconds, MiB), in MiB a minute."""
+    """Return the least-squares slope of (seconds, MiB) pairs in MiB per minute."""
     return round(float(np.polyfit(memory[:, 0], memory[:, 1], 1)[0]) * 60, 3)
 
 
@@ -254,7 +254,7 @@ def _percentile(seconds: Sequence[float], share: float) -> float:
 
 
 def run_soak(seconds: float, clients: int = CLIENTS, notes: int = 1_000, *, all_kinds: bool = False) -> Soak:
-    """The same on a new server with `notes` notes; every minute is reported on standard error."""
+    """Load a new server with `notes` notes. Progress goes to standard error every minute."""
     told = partial(print, file=sys.stderr, flush=True)
     with data_directory(notes) as data, serving(data) as server:
         return trio.run(partial(soak, server, data, seconds, clients, told, all_kinds=all_kinds))
@@ -265,8 +265,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--clients", type=int, default=CLIENTS)
     parser.add_argument("--notes", type=int, default=1_000)
-    parser.add_argument("--all-kinds", action="store_true", help="not agents alone")
-    parser.add_argument("--strict", action="store_true", help="judge by what is aimed at")
+    parser.add_argument(
+        "--all-kinds", action="store_true", help="use other kinds of clients in addition to agents"
+    )
+    parser.add_argument("--strict", action="store_true", help="judge by the targets instead of the limits")
     options = parser.parse_args()
     soaked = run_soak(60 * options.minutes, options.clients, options.notes, all_kinds=options.all_kinds)
     problems = soaked.problems(strict=options.strict)

@@ -1,6 +1,6 @@
-"""The other kinds of clients of a soak: the official SDK's, stdio, subscribers, a person's editor.
+"""Other kinds of clients for a soak: the official SDK, stdio, subscribers and a person's editor.
 
-Each keeps on until it is cancelled, and notes every call in the samples that `bench.soak` judges.
+Each client runs until it is cancelled, and records every call in the samples that `bench.soak` judges.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from bench.events import Delays, listen_sse, listen_websocket
 from bench.server import Serving
 from bench.stdio import started
 
-#: Seconds between two calls at most, and between two saves of an editor.
+#: Maximum seconds between two calls, and seconds between two saves of an editor.
 THINKING, SAVING = 0.1, 3.0
-#: Files that a person edits in turn.
+#: Number of files that a person edits in turn.
 FILES: Final = 5
 SHOWN: Final = 300
 
 
 @define
 class Samples:
-    """Calls as (seconds since `begin`, seconds taken), memory as (seconds, MiB), and counts by kind."""
+    """Calls as (seconds since `begin`, duration in seconds), memory as (seconds, MiB), and counts by kind."""
 
     begin: float
     calls: list[tuple[float, float]] = Factory(list)
@@ -40,7 +40,7 @@ class Samples:
     failures: list[str] = Factory(list)
 
     def note(self, what: str, begun: float) -> None:
-        """Note a call that began at `begun` (`perf_counter`) and is over now."""
+        """Record a call that began at `begun` (`perf_counter`) and has just ended."""
         ended = time.perf_counter()
         self.calls.append((ended - self.begin, ended - begun))
         self.tools[what] += 1
@@ -50,7 +50,7 @@ Kind = Callable[[Serving, Path, Samples, int], Awaitable[None]]
 
 
 def _looks(number: int) -> Iterator[Request]:
-    """The calls of a client that changes nothing: searches, lists, briefings."""
+    """Yield the calls of a client that changes nothing: searches, lists and briefings."""
     texts = queries(1_000 + number, 500)
     for turn in count():
         text = texts[turn % len(texts)]
@@ -63,7 +63,7 @@ def _looks(number: int) -> Iterator[Request]:
 
 
 async def be_sdk_client(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """The official client with a session of its own."""
+    """Run the official client with its own session."""
     async with SdkClient(server.host, server.port) as client:
         for tool, arguments in _looks(number):
             begun = time.perf_counter()
@@ -76,7 +76,7 @@ async def be_sdk_client(server: Serving, data: Path, samples: Samples, number: i
 
 
 async def be_stdio(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """A stdio server on the same directory, which passes calls on to the one that is measured."""
+    """Run a stdio server on the same directory, which forwards calls to the measured server."""
     starting = started(data, patience=24 * 3_600)
     server_on_stdio = await trio.to_thread.run_sync(starting.__enter__)
     try:
@@ -97,7 +97,7 @@ async def be_stdio(server: Serving, data: Path, samples: Samples, number: int) -
 
 
 async def be_subscriber(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """Listens to all events by SSE or by WebSocket; being cut off is an error."""
+    """Follow all events by SSE or WebSocket. A disconnection is an error."""
     delays = Delays()
     try:
         await (listen_sse, listen_websocket)[number % 2](server, delays)
@@ -108,7 +108,7 @@ async def be_subscriber(server: Serving, data: Path, samples: Samples, number: i
 
 
 async def be_person(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """Saves files without the server, as an editor does."""
+    """Save files without the server, like an editor."""
     texts = queries(2_000 + number, 500)
     for saved in count():
         path = data / "knowledge" / f"person-{number}-{saved % FILES}.md"
@@ -124,7 +124,7 @@ def _save(path: Path, text: str) -> None:
     temporary.rename(path)
 
 
-#: The last clients of a soak of all kinds; those before them are agents.
+#: The last clients of a soak of all kinds. The clients before them are agents.
 KINDS: Final[tuple[Kind, ...]] = (
     be_sdk_client, be_sdk_client, be_stdio, be_subscriber, be_subscriber, be_person,
 )  # fmt: skip

@@ -1,10 +1,10 @@
-"""How soon a server is there: its first start on notes, and what answers how soon on every later one.
+"""Benchmark of server starts: the first start on new notes, and response times after later starts.
 
-`python -m bench.start --notes 10000`. `first` and `second` are seconds until the server listens (full text
-covers every note) and until everything is searchable, with its memory. `again`, on the same directory, is
-seconds until a server has answered a search (`first_answer`), `lithos --version` has ended (`version`), and
-a second server on stdio, next to one that is ready, has answered (`stdio`); `stdio_mib` is the
-memory of its own. Each round has a fresh directory, whose files are in the page cache.
+Run `python -m bench.start --notes 10000`. `first` and `second` are the seconds until the server listens (full
+text covers every note) and until all notes are searchable, with the server's memory. `again`, on the same
+directory, holds the seconds until a server has answered a search (`first_answer`), `lithos --version` has
+ended (`version`), and a second server on stdio, next to a ready one, has answered (`stdio`). `stdio_mib` is
+the second server's own memory. Each round has a fresh directory, whose files are in the page cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--data", type=Path, help="this directory, on which `first` has one round")
+    parser.add_argument("--data", type=Path, help="use this directory, which limits `first` to one round")
     options = parser.parse_args()
     figures: dict[str, list[dict[str, float]]] = {"first": [], "second": [], "again": []}
     for _ in range(1 if options.data and "first" in options.parts else options.rounds):
@@ -64,7 +64,7 @@ def _answers(data: Path) -> dict[str, float]:
 
 
 def first_answer(data: Path, patience: float = PATIENCE) -> float:
-    """Return the seconds until a server that starts now has answered a full-text search of all notes."""
+    """Return the seconds from a server's start to its answer to a full-text search of all notes."""
     with launched(data, patience=patience) as (_, url, began):
         search = {"name": "lithos_search", "arguments": {"query": QUERY, "mode": "fulltext"}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
@@ -75,7 +75,7 @@ def first_answer(data: Path, patience: float = PATIENCE) -> float:
                 answer: dict[str, Any] = json.load(response)
             seconds = time.perf_counter() - began
             content = answer["result"]["structuredContent"]
-            # A long start answers before all notes are indexed, and says so.
+            # After a long start the server answers before all notes are indexed, and reports that.
             if "indexing" not in content or seconds > patience:
                 break
             time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Vaults of collections: notes and indexes, built once and kept between runs; served in this process."""
+"""Vaults made from collections: notes and indexes, kept between runs and served in this process."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from lithos.search.settings import SearchConfig
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
 
-#: The enrich worker would write entities into the notes some minutes after the start, in the middle of a
-#: measurement: it is put off for longer than any lasts.
+#: The enrichment worker would write entities into the notes minutes after the start, during a measurement.
+#: This interval postpones it beyond any measurement.
 _QUIET = LcmaConfig(enrich_drain_interval_minutes=100_000.0, sweep_startup_delay_minutes=100_000.0)
 
 
-#: Seconds for all chunks of a collection to get their vectors, and between two checks.
+#: Maximum seconds until all chunks of a collection have vectors, and seconds between two checks.
 PATIENCE, CHECK = 3_600.0, 0.5
 
 
 async def wait_for_tier(server: Server, tier: str) -> None:
-    """Return once `/health` says that the tier answers. Raises `TimeoutError` after `PATIENCE`."""
+    """Wait until `/health` reports the tier as used. Raises `TimeoutError` after `PATIENCE`."""
     await server.searchable()
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
@@ -45,16 +45,19 @@ async def wait_for_tier(server: Server, tier: str) -> None:
 
 @frozen
 class Vaults:
-    """Builds and serves vaults; `folder` keeps them, `tier` names the embeddings, `server` holds settings."""
+    """Builds and serves vaults.
+
+    `folder` stores them, `tier` names the embeddings, `server` holds settings.
+    """
 
     folder: Path
     tier: str = "static"
     server: ServerConfig = ServerConfig()
 
     async def build(self, collection: Collection) -> Path:
-        """The data directory of a collection, from the last run if there is one.
+        """Return a collection's data directory, from an earlier run if available.
 
-        It is built aside, so that half of it never counts.
+        The directory is built under another name, so that an incomplete one is never used.
         """
         built = self.folder / f"{collection.name}-{collection.fingerprint()}-{self.tier}"
         if built.exists():
@@ -68,7 +71,7 @@ class Vaults:
 
     @asynccontextmanager
     async def serving(self, collection: Collection, *, learns_by_use: bool = True) -> AsyncIterator[Server]:
-        """A server on a copy of the collection's vault, all searchable; data that it learns is dropped."""
+        """Serve a copy of the collection's vault with all notes searchable. Learned data is discarded."""
         built = await self.build(collection)
         with tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
             data = Path(work) / "data"
@@ -88,7 +91,7 @@ class Vaults:
 
 @contextmanager
 def vault_folder(kept: Path | None) -> Iterator[Path]:
-    """The folder that keeps vaults, or a temporary one."""
+    """Yield the folder that stores vaults, or a temporary one."""
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept

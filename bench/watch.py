@@ -1,9 +1,9 @@
-"""Edits by other programs: how long until a search finds them.
+"""Benchmark of edits by other programs: the time until a search finds them.
 
-`python -m bench.watch --notes 1000`. `edit` is one file changed at a time, from the write to the first
-search that finds its new word; `burst` is the time until all of many new files are found, and `behind`
-how long after the last of them was written. `write_p95` is a tool's write meanwhile. `idle_cpu` is the
-share of a core that a server needs which only watches.
+Run `python -m bench.watch --notes 1000`. `edit` changes one file at a time and measures from the write to the
+first search that finds the file's new word. `burst` is the time until all of many new files are found, and
+`behind` the time since the last of them was written. `write_p95` is for writes by a tool during the burst.
+`idle_cpu` is the share of a core that an idle, watching server needs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def _measure(server: Serving, folder: Path, options: argparse.Namespace) -
 
 
 async def _edit(client: RawClient, folder: Path, number: int) -> float:
-    """Seconds from a change of one of a few files to its being found."""
+    """Return the seconds from a change of one of a few files until a search finds it."""
     word = f"quagga{number}x"
     file = folder / f"edited-{number % 5}.md"
     began = time.perf_counter()
@@ -73,7 +73,7 @@ async def _edit(client: RawClient, folder: Path, number: int) -> float:
 async def _burst(
     server: Serving, client: RawClient, folder: Path, number: int
 ) -> tuple[float, float, list[float]]:
-    """Seconds from the first of many new files to all being found, from the last, and of tool writes."""
+    """Return seconds until many new files are found, from the first and the last, and of tool writes."""
     texts = [
         f"# Arrived {n}\n\nokapis number {n}, see [[Arrived {n // 2}]].\n\n" + "word " * 80
         for n in range(number)

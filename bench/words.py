@@ -1,4 +1,4 @@
-"""The words of the corpus: topics, common words, and parts that rare words are made of."""
+"""Words of the corpus: topics, common words, and the parts of rare words."""
 
 from typing import Final
 
@@ -53,7 +53,7 @@ TOPICS: Final = {
     ),
 }
 
-#: The first 40 are function words.
+#: Common words. The first 40 are function words.
 COMMON: Final = (
     "the of to and a in is that it for on with as be this are by was at from an or not we which can "
     "but have has when if they more one will there each other all may so its into than then only use "

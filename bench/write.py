@@ -1,10 +1,10 @@
-"""Acknowledged durable writes through `/mcp`: how many a second, and how long each waits.
+"""Benchmark of acknowledged durable writes through `/mcp`: writes per second, and latency of each.
 
-`python -m bench.write --notes 10000`; `--beside-searches` measures what two writers and fourteen searchers
-feel of each other instead (`--notes 1000` is the row of the targets), and the searchers alone. Each answer
-means: the file is synced, an index has the note and its event is journalled; full text follows, many notes
-at once, or when a search asks for it. `disk` is the same files written alone by one thread with the same
-syncs, which is what the machine gives.
+Run `python -m bench.write --notes 10000`. `--beside-searches` instead measures how two writers and fourteen
+searchers slow each other (`--notes 1000` is the row of the targets), and the searchers alone. Each answer
+means that the file is synced, an index has the note and its event is journalled. Full text follows in batches
+or when a search needs it. `disk` writes the same files with the same syncs in one thread, which shows the
+limit of the machine.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from bench.search import NOOP
 from bench.server import Serving, data_directory, serving
 
 TEXT_REPEATS = 40
-#: Notes that are updated again and again.
+#: Number of notes that are updated repeatedly.
 UPDATED = 40
-#: Clients of the mix.
+#: Number of searching clients in the mixed load.
 SEARCHERS = 14
 WRITERS = 2
 
@@ -40,8 +40,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=480, help="writes per round")
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--beside-searches", action="store_true", help="writers beside searchers")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of a round beside searches")
+    parser.add_argument(
+        "--beside-searches", action="store_true", help="measure writers and searchers together"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="seconds per round of writers and searchers together"
+    )
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
     with data_directory(options.notes, given=options.data) as data, serving(data) as server:
@@ -51,7 +55,7 @@ def main() -> None:
 
 async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> None:
     texts, disk = queries(5, 2_000), list[float]()
-    run = f"{time.time_ns():x}"  # titles of their own: the directory may have been measured before
+    run = f"{time.time_ns():x}"  # own titles, because the directory may have been measured before
     few, many, clients = max(1, options.calls // 8), options.calls, options.clients
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
     known = await written_ids(server, UPDATED)
@@ -80,7 +84,7 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
 
 
 async def _measure_both(server: Serving, data: Path, options: argparse.Namespace) -> None:
-    """Measure rounds of `seconds` each, searchers alone and with writers in turn."""
+    """Measure rounds of `seconds` each, alternating searchers alone and searchers with writers."""
     texts = queries(5, 2_000)
     run = f"{time.time_ns():x}"
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
@@ -97,7 +101,7 @@ async def _measure_both(server: Serving, data: Path, options: argparse.Namespace
 async def _mix(
     server: Serving, seconds: float, series: str, texts: list[str], writers: int
 ) -> dict[str, Latencies]:
-    """Searchers and writers, each asking again once it is answered; the processor time is that of both."""
+    """Run searchers and writers, each sending its next call after an answer. Processor time is the total."""
     writes = writing(texts, series)
     waited: dict[str, list[float]] = {"search": [], "write": []}
     numbers = count()
@@ -126,7 +130,7 @@ async def _mix(
 
 
 async def written_ids(server: Serving, most: int) -> list[str]:
-    """Ids of notes of this benchmark, which updates may overwrite."""
+    """Return the ids of this benchmark's notes, which updates may overwrite."""
     async with RawClient(server.host, server.port) as client:
         answer = json.loads(await client.exchange("lithos_list", {"tags": ["bench"], "limit": most}))
     ids = [item["id"] for item in answer["result"]["structuredContent"]["items"]]
@@ -135,7 +139,7 @@ async def written_ids(server: Serving, most: int) -> list[str]:
 
 
 def updating(texts: list[str], ids: Sequence[str], series: str) -> Callable[[int], Request]:
-    """Another body for notes that are there, whose titles become those of their ids."""
+    """Return updates with another body for existing notes, titled to match their ids."""
     write = writing(texts, series)
 
     def request(number: int) -> Request:
@@ -160,7 +164,7 @@ def writing(texts: list[str], series: str) -> Callable[[int], Request]:
 
 
 def _synced_files(data: Path, files: int) -> float:
-    """Files a second: temporary file, sync, rename, sync of the folder."""
+    """Return files per second for a temporary file, sync, rename and sync of the folder."""
     folder = data / "disk"
     folder.mkdir(exist_ok=True)
     began = time.perf_counter()

@@ -1,5 +1,4 @@
-"""Several vaults in one process: joint answers, and moving of notes between vaults.
+"""Joint answers from several vaults in one process, and note moves between vaults.
 
-Only `app` uses it.
-Never here: decisions of a single vault.
+Only the `app` package imports this package. Decisions about a single vault do not belong here.
 """

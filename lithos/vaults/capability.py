@@ -1,8 +1,8 @@
-"""Several vaults in one process, as a capability."""
+"""The capability that serves several vaults from one process."""
 
 from __future__ import annotations
 
 from lithos.kernel.capability import Capability
 
-#: Each vault is known by its tokens.
+#: Callers are assigned to vaults by their tokens.
 VAULTS = Capability(name="vaults", needs=("access",), checks=("lithos.vaults.checks",))

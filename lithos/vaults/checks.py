@@ -1,4 +1,4 @@
-"""The check of notes that are in several vaults."""
+"""The doctor check for notes that exist in more than one vault."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from lithos.upkeep.checks.checks import Installed
 
 @check("other vaults", DOCTOR, place=155, when=lambda each: has_data(each) and each.elsewhere is not None)
 async def check_elsewhere(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Whether another vault has a note too: of a move that did not end."""
+    """Report notes that also exist in another vault, usually after an interrupted move."""
     known, doubles = {} if patient.elsewhere is None else patient.elsewhere, 0
     for entry in patient.survey.catalogue:
-        if not entry.identified:  # the same path gives two files the same id
+        if not entry.identified:  # Two files at the same path without an id are given the same id.
             continue
         name, path = known.setdefault(entry.note.id, (patient.vault, entry.path))
         if name != patient.vault:
             doubles += 1
             yield warn(
-                f"The note {entry.note.id} is in two vaults: {name} at {path}, {patient.vault} at "
-                f"{entry.path}. A move to another vault may not have ended.",
-                "Move it again (lithos_note_move with vault and to_vault), or delete one.",
+                f"The note {entry.note.id} is in two vaults: {name} at {path} and {patient.vault} "
+                f"at {entry.path}. A move to another vault may have been interrupted.",
+                "Move the note again (lithos_note_move with vault and to_vault), or delete one of the two.",
             )
     if not doubles:
-        yield ok("No note is in another vault too.")
+        yield ok("No note exists in more than one vault.")

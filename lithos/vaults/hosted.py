@@ -1,4 +1,4 @@
-"""One vault of several in one process, and how its server is started."""
+"""One of several vaults in a process, and the callables that start its server."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @define(eq=False, slots=False)
 class HostedVault:
-    """One vault of the process; also what the console before all vaults shows of it (`VaultView`)."""
+    """One vault of the process. It also implements `VaultView` for the overview console."""
 
-    #: Its configuration; where that is from, and what is wrong with it, its own console shows.
+    #: The vault's configuration with its source and its problems, for the vault's own console.
     loaded: LoadedConfig
     vault: Vault
     door: VaultEndpoint
@@ -41,54 +41,54 @@ class HostedVault:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The vault's name."""
         return self.vault.name
 
     @property
     def config(self) -> Config:
-        """Its configuration."""
+        """The vault's configuration."""
         return self.loaded.config
 
     @property
     def state(self) -> VaultState:
-        """Whether it serves; one that is indexing serves what it has."""
+        """The vault's state. While it is indexing, a vault serves the notes indexed so far."""
         if self.server is None:
             return "unavailable"
         return "serving" if self.server.get(Opening).complete.is_set() else "indexing"
 
     @property
     def reason(self) -> str:
-        """Why it is unavailable; empty for nothing."""
-        return "" if self.server is not None else self.vault.reason or "It is being opened."
+        """Why the vault is unavailable, or "" if there is nothing to report."""
+        return "" if self.server is not None else self.vault.reason or "It is starting."
 
     @property
     def progress(self) -> float | None:
-        """Which share of the notes is indexed; None where that is not known."""
+        """Indexed share of the notes, from 0 to 1, or None if the share is unknown."""
         told = None if self.server is None else self.server.get(Opening).status()
         return None if told is None or not told.get("total") else min(1.0, told["done"] / told["total"])
 
     @property
     def console(self) -> Console | None:
-        """Its console, while it is served."""
+        """The vault's console, or None while the vault is not served."""
         return None if self.front is None or self.front.make_console is None else self.front.make_console()
 
     @property
     def ring(self) -> TokenRing:
-        """Its tokens."""
+        """The vault's tokens."""
         return self.vault.ring
 
 
 class RunVault(Protocol):
-    """Starts the server of one vault, and stops it at the end of the block."""
+    """Starts the server of one vault and stops it when the block ends."""
 
     def __call__(
         self, config: Config, /, *, gets_front: bool, given: Mapping[Any, object], models: Models
     ) -> AbstractAsyncContextManager[Parts]:
-        """The parts of the running server; `given` are those that outlive it."""
+        """Run the server and yield its parts. The parts in `given` outlive the server."""
 
 
 class MakeFront(Protocol):
-    """Makes the application of a server; its tasks are started in the nursery."""
+    """Builds the web application of a server and starts its tasks in the nursery."""
 
     def __call__(
         self,
@@ -105,16 +105,16 @@ class MakeFront(Protocol):
 
 @frozen
 class Starting:
-    """How the server of a vault is started; `lithos.app` implements it."""
+    """Callables that start a vault's server, implemented by `lithos.app`."""
 
     run: RunVault
     make_front: MakeFront
-    #: Checks whether a server has an object with an id.
+    #: Functions that check whether a server has an object with a given id.
     holders: Sequence[Holds]
 
 
 async def component_of(each: HostedVault) -> Mapping[str, Any]:
-    """One vault in `/health`, with its own components."""
+    """Return one vault's entry for `/health`, including its own components."""
     if each.server is None:
         return {"status": "unavailable", "error": each.reason}
     status, body = await each.server.get(ServerState).report()

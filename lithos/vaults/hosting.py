@@ -1,8 +1,8 @@
-"""Several vaults in one process: each a whole server of its own under one nursery, behind one port.
+"""Several vaults in one process: each has a complete server in a shared nursery, behind one port.
 
-Specified in docs/spec/vaults.md §1. A vault that cannot be opened, or whose actors end, is unavailable with
-the reason, and tried again; the others serve meanwhile. Shared are the port, the models, and the console's
-frame: nothing that holds data.
+Specified in docs/spec/vaults.md §1. If a vault cannot be opened or its actors end, it becomes unavailable
+with a reason and is retried while the others keep serving. The vaults share only the port, the models and the
+console frame, none of which holds data.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ if TYPE_CHECKING:
 
 log = get_logger("lithos.vaults")
 
-#: Seconds until a vault that could not be served is tried again: at first, and at most.
+#: Initial and maximum delay, in seconds, before a failed vault is opened again.
 RETRY: Final = 1.0
 MOST_RETRY: Final = 60.0
-#: Errors that end a vault, or keep it from being opened, and that are not bugs.
+#: Expected errors, which are not bugs, that stop a vault or prevent it from being opened.
 _USUAL: Final = (OSError, AlreadyOwned, CorruptDatabase, NewerLayout, ActorGaveUp)
-#: Seconds of serving after which the next trouble is a new one.
+#: Seconds of uninterrupted serving after which the retry delay starts from `RETRY` again.
 CALM: Final = 60.0
 
 
 @frozen
 class Port:
-    """The common base of all vaults: the settings of one of them, and the parts it shares with the others."""
+    """The port that all vaults share: the server settings of one vault, and the shared parts."""
 
     settings: FrontSettings
     url: str
@@ -95,7 +95,7 @@ class Vaults:
         *,
         asks_always: bool = False,
     ) -> None:
-        """`asks_always`: callers need a token, even if none was ever defined."""
+        """If `asks_always` is true, callers need a token even if none was ever created."""
         self._starting = starting
         self._working = Threads()
         self._models = Models()
@@ -112,32 +112,32 @@ class Vaults:
             hosted.ring.others_ask_nothing = lambda: self.ring.is_open
         self.tools = JointTools(self.set, JOINT, self._moving, starting.holders)
         self._movings: dict[tuple[int, int], VaultMoving] = {}
-        #: The last loss of a database, which is raised at the end.
+        #: The latest loss of a database, raised when all vaults have stopped.
         self.loss: ExceptionGroup[DatabaseLost] | None = None
 
     @cached_property
     def doors(self) -> dict[str, VaultEndpoint]:
-        """The endpoints by name; `VaultRoutes` reads them at each request."""
+        """The endpoints by vault name. `VaultRoutes` reads this mapping for each request."""
         return {name: each.door for name, each in self.hosted.items()}
 
     @property
     def privates(self) -> list[Path]:
-        """The folders of what Lithos keeps of each vault."""
+        """The private `.lithos` folder of each vault."""
         return [each.config.of(StorageConfig).data_dir / ".lithos" for each in self.hosted.values()]
 
     async def run_rings(self, nursery: trio.Nursery) -> None:
-        """Read the tokens of all vaults, and follow their files in `nursery`.
+        """Read the tokens of all vaults, and follow changes of the token files in `nursery`.
 
-        Tokens for every vault are given to those that have them not: later configured ones.
+        Tokens that apply to every vault are copied to vaults that lack them because they were added later.
         """
         for trouble in await self._working.run(lambda: spread_tokens(self.privates)):
-            log.warning("tokens for every vault", reason=trouble)
+            log.warning("copying tokens to every vault failed", reason=trouble)
         for each in self.hosted.values():
             await nursery.start(each.ring.run)
 
     async def keep(self, each: HostedVault, port: Port) -> None:
-        """Serve one vault until the shutdown, and try again whenever that ends otherwise."""
-        WORKING_FOR.set(each.name)  # of this task and all that it starts
+        """Serve one vault until the shutdown. Serve it again after every other end."""
+        WORKING_FOR.set(each.name)  # Set for this task and all tasks that it starts.
         pause, shutdown = RETRY, port.shutdown
         while not shutdown.is_set():
             began = trio.current_time()
@@ -179,7 +179,7 @@ class Vaults:
             self.set.tell()
             try:
                 await shutdown.wait()
-            finally:  # also when its actors end: no client waits for a stream without a source
+            finally:  # runs also when the actors end, so that no client waits on a dead stream
                 self._take_away(each, "opening")
                 ended.set()
                 server.get(Broadcaster).close()
@@ -194,9 +194,9 @@ class Vaults:
     # Moves between vaults
 
     def _moving(self, source: Vault, target: Vault) -> VaultMoving:
-        """Return the object that moves notes from one vault to another:
+        """Return the object that moves notes from one vault to another.
 
-        one move at a time for a pair of servers.
+        Each pair of running servers moves one note at a time.
         """
         here, there = source.serving(), target.serving()
         key = (id(here), id(there))
@@ -206,10 +206,10 @@ class Vaults:
             self._movings[key] = VaultMoving(here, there, target.name)
         return self._movings[key]
 
-    # Reported for all vaults
+    # Reports that cover all vaults
 
     def links(self, current: str | None, principal: Principal) -> Sequence[VaultLink]:
-        """The vaults that the session of a principal in one of them may switch to."""
+        """Return links to the vaults that this principal of the `current` vault may switch to."""
         home = self.hosted.get(current or "")
         if home is None:
             return ()
@@ -221,7 +221,7 @@ class Vaults:
         ]
 
     async def tell_health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """`/health`: a component for each vault that the caller may use; to others only that it runs."""
+        """Answer `/health` with one component per vault that the caller may use, or without components."""
         if scope["method"] not in {"GET", "HEAD"}:
             refusal = {"error": "method_not_allowed"}
             await answer(scope, receive, send, 405, refusal, headers=[(b"allow", b"GET, HEAD")])
@@ -246,7 +246,10 @@ class Vaults:
         await answer(scope, receive, send, 200 if serving else 503, body, headers=unkept)
 
     async def scrape(self, principal: Principal | None) -> bytes:
-        """The metrics of the vaults whose metrics a caller may see, each with the label `vault`."""
+        """Return metrics of the vaults whose metrics the caller may read.
+
+        Each metric has the label `vault`.
+        """
         families = {}
         for vault, who in self.set.allowed(principal) if principal is not None else []:
             server = self.hosted[vault.name].server
@@ -263,7 +266,10 @@ async def serve_vaults(
     *,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve all vaults until `shutdown`; `started()` gives the real host and port, and `url_of` their URL."""
+    """Serve all vaults until `shutdown`.
+
+    `started()` passes the bound host and port; `url_of` makes the URL of them.
+    """
     with tuned_process():
         listeners = await open_listeners(settings.host, settings.port)
         bound = listeners[0].socket.getsockname()[:2]
@@ -300,7 +306,7 @@ async def serve_vaults(
 def _root(
     vaults: Vaults, settings: FrontSettings, shutdown: trio.Event, wrong_tokens: WrongTokens
 ) -> Application:
-    """Return the root application, which serves all vaults' tools, health, metrics and shared console."""
+    """Return the root application with the joint tools, health, metrics and shared console of all vaults."""
     routes: list[RouteModule] = [partial(_add_metrics, vaults)]
     if settings.console:
         routes.append(partial(_add_console, vaults, wrong_tokens))
@@ -308,7 +314,7 @@ def _root(
     return Application(
         settings,
         vaults.tools,
-        None,  # reported by `Vaults.tell_health`
+        None,  # `Vaults.tell_health` reports the health instead.
         shutdown=shutdown,
         keyring=vaults.ring,
         wrong_tokens=wrong_tokens,
@@ -337,7 +343,7 @@ def _add_metrics(vaults: Vaults, app: QuartTrio) -> None:
 
 
 async def _collect_at_last() -> None:
-    """Have the collector work even if no vault can be opened, which else starts it."""
+    """Start periodic garbage collection here, because no vault starts it if none can be opened."""
     await trio.sleep(MOST_RETRY)
     gc.enable()
 
@@ -347,7 +353,10 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _report(each: HostedVault, failure: BaseException) -> None:
-    """Keep the reason why a vault cannot be served, and log it once; an unusual error with its trace."""
+    """Store the reason for a vault's failure and log it once.
+
+    Unexpected errors are logged with a traceback.
+    """
     before, each.vault.reason = each.vault.reason, _told(failure)
     if each.vault.reason != before:
         known = failure if not isinstance(failure, _USUAL) else None
@@ -355,7 +364,7 @@ def _report(each: HostedVault, failure: BaseException) -> None:
 
 
 def _told(failure: BaseException) -> str:
-    """Why a vault cannot be served, as a text without a full stop."""
+    """Return the reason for a vault's failure as text without a full stop."""
     if isinstance(failure, OSError) and failure.filename:
         return f"{failure.strerror}: {failure.filename}"
     return (str(failure) or type(failure).__name__).rstrip(".")

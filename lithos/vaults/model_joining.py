@@ -1,7 +1,7 @@
-"""Answers of several vaults merged into one (docs/spec/vaults.md §2).
+"""Functions that merge the results of several vaults (docs/spec/vaults.md §2).
 
-Each vault ranks its own notes. The scores of a hybrid search count from the best and the worst of a vault, so
-they are put on one scale before rows are merged.
+Each vault ranks its own notes. Hybrid scores are relative to the best and worst note of a vault, so they are
+converted to a common scale before rows are merged.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from lithos.search.ranking.ranking import FUSION_K
 
 @frozen(kw_only=True)
 class Scale:
-    """The zero point of the scores of one hybrid ranking.
+    """The score range of one hybrid ranking.
 
-    `words` is the highest BM25 score, times the factor of `even_out`; `lowest` and `highest` are the
-    similarities found, `meaning` the share that the highest similarity gives a score. `model`: similarities
-    of two models do not compare.
+    `words` is the highest BM25 score times the factor of `even_out`. `lowest` and `highest` are the
+    similarities found, and `meaning` is the share of the score that the highest similarity contributes.
+    Similarities of different values of `model` cannot be compared.
     """
 
     words: float = 0.0
@@ -30,7 +30,7 @@ class Scale:
 
     @classmethod
     def whole(cls, scales: Iterable[Scale]) -> Scale:
-        """Return the scale of all rankings together; without a model if they have several."""
+        """Return one scale that covers all rankings, without a model if their models differ."""
         scales = list(scales)
         near = [each for each in scales if each.highest]
         models = {each.model for each in near}
@@ -42,9 +42,9 @@ class Scale:
         )
 
     def onto(self, whole: Scale, words: float, meaning: float | None) -> float:
-        """Return what to add to a score with these parts to have it on the scale of all rankings.
+        """Return the correction that converts a score with these parts to the scale `whole`.
 
-        `meaning` is missing (None) for a note without a similarity.
+        `meaning` is None for a note without a similarity.
         """
         added = words * (self.words / whole.words - 1) if whole.words else 0.0
         width = whole.highest - whole.lowest
@@ -55,19 +55,19 @@ class Scale:
 
 
 def even_out(rarities: Mapping[str, float]) -> dict[str, float]:
-    """Return what to multiply the BM25 scores of each vault by, given the rarity of a query's words there.
+    """Return a BM25 factor for each vault, from the rarity of the query's words in that vault.
 
-    That is the sum of their inverse document frequencies: where a vault is full of a topic, its words count
-    little, and the best answers may be there.
+    A rarity is the sum of the words' inverse document frequencies. In a vault full of one topic, the topic's
+    words count little although the best answers may be there.
     """
     mean = sum(rarities.values()) / max(1, len(rarities))
     return {name: mean / rarity if rarity > 0 else 1.0 for name, rarity in rarities.items()}
 
 
 def interleave(rows: Mapping[str, Sequence[float]], most: int) -> list[tuple[str, int]]:
-    """The `most` best rows of several answers, given the scores of each, best first: (answer, its row).
+    """Return the `most` best rows of several results as pairs (result, row number), best first.
 
-    Among rows of one score the earlier ones of each answer come first, then the earlier answer.
+    Among rows with equal scores, earlier rows come first, then rows of earlier results.
     """
     ordered = [
         (-score, row, place, name)
@@ -78,5 +78,5 @@ def interleave(rows: Mapping[str, Sequence[float]], most: int) -> list[tuple[str
 
 
 def by_rank(rows: int) -> list[float]:
-    """Return the reciprocal ranks of an answer, for scores that do not compare."""
+    """Return reciprocal ranks as scores, for results whose scores cannot be compared."""
     return [1 / (FUSION_K + rank) for rank in range(1, rows + 1)]

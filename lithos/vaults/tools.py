@@ -1,6 +1,7 @@
-"""Tools asked of all vaults at once (`vault: "*"`): one answer, merged, cut and paged as one.
+"""Tools that query all vaults at once (`vault: "*"`) and return one merged, limited and paged answer.
 
-Specified in docs/spec/vaults.md §2. Rows carry `vault`; a vault that does not answer is in `failed_vaults`.
+Specified in docs/spec/vaults.md §2. Each row names its `vault`; vaults that could not respond are in
+`failed_vaults`.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from lithos.vaults.service.searching import JointSearch
 from lithos.vaults.tools_dispatch import VAULT, Joint, QueriedVault
 
 Arguments = Mapping[str, Any]
-#: Share of the budget of a compact briefing that its text may take; the rest is for sources and warnings.
+#: Maximum share of a compact briefing's budget for its text. The rest is for sources and warnings.
 TEXT_SHARE: Final = 0.7
-#: Ready tasks of a vault that are looked at for the oldest one.
+#: Maximum number of a vault's ready tasks that are searched for the oldest one.
 MOST_READY: Final = 100_000
 
 
@@ -46,7 +47,7 @@ def _services(asked: Sequence[QueriedVault]) -> dict[str, Parts]:
 
 
 def _read(asked: Sequence[QueriedVault], name: str, arguments: Arguments) -> Any:
-    """The arguments, which every vault must admit; as the first one reads them."""
+    """Return the arguments as the first vault parses them. Every vault must accept the arguments."""
     given = [each.tools.read(name, arguments, each.principal) for each in asked]
     return given[0]
 
@@ -60,7 +61,7 @@ async def _warned(services: Parts, rows: Sequence[tuple[str, dict[str, Any]]], n
 
 
 async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """The rows of one search over all."""
+    """Return the rows of one search across all vaults."""
     given: SearchTool = _read(asked, "lithos_search", arguments)
     kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
     services = _services(asked)
@@ -101,7 +102,7 @@ async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
 async def _attachments(
     services: Mapping[str, Parts], given: SearchTool, request: SearchRequest, most: int
 ) -> list[tuple[str, OtherHit]]:
-    """The places of all vaults, the likeliest first."""
+    """Return matching places of all vaults, most likely first."""
     found: list[tuple[str, OtherHit]] = []
     for name, each in services.items():
         others = each.find(OtherHits)
@@ -117,7 +118,7 @@ def _hit_row(services: Mapping[str, Parts], name: str, hit: OtherHit, score: flo
 
 
 async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Return the rows of one retrieval over all vaults; each vault has a receipt of its own."""
+    """Return the rows of one retrieval across all vaults. Each vault keeps its own receipt."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
     answer = await JointRetrieve(services).retrieve(given.request(_room(asked, given.limit)))
@@ -145,7 +146,7 @@ async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answe
 
 
 async def context(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """One briefing over all."""
+    """Return one briefing that covers all vaults."""
     given: ContextTool = _read(asked, "lithos_context", arguments)
     request, is_compact = given.request(), asked[0].services.get(ServerConfig).answers_compactly
     if is_compact:
@@ -179,7 +180,7 @@ async def context(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer
 
 
 def _compact_briefing(result: dict[str, Any], given: ContextTool) -> dict[str, Any]:
-    """A briefing over several vaults as one of a single vault is sent: with `sources` in place of items."""
+    """Return a joint compact briefing in the single-vault format, with `sources` instead of items."""
     unsaid = ["budget"] if given.explain else ["budget", "items", "dropped"]
     if not given.has_cursor:
         unsaid.append("cursor")
@@ -196,9 +197,9 @@ def _owned(key: str, qualified: str) -> dict[str, str]:
 async def _each(
     asked: Sequence[QueriedVault], name: str, arguments: Arguments
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
-    """Return the complete answers of vaults, and the errors of others.
+    """Return the complete answers by vault, and the errors of the vaults that failed.
 
-    Raises an error that all vaults share.
+    Raises the error if all vaults fail with the same one.
     """
     answers: dict[str, Mapping[str, Any]] = {}
     refusals: dict[str, LithosError] = {}
@@ -221,13 +222,13 @@ def _told(answer: dict[str, Any], failed: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def list_notes(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """A page of the notes of all, in the order of a list; those that a text was asked for by turns."""
+    """Return one page of all vaults' notes. With a `content_query`, vaults take turns."""
     name = "lithos_list"
     given = _read(asked, name, arguments)
     offset, limit = max(0, given.offset), max(0, given.limit)
     answers, failed = await _each(asked, name, {**arguments, "offset": 0, "limit": offset + limit})
-    rows = _rows(answers, "items")  # vault by vault: each has the order in which it first saw them
-    if given.content_query:  # best first in each vault, and nothing says how good
+    rows = _rows(answers, "items")  # vault by vault, because each sorts by the time of discovery
+    if given.content_query:  # Each vault sorts its matches by relevance, but returns no scores to compare.
         turns = [[row | {VAULT: vault} for row in answer["items"]] for vault, answer in answers.items()]
         longest = max(map(len, turns))
         rows = [turn[place] for place in range(longest) for turn in turns if place < len(turn)]
@@ -238,7 +239,7 @@ async def list_notes(asked: Sequence[QueriedVault], arguments: Arguments) -> Ans
 
 
 async def tags(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """How many notes of all vaults have each tag."""
+    """Return the number of notes per tag across all vaults."""
     answers, failed = await _each(asked, "lithos_tags", arguments)
     spelled: dict[str, dict[str, int]] = {}
     for answer in answers.values():
@@ -250,7 +251,7 @@ async def tags(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
 
 
 async def stats(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Sums over all vaults, and the numbers of each under `vaults`."""
+    """Return totals across all vaults, and each vault's own figures under `vaults`."""
     answers, failed = await _each(asked, "lithos_stats", arguments)
     keys = dict.fromkeys(key for answer in answers.values() for key in answer)
     whole = {key: _together([answer[key] for answer in answers.values() if key in answer]) for key in keys}
@@ -258,7 +259,7 @@ async def stats(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
 
 
 def _together(values: Sequence[Any]) -> Any:
-    """Numbers as their sum, whether any holds, of texts the last: times are those of the newest change."""
+    """Return the sum of numbers, the disjunction of booleans, or the last text, such as the latest time."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -270,14 +271,14 @@ def _together(values: Sequence[Any]) -> Any:
 
 
 async def task_list(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """The tasks of all vaults, newest first."""
+    """Return the tasks of all vaults, newest first."""
     answers, failed = await _each(asked, "lithos_task_list", arguments)
     rows = sorted(_rows(answers, "tasks"), key=lambda row: str(row["created_at"]), reverse=True)
     return _told({"tasks": rows}, failed)
 
 
 async def task_next(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """Claim the oldest free task of any vault; without one, return the number of waiting tasks in all."""
+    """Claim the oldest free task of any vault. If no task is free, return the total of waiting tasks."""
     name = "lithos_task_next"
     given: TaskNextTool = _read(asked, name, arguments)
     ages = {each.name: await _oldest(each.services, given) for each in asked}
@@ -298,7 +299,7 @@ async def task_next(asked: Sequence[QueriedVault], arguments: Arguments) -> Answ
 
 
 async def _oldest(services: Parts, given: TaskNextTool) -> datetime:
-    """Since when the oldest task waits that a vault may give; far from now where none does."""
+    """Return the creation time of a vault's oldest free task, or the maximum time if no task is free."""
     wanted = TaskFilter(tags=given.tags, metadata_match=given.metadata_match, project=given.project)
     views, _ = await services.get(Coordination).ready(wanted, PageBounds(limit=MOST_READY), with_claims=True)
     free = [view for view in views if all(claim.aspect != given.aspect for claim in view.claims or ())]
@@ -306,13 +307,16 @@ async def _oldest(services: Parts, given: TaskNextTool) -> datetime:
 
 
 async def finding_list(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """The findings of a task, in whichever vault it is, oldest first."""
+    """Return a task's findings, oldest first, from the vault that has the task."""
     answers, _ = await _each(asked, "lithos_finding_list", arguments)
     return {"findings": sorted(_rows(answers, "findings"), key=lambda row: str(row["created_at"]))}
 
 
 def _fitting(name: str, joint: Callable[[Sequence[QueriedVault], Arguments], Any]) -> Joint:
-    """The answer within the limit of the first vault; a page has its offset already."""
+    """Wrap a joint tool so that its answer fits the first vault's limit.
+
+    Pages already contain their offset.
+    """
 
     async def answer(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
         whole = await joint(asked, arguments)
@@ -321,7 +325,7 @@ def _fitting(name: str, joint: Callable[[Sequence[QueriedVault], Arguments], Any
     return answer
 
 
-#: The implementations for all vaults, by tool.
+#: Implementations of the tools for all vaults, by tool name.
 JOINT: Final[Mapping[str, Joint]] = {
     name: _fitting(name, joint)
     for name, joint in {

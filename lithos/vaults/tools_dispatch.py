@@ -1,7 +1,7 @@
-"""The tools over several vaults: each call is one vault's, or asks all that the caller may use.
+"""Tools over several vaults: a call runs in one vault or in all vaults that the caller may use.
 
-Specified in docs/spec/vaults.md §2. To a caller who may use one vault alone this is the tool box of that
-vault: no parameter, no word of others. For a caller who may use more, every tool takes `vault`.
+Specified in docs/spec/vaults.md §2. A caller who may use one vault only gets that vault's tools, without a
+vault parameter or any mention of other vaults. For other callers, every tool has the parameter `vault`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from lithos.server.tools.serialization import row_of
 from lithos.vaults.service.joint import ALL, Vault, VaultSet, find_named
 from lithos.vaults.service.moving import VaultMoving
 
-#: The parameter that every tool has besides, and that of a move.
+#: The extra parameter of every tool, and the extra parameter of the move tool.
 VAULT: Final = "vault"
 TO_VAULT: Final = "to_vault"
 MOVE: Final = "lithos_note_move"
-#: The tools whose parameter names all vaults that the caller may use, and the characters of that.
+#: Tools whose `vault` parameter lists the caller's vaults, and the maximum length of that list in characters.
 _NAMES_THEM: Final = frozenset({"lithos_search", "lithos_context"})
 LONGEST_NAMES: Final = 2_000
-#: Arguments that name something which one vault has, and by that say which vault is meant.
+#: Arguments with an id of an object, which identifies the vault that has the object.
 _NAMING: Final = (
     "id", "note_id", "node_id", "task_id", "parent_task_id", "from_task_id", "source_task_id", "to_task_id",
     "knowledge_id", "from_id", "to_id", "winner_id", "receipt_id", "edge_id", "seed_ids", "derived_from_ids",
@@ -46,14 +46,14 @@ that has the id you give, else the first. To look in all of them give "*". Answe
 
 
 class Joint(Protocol):
-    """Answers one tool for several vaults as one."""
+    """Runs one tool for several vaults and returns a single answer."""
 
     async def __call__(self, asked: Sequence[QueriedVault], arguments: Mapping[str, Any]) -> Answer: ...
 
 
 @frozen
 class QueriedVault:
-    """One vault that is asked, with its tools as the caller has them there."""
+    """One vault in a joint query, with the tools that the caller may use there."""
 
     name: str
     services: Parts
@@ -61,7 +61,7 @@ class QueriedVault:
     principal: Principal
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The whole answer of a tool, however long. Raises `LithosError` where it refuses."""
+        """Return a tool's complete answer without a length limit. Raises `LithosError` if the tool fails."""
         answer = await self.tools.call(name, arguments, self.principal, is_whole=True)
         assert answer is not None
         return answer
@@ -69,59 +69,62 @@ class QueriedVault:
 
 @frozen
 class JointTools:
-    """The tools of all vaults; `joint` has those that answer for several at once, by their names."""
+    """The tools of all vaults; `joint` maps tool names to implementations for several vaults."""
 
     vaults: VaultSet
     joint: Mapping[str, Joint]
-    #: Moves notes from one vault to another.
+    #: Returns the object that moves notes from one vault to another.
     moving: Callable[[Vault, Vault], VaultMoving]
-    #: Checks whether a vault has an object with an id, of each kind.
+    #: Functions that check whether a vault has an object with an id, one function per kind of object.
     holders: Sequence[Holds]
     told: ClassVar[str] = TOLD
 
     def acting_as(self, principal: Principal) -> ActingTools | JointActing:
-        """The tools as this caller has them."""
+        """Return the tools that this caller may use."""
         allowed = self.vaults.allowed(principal)
         if len(allowed) == 1 and (tools := tools_of(allowed[0][0])) is not None:
             return tools.acting_as(allowed[0][1])
         return JointActing(self, tuple(allowed))
 
     def listed(self) -> Sequence[ToolSpec]:
-        """Return the view of the owner."""
+        """Return the tools that the owner may use."""
         return self.acting_as(OWNER).listed()
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Run a tool as a command of the owner."""
+        """Run a tool as the owner, for a command."""
         return await self.acting_as(COMMAND).call(name, arguments)
 
 
 @frozen
 class JointActing:
-    """The tools of the vaults that a caller may use."""
+    """The tools of all vaults that one caller may use."""
 
     _all: JointTools
     _allowed: Sequence[tuple[Vault, Principal]]
 
     def listed(self) -> Sequence[ToolSpec]:
-        """Return the tools of these vaults, each with `vault`; tools of several vaults are listed once."""
+        """Return the tools of these vaults with the parameter `vault`.
+
+        Tools of several vaults appear once.
+        """
         found: dict[str, ToolSpec] = {}
         for vault, who in self._allowed:
             if (tools := tools_of(vault)) is not None:
                 for spec in tools.listed(who):
                     found.setdefault(spec.name, spec)
         names = ", ".join(vault.name for vault, _ in self._allowed)
-        told = {"description": f"One of {names}; * asks all."[:LONGEST_NAMES]}
+        told = {"description": f"One of {names}; * means all."[:LONGEST_NAMES]}
         return tuple(
             _with_parameter(spec, {**_PROPERTY, **(told if spec.name in _NAMES_THEM else {})})
             for spec in found.values()
         )
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Run a tool in the vault that is meant, or over all; as `Tools.call`."""
+        """Run a tool in the selected vault or in all vaults, like `Tools.call`."""
         rest = {key: value for key, value in arguments.items() if key not in (VAULT, TO_VAULT)}
         named = arguments.get(VAULT)
         if named is not None and not isinstance(named, str):
-            raise ArgumentFault("vault must be a text: the name of a vault.")
+            raise ArgumentFault("vault must be text: the name of a vault.")
         try:
             if named == ALL:
                 return await self._call_all(name, rest)
@@ -138,10 +141,12 @@ class JointActing:
     async def _move(
         self, vault: Vault, who: Principal, target_name: str, arguments: Mapping[str, Any]
     ) -> Answer:
-        """Move a note to another vault. Raises what `VaultMoving.move` does."""
+        """Move a note to another vault. Raises the errors of `VaultMoving.move`."""
         target, who_there = find_named(self._allowed, target_name)
         if target is vault:
-            raise InvalidInput(f"The note is in {vault.name} already. Leave to_vault out to move it there.")
+            raise InvalidInput(
+                f"The note is already in {vault.name}. Leave to_vault out to move the note within that vault."
+            )
         target.serving()
         here, there = tools_of(vault), tools_of(target)
         assert here is not None
@@ -166,16 +171,16 @@ class JointActing:
         joint = self._all.joint.get(name)
         if joint is None:
             names = ", ".join(sorted(self._all.joint))
-            raise InvalidInput(f"vault '*' is for {names}. Name one vault for {name[:100]}.")
+            raise InvalidInput(f"vault '*' works only for {names}. Name one vault for {name[:100]}.")
         asked, missing = list[QueriedVault](), dict[str, str]()
         for vault, who in self._allowed:
             tools = tools_of(vault)
             if tools is None or vault.services is None:
-                missing[vault.name] = vault.reason or "it is being opened"
+                missing[vault.name] = vault.reason or "it is starting"
             else:
                 asked.append(QueriedVault(vault.name, vault.services, tools, who))
                 if not vault.services.get(Opening).complete.is_set():
-                    missing[vault.name] = "it is being indexed: notes may be missing"
+                    missing[vault.name] = "it is still indexing: notes may be missing"
         if not asked:
             raise find_first(missing)
         answer = await joint(asked, arguments)
@@ -186,9 +191,9 @@ class JointActing:
         return {**answer, "failed_vaults": failed, "degraded": True}
 
     async def _meant(self, arguments: Mapping[str, Any]) -> tuple[Vault, Principal]:
-        """Return the vault that has the named objects;
+        """Return the vault that has the objects named in the arguments.
 
-        the default one if they are unknown or none is named.
+        If no object is named or known, return the default vault.
         """
         for key in _NAMING:
             given = arguments.get(key)
@@ -201,7 +206,7 @@ class JointActing:
         return self._allowed[0]
 
     async def _has(self, services: Parts, thing: str) -> bool:
-        """Whether a vault has something with this id."""
+        """Return whether a vault has an object with this id."""
         for holds in self._all.holders:
             if await holds(services, thing):
                 return True
@@ -209,19 +214,19 @@ class JointActing:
 
 
 def find_first(missing: Mapping[str, str]) -> LithosError:
-    """The refusal where no vault answers."""
+    """Return the error to raise if no vault responded."""
     told = "; ".join(f"{name}: {why}" for name, why in missing.items())
-    return InvalidInput(f"No vault answers now: {told}. The server tries again automatically.")
+    return InvalidInput(f"No vault can answer now: {told}. The server tries again automatically.")
 
 
 def tools_of(vault: Vault) -> Tools | None:
-    """The tool box of a vault while it is served."""
+    """Return the tools of a vault, or None while the vault is not served."""
     found: Tools | None = getattr(vault.services, "tools", None)
     return found
 
 
 def with_vault(answer: Answer, name: str) -> Answer:
-    """An answer that says which vault gave it."""
+    """Return an answer with the name of its vault."""
     if answer is None:
         return None
     told = {**answer, VAULT: name}
@@ -232,6 +237,6 @@ def _with_parameter(spec: ToolSpec, vault: Mapping[str, str]) -> ToolSpec:
     schema = deepcopy(dict(spec.input_schema))
     own = (VAULT, TO_VAULT) if spec.name == MOVE else (VAULT,)
     schema["properties"] = {**schema.get("properties", {}), **dict.fromkeys(own, vault)}
-    if spec.name == MOVE:  # another vault may be free at the same path
+    if spec.name == MOVE:  # Another vault may have the same path free.
         schema["required"] = [name for name in schema.get("required", ()) if name != "path"]
     return evolve(spec, input_schema=schema)

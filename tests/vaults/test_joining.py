@@ -1,4 +1,4 @@
-"""Answers of several vaults merged into one."""
+"""Tests of merging answers of several vaults."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def scale(words: dict[int, float], near: dict[int, float], model: object = "one"
 
 
 @given(legs=st.lists(st.tuples(LEG, LEG), min_size=2, max_size=3))
-def test_scores_on_one_scale_are_those_of_one_vault(
+def test_scores_on_common_scale_equal_scores_of_one_vault(
     legs: list[tuple[dict[int, float], dict[int, float]]],
 ) -> None:
-    """As if one vault had found all notes with these BM25 scores and similarities."""
+    """The expected scores are those of a single vault with the same BM25 scores and similarities."""
     whole = Scale.whole([scale(*each) for each in legs])
     width = whole.highest - whole.lowest
     for words, near in legs:
@@ -43,7 +43,7 @@ def test_scores_on_one_scale_are_those_of_one_vault(
             assert score + own.onto(whole, lexical.get(key, 0.0), part) == pytest.approx(expected)
 
 
-def test_similarities_of_several_models_keep_their_own_scale() -> None:
+def test_similarities_of_different_models_keep_their_own_scale() -> None:
     one, other = scale({1: 2.0}, {1: 0.9, 2: 0.5}), scale({1: 1.0}, {1: 0.3, 2: 0.1}, "other")
     whole = Scale.whole([one, other])
     assert whole.model is None
@@ -51,25 +51,23 @@ def test_similarities_of_several_models_keep_their_own_scale() -> None:
     assert other.onto(whole, 0.6, 0.4) == pytest.approx(-0.3)
 
 
-def test_scales_of_nothing_move_nothing() -> None:
+def test_empty_scales_change_no_score() -> None:
     assert Scale.whole([]) == Scale.whole([Scale(), Scale()]) == Scale()
     assert Scale().onto(Scale(), 0.5, 0.5) == 0.0
 
 
-def test_bm25_of_vaults_where_words_are_common_counts_more() -> None:
+def test_bm25_scores_count_more_where_words_are_common() -> None:
     assert even_out({"a": 1.0, "b": 3.0, "c": 0.0}) == pytest.approx({"a": 4 / 3, "b": 4 / 9, "c": 1.0})
     assert even_out({"a": 2.0}) == {"a": 1.0}
     assert even_out({}) == {}
 
 
-def test_ranks_count_less_from_row_to_row() -> None:
+def test_rank_scores_decrease_from_row_to_row() -> None:
     assert by_rank(2) == [1 / 61, 1 / 62]
 
 
 @given(rows=st.dictionaries(st.text(max_size=3), SCORES, max_size=4), most=st.integers(0, 20))
-def test_each_row_is_interleaved_once_and_answers_keep_their_order(
-    rows: dict[str, list[float]], most: int
-) -> None:
+def test_interleaving_returns_each_row_once_and_keeps_order(rows: dict[str, list[float]], most: int) -> None:
     ranked = {name: sorted(scores, reverse=True) for name, scores in rows.items()}
     joined = interleave(ranked, most)
     assert len(joined) == len(set(joined)) == min(most, sum(map(len, ranked.values())))
@@ -80,5 +78,5 @@ def test_each_row_is_interleaved_once_and_answers_keep_their_order(
         assert own == list(range(len(own)))
 
 
-def test_rows_without_score_come_from_every_answer_in_turn() -> None:
+def test_rows_without_score_are_taken_in_turn() -> None:
     assert interleave({"a": [0.0, 0.0], "b": [0.5, 0.0]}, 4) == [("b", 0), ("a", 0), ("a", 1), ("b", 1)]

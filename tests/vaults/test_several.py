@@ -1,4 +1,4 @@
-"""Tools asked of all vaults at once (docs/spec/vaults.md §2)."""
+"""Tests of tools that query all vaults at once (docs/spec/vaults.md §2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKEN = ""
 
 @asynccontextmanager
 async def two(tmp_path: Path) -> AsyncIterator[Hosted]:
-    """Vaults `work` and `home` that both have a note at one path, so with one id."""
+    """Serve the vaults `work` and `home`, which both have a note at one path and thus with one id."""
     put(tmp_path / "work", {"readme.md": "# Readme\n\nAt work the boiler is serviced in May.\n"})
     put(tmp_path / "home", {"readme.md": "# Readme\n\nAt home the boiler is serviced in June.\n"})
     configs = {name: config_of(tmp_path / name, tmp_path / f"{name}-data") for name in ("work", "home")}
@@ -26,7 +26,7 @@ async def two(tmp_path: Path) -> AsyncIterator[Hosted]:
         yield hosted
 
 
-async def test_a_briefing_says_whose_each_excerpt_is_though_two_have_one_id(tmp_path):
+async def test_briefing_names_vault_of_excerpts_with_equal_ids(tmp_path):
     async with two(tmp_path) as hosted:
         answer = await hosted.ask(
             "/mcp", TOKEN, "lithos_context", query="boiler service", vault="*", explain=True
@@ -51,7 +51,7 @@ async def test_a_briefing_says_whose_each_excerpt_is_though_two_have_one_id(tmp_
         assert {f"{name} {note} readme.md" for name in ("work", "home")} == set(plain["sources"])
 
 
-async def test_work_of_all_vaults_is_given_oldest_first_and_counted_together(tmp_path):
+async def test_tasks_of_all_vaults_are_claimed_oldest_first(tmp_path):
     async with two(tmp_path) as hosted:
         for vault in ("home", "work"):
             await hosted.ask(
@@ -67,7 +67,7 @@ async def test_work_of_all_vaults_is_given_oldest_first_and_counted_together(tmp
         assert stats["vaults"]["work"]["documents"] == 1
 
 
-async def test_a_call_reaches_the_vault_of_its_task_and_changes_one(tmp_path):
+async def test_call_reaches_only_vault_of_its_task(tmp_path):
     async with two(tmp_path) as hosted:
         made = await hosted.ask("/mcp", TOKEN, "lithos_task_create", title="Water", agent="ann", vault="home")
         seen = await hosted.ask("/mcp", TOKEN, "lithos_task_status", task_id=made["task_id"])
@@ -80,7 +80,7 @@ async def test_a_call_reaches_the_vault_of_its_task_and_changes_one(tmp_path):
         assert "work, home" in nowhere["message"]
 
 
-async def test_a_note_moves_to_another_vault_by_the_tool(tmp_path):
+async def test_tool_moves_note_to_another_vault(tmp_path):
     """behaviour 297"""
     async with two(tmp_path) as hosted:
         note = await hosted.ask(
@@ -96,8 +96,8 @@ async def test_a_note_moves_to_another_vault_by_the_tool(tmp_path):
         assert len(kept["versions"]) == 2
 
 
-async def test_each_kind_of_id_is_known_by_its_owner_alone(tmp_path):
-    """So a call reaches the vault that holds the object of an argument."""
+async def test_each_kind_of_id_is_found_only_in_its_vault(tmp_path):
+    """Calls rely on this to reach the vault that holds the object of an argument."""
     async with two(tmp_path) as hosted:
         ask = partial(hosted.ask, "/mcp", TOKEN, vault="home")
         server = hosted.server("home")

@@ -1,4 +1,4 @@
-"""Commands for several vaults: selection, addresses, exit codes and texts (cli-config §3.1)."""
+"""Tests of commands for several vaults: selection, addresses, exit codes and texts (cli-config §3.1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lithos.server.mcp.messages import Request
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two vaults, and a file that names them."""
+    """Create two vaults and a settings file that names them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -49,7 +49,7 @@ def session_of(*words: str) -> CommandSession:
 
 
 def own(place: Path, name: str, url: str, *, private: bool = False) -> None:
-    """Leave a record of an owner that serves a vault."""
+    """Write an owner record for a server that serves a vault."""
     lock = place_of(place, name) / "lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     record = OwnerRecord(1, "h", url, "2026-01-01T00:00:00+00:00", "secret", private)
@@ -61,7 +61,7 @@ def place_of(place: Path, name: str) -> Path:
     return state_of_vault(place / name, environment) / ".lithos"
 
 
-def test_the_option_is_accepted_at_every_level() -> None:
+def test_vault_option_is_accepted_at_every_level() -> None:
     given = parse_arguments(["--vault", "a=x", "token", "--vault", "b=y", "create", "ci", "--vault=c=z"])
     assert given.vaults == ("a=x", "b=y", "c=z")
     assert "vault" not in given.typed
@@ -69,7 +69,7 @@ def test_the_option_is_accepted_at_every_level() -> None:
     assert (alone.vaults, alone.typed["vault"]) == (("v",), Path("v"))
 
 
-def test_a_command_uses_the_named_vault_or_the_default(place: Path) -> None:
+def test_command_uses_named_or_default_vault(place: Path) -> None:
     session = session_of("-c", "c.yaml", "stats")
     assert (session.default_vault, session.config.of(StorageConfig).vault) == ("work", place / "w")
     assert [vault.name for vault in session.vaults] == ["work", "home"]
@@ -84,14 +84,14 @@ def test_a_command_uses_the_named_vault_or_the_default(place: Path) -> None:
     assert session_of("--vault", "w", "stats").default_vault is None
 
 
-def test_one_vault_is_one_vault(place: Path) -> None:
+def test_command_about_one_vault_refuses_several(place: Path) -> None:
     for words in (("--vault", "work", "--vault", "home"), ("--vault", "*")):
         with pytest.raises(CommandFailed, match=r"stats works on one vault.*Name one") as caught:
             session_of("-c", "c.yaml", *words, "stats")
         assert caught.value.exit_code == 2
 
 
-def test_a_folder_that_is_missing_ends_no_start_but_a_question(place: Path) -> None:
+def test_missing_folder_fails_query_but_not_start(place: Path) -> None:
     (place / "w" / "w.md").unlink()
     (place / "w").rmdir()
     assert session_of("-c", "c.yaml", "serve").vaults[0].root == place / "w"
@@ -100,9 +100,7 @@ def test_a_folder_that_is_missing_ends_no_start_but_a_question(place: Path) -> N
     assert session_of("-c", "c.yaml", "--vault", "home", "stats").default_vault == "home"
 
 
-def test_vaults_that_share_a_folder_end_the_start_naming_both(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_start_is_refused_when_vaults_share_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """behaviour 296"""
     (place / "link").symlink_to(place / "w")
     (place / "w" / "in").mkdir()
@@ -118,7 +116,7 @@ def test_vaults_that_share_a_folder_end_the_start_naming_both(
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
-    """Answers every request with a recognisable body, and remembers its path."""
+    """A server that answers every request with a recognisable body and records the path."""
 
     paths: list[str]
 
@@ -134,12 +132,12 @@ class Recorder(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = _answer  # noqa: N815 - as the library calls them
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Suppress log output."""
 
 
 @pytest.fixture
 def owner() -> Iterator[tuple[str, list[str]]]:
-    """The address of one vault of a server, and the paths that are asked there."""
+    """Run a server and yield the address of one of its vaults and the recorded request paths."""
     Recorder.paths = []
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -147,7 +145,7 @@ def owner() -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
 
 
-async def test_commands_and_hooks_ask_below_the_address_of_the_vault(owner: tuple[str, list[str]]) -> None:
+async def test_commands_and_hooks_call_vault_address(owner: tuple[str, list[str]]) -> None:
     url, paths = owner
     client = OwnerClient(url, None)
     await client.call("lithos_stats", {})
@@ -172,7 +170,7 @@ async def test_commands_and_hooks_ask_below_the_address_of_the_vault(owner: tupl
     assert paths == [f"/v/work{path}" for path in below]
 
 
-async def test_a_bridge_passes_on_to_the_address_of_the_vault() -> None:
+async def test_bridge_forwards_to_vault_address() -> None:
     asked: list[str] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -190,7 +188,7 @@ async def test_a_bridge_passes_on_to_the_address_of_the_vault() -> None:
     assert asked == ["http://127.0.0.1:9/v/work/mcp"] * 2
 
 
-async def test_events_are_followed_below_the_address_of_the_vault(place: Path) -> None:
+async def test_events_are_followed_at_vault_address(place: Path) -> None:
     asked: list[str] = []
 
     async def refuse(request: WebSocketRequest) -> None:
@@ -210,7 +208,7 @@ async def test_events_are_followed_below_the_address_of_the_vault(place: Path) -
     assert asked == ["/v/work/events/ws?types=note.created"]
 
 
-def test_connect_gives_the_address_of_a_vault_that_is_named(place: Path) -> None:
+def test_connect_prints_address_of_named_vault(place: Path) -> None:
     every, home = (session_of("-c", "c.yaml", *words, "connect") for words in ((), ("--vault", "home")))
     assert find_target(every).url == "http://127.0.0.1:8765/mcp"
     assert find_target(home).url == "http://127.0.0.1:8765/v/home/mcp"
@@ -222,7 +220,7 @@ def test_connect_gives_the_address_of_a_vault_that_is_named(place: Path) -> None
     assert find_target(home).url == "http://127.0.0.1:8765/v/home/mcp"
 
 
-def test_an_entry_of_a_client_leads_to_the_vault_that_it_names(place: Path) -> None:
+def test_client_entry_leads_to_its_named_vault(place: Path) -> None:
     every, home = (
         find_target(session_of("-c", "c.yaml", *words, "connect")) for words in ((), ("--vault", "home"))
     )
@@ -238,7 +236,7 @@ def test_an_entry_of_a_client_leads_to_the_vault_that_it_names(place: Path) -> N
     assert how_to_serve(session_of("-c", "c.yaml", "stats")) == f"lithos --config {config} serve -t http"
 
 
-def test_a_hook_finds_the_owner_of_its_vault(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hook_finds_owner_of_its_vault(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Path] = []
 
     def look(data: Path) -> tuple[str, None]:
@@ -271,9 +269,7 @@ def tokens_in(place: Path, name: str) -> list[tuple[str, str]] | None:
     return None if tokens is None else [(token.name, token.rights) for token in tokens]
 
 
-def test_a_token_is_let_into_the_vaults_that_are_named(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_token_is_created_in_named_vaults(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "token", "create", "ci")
     assert (code, tokens_in(place, "w"), tokens_in(place, "h")) == (0, [("ci", "write")], [])
     assert "in work alone" in err
@@ -295,9 +291,7 @@ def test_a_token_is_let_into_the_vaults_that_are_named(
     assert "ci" not in run(capsys, "token", "list", "--vault", "home")[1]
 
 
-def test_a_name_is_one_secret_and_is_added_to_further_vaults(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_token_name_has_one_secret_across_vaults(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "token", "create", "ci", "--agent", "bot")
     code, _, err = run(capsys, "token", "create", "ci", "--vault", "home")
     assert code == 1
@@ -323,7 +317,7 @@ def test_a_name_is_one_secret_and_is_added_to_further_vaults(
     assert main(["--vault", "w", "token", "create", "ci", "--add"]) == 2
 
 
-def test_patterns_are_not_taken_over_to_another_vault(
+def test_token_patterns_are_not_copied_to_other_vaults(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(capsys, "token", "create", "ci", "--write", "plans/")
@@ -333,9 +327,7 @@ def test_patterns_are_not_taken_over_to_another_vault(
     assert run(capsys, "token", "create", "ci", "--vault", "home", "--add", "--write", "x/")[0] == 0
 
 
-def test_a_token_is_revoked_everywhere_or_where_it_is_said(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_token_is_revoked_in_all_or_named_vaults(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "token", "create", "ci", "--vault", "work", "--vault", "home")
     run(capsys, "token", "create", "all", "--vault", "*")
     code, out, _ = run(capsys, "token", "revoke", "ci", "--vault", "home")
@@ -355,7 +347,9 @@ def test_a_token_is_revoked_everywhere_or_where_it_is_said(
     assert tokens_in(place, "w") is tokens_in(place, "h") is None
 
 
-def test_a_damaged_file_is_reported_with_its_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_token_file_is_reported_with_its_vault(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(capsys, "token", "create", "ci", "--vault", "work", "--vault", "home")
     (place_of(place, "h") / "tokens.json").write_text("damage")
     code, out, err = run(capsys, "token", "list")
@@ -365,7 +359,7 @@ def test_a_damaged_file_is_reported_with_its_vault(place: Path, capsys: pytest.C
     assert "The token may still have access to home" in err
 
 
-def test_backup_has_a_folder_for_each_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_has_one_folder_per_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "backup", "saved")
     assert code == 0
     assert out.splitlines()[0] == f"work: {place / 'w'}"
@@ -382,7 +376,7 @@ def test_backup_has_a_folder_for_each_vault(place: Path, capsys: pytest.CaptureF
     assert "Not backed up: work; the others (1) are in rest" in err
 
 
-def test_doctor_looks_at_each_vault(
+def test_doctor_checks_each_vault(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_PORT", "0")

@@ -1,4 +1,4 @@
-"""The vaults of one process share the models; their log lines name the vault."""
+"""Tests that vaults of one process share the models and that log lines name the vault."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMES = ("work", "home", "club")
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """The logged lines, as JSON."""
+    """Capture the log lines as JSON."""
     root, stream = logging.getLogger(), io.StringIO()
     before = root.level, list(root.handlers)
     configure_logging("info", "json", stream)
@@ -47,7 +47,7 @@ def lines() -> Iterator[io.StringIO]:
 
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Vaults]:
-    """Three vaults of one process, searchable; the static tier alone."""
+    """Serve three searchable vaults in one process with the static embedding tier only."""
     named = {
         name: LoadedConfig(
             config=Config(
@@ -71,7 +71,7 @@ async def served(folder: Path) -> AsyncIterator[Vaults]:
         shutdown.set()
 
 
-async def test_vaults_load_one_model_and_each_logs_under_its_name(
+async def test_vaults_share_one_model_and_log_under_own_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: io.StringIO
 ) -> None:
     loads: list[str] = []

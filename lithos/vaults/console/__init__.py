@@ -1,7 +1,6 @@
-"""Console pages of several vaults.
+"""Console pages that cover several vaults.
 
-Only its own package and `app` use it.
-Never here: the content of a page of one vault.
+Only the `vaults` and `app` packages import this package. Content of single-vault pages does not belong here.
 """
 
 ROLE = "pages"

@@ -1,7 +1,8 @@
-"""`/console/` of a process with several vaults: an overview of all vaults that the person's token may use.
+"""The page `/console/` for several vaults: an overview of all vaults that the person's token may use.
 
-Each has its own console below `/v/NAME/console/`. The login takes a token once and logs in to all vaults that
-it is valid in: each gets the cookie of its own session. Nothing here reveals any other vault.
+Each vault has its own console below `/v/NAME/console/`. The person enters a token once and is logged in to
+every vault that accepts the token; each vault sets its own session cookie. The page reveals nothing about
+other vaults.
 """
 
 from __future__ import annotations
@@ -33,42 +34,45 @@ from lithos.upkeep.checks.care import OverviewWarnings
 from lithos.upkeep.console.summary import AGE, PATIENCE, HealthSummary, attempt, counted, health_of
 from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 
-#: Reached without a login.
+#: Endpoints that need no login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
 REVIEW: Final = "/console/review"
 _NO_PAGE: Final = (
-    "There is no such page here: each vault has its own console. Choose the vault on the overview, then open "
-    "the page there."
+    "This page does not exist here, because each vault has its own console. Choose the vault on "
+    "the overview, then open the page there."
 )
 
 
 @frozen
 class Numbers:
-    """The numbers of a vault; None for those that it could not read, see `untold`."""
+    """Figures shown for one vault.
+
+    A figure is None if the vault could not read it; `untold` names those figures.
+    """
 
     health: HealthSummary | None
     notes: int | None
     open_tasks: int | None
     proposals: int
-    #: Warnings by kind, each with the number and the page of the notes; None before the first check.
+    #: Warnings as pairs: kind with count, and the page that lists the notes. None before the first check.
     concerns: Sequence[tuple[str, str]] | None
     untold: Sequence[str]
 
 
 @frozen
 class VaultRow:
-    """A vault on the overview."""
+    """One vault's row in the overview."""
 
     name: str
     address: str
     vault: VaultView
-    #: The person's rights in the vault; "" if no token is needed.
+    #: The person's rights in the vault, or "" if the vault needs no token.
     rights: str
     numbers: Numbers | None
 
 
 async def _look_up(console: Console) -> Numbers:
-    """All at one time, so that what hangs takes `PATIENCE` once."""
+    """Read all figures of a vault concurrently, so that hanging reads together take `PATIENCE` at most."""
     parts, untold, found = console.parts, list[str](), dict[str, Any]()
 
     async def ask(what: str, asked: Awaitable[Any]) -> None:
@@ -90,10 +94,10 @@ async def _look_up(console: Console) -> Numbers:
 
 
 class SeveralConsole:
-    """Serves the overview of all vaults, the login to them, and the static files.
+    """Web application for the vault overview, the joint login and the static files.
 
-    `vaults` gives those that there are, at each request; `wrong_tokens` are counted with those of the header
-    and of the logins of single vaults.
+    `vaults` returns the current vaults and is called for each request. Wrong tokens are counted in
+    `wrong_tokens`, together with those from request headers and single-vault logins.
     """
 
     def __init__(
@@ -109,7 +113,7 @@ class SeveralConsole:
         self._kept: dict[str, tuple[Console, Shared[Numbers]]] = {}
 
     def add_routes(self, app: QuartTrio) -> None:
-        """Serve the pages."""
+        """Add the routes of the overview, the login and the static files to the application."""
         blueprint = Blueprint("several", "lithos.server.console", url_prefix=PLACE, static_folder=None)
         blueprint.before_request(self._admit)
         blueprint.after_request(self._finish)
@@ -133,23 +137,23 @@ class SeveralConsole:
     # -- pages ----------------------------------------------------------------------------------
 
     async def overview(self) -> Response:
-        """The whole page."""
+        """Return the overview page."""
         return await self._show("several.html", rows=await self._rows(), is_page=True)
 
     async def state(self) -> Any:
-        """Return the data of the page, as its script fetches it."""
+        """Return the overview's data for the page's script."""
         if "partial" not in request.args:
             return redirect(START)
         return await self._show("several_vaults.html", rows=await self._rows())
 
     async def login(self) -> Any:
-        """The form that asks for a token; after a login that ended, it says so."""
+        """Return the login form, with a notice if the previous session has ended."""
         if g.visit is not None or not self._visits.needs_login:
             return redirect(START)
         return await self._show_login(ended=self._visits.why_ended(request.cookies.get(COOKIE)))
 
     async def log_in(self) -> Any:
-        """Log in to every vault that takes the token."""
+        """Log in to every vault that accepts the token."""
         form: Form = await request.form
         if not self._visits.needs_login:
             return redirect(START, 303)
@@ -188,10 +192,10 @@ class SeveralConsole:
     # -- serving --------------------------------------------------------------------------------
 
     async def _admit(self) -> Any:
-        """Find the visit; without one, where a token is needed, show the login."""
+        """Find the visit of this request. Show the login form if a token is needed and no visit exists."""
         visit = g.visit = self._visits.find(request.cookies.get(COOKIE))
         if visit is not None:
-            g.begun = self._visits.enter(visit)  # in vaults that came up since the login
+            g.begun = self._visits.enter(visit)  # Vaults may have started since the login.
             return None
         is_open = request.endpoint in _OPEN_ENDPOINTS
         if is_open or (not self._visits.needs_login and request.endpoint != "several.log_out"):
@@ -215,7 +219,7 @@ class SeveralConsole:
         return await self._show("error.html", refusal.status, **told)
 
     async def _rows(self) -> list[VaultRow]:
-        """The vaults that the person may use; all are looked at side by side."""
+        """Return a row for each vault that the person may use. All vaults are read concurrently."""
         found: dict[str, Numbers] = {}
 
         async def look(name: str, console: Console) -> None:
@@ -223,7 +227,8 @@ class SeveralConsole:
             if known is not console or numbers is None:
                 numbers = Shared(partial(_look_up, console), AGE)
                 self._kept[name] = console, numbers
-            # Another request may be collecting already: a vault that hangs does not delay the others.
+            # Another request may already be reading the same vault. A hanging vault must not delay the
+            # others.
             with trio.move_on_after(2 * PATIENCE):
                 found[name] = await numbers.latest()
 
@@ -247,14 +252,14 @@ class SeveralConsole:
         return await self._show("login.html", status, next=START, agent=PERSON_AGENT, **told)
 
     async def _show(self, template: str, status: int = 200, **context: Any) -> Response:
-        """A page, rendered in a worker thread."""
+        """Render a template in a worker thread and return the page."""
         visit: Visit | None = g.get("visit")
         shared = {
             "now": self._clock(),
             "version": self._version,
             "static_key": self._static_key,
             "path": request.path,
-            # The frame's navigation is one vault's: without the token of its forms it is not shown.
+            # The page frame shows a vault's navigation only with that vault's form token.
             "csrf": "",
             "own_csrf": "" if visit is None else visit.csrf,
             "token": "" if visit is None else next(iter(visit.principals.values())).name,

@@ -1,7 +1,8 @@
-"""Visits at the console of several vaults: the vaults that a token opened, and the sessions begun in them.
+"""Console visits across several vaults: the vaults that a token opened, and the sessions started in them.
 
-One login opens all vaults in which the token is valid; for its holder the others do not exist. A visit
-remembers principals and never the token. It loses a vault whose session ended, as by a logout there.
+One login opens all vaults in which the token is valid; other vaults stay hidden from its holder. A visit
+stores principals, never the token. When a vault's session ends, for example by a logout there, the visit
+loses that vault.
 """
 
 from __future__ import annotations
@@ -22,54 +23,54 @@ from lithos.server.tools.token_ports import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (
-    "Your session has ended: its 12 hours are over, the server was restarted, or the token was revoked, "
-    "has expired, or has other rights now."
+    "Your session has ended: its 12 hours are over, the server was restarted, or the token was "
+    "revoked, has expired or now has other rights."
 )
 
 
 class VaultView(Protocol):
-    """One vault of several, as the console before them sees it."""
+    """One vault as the overview console sees it."""
 
     @property
     def name(self) -> str:
-        """Its name, which is in its addresses."""
+        """The vault's name, which is part of its URLs."""
         ...
 
     @property
     def state(self) -> VaultState:
-        """Whether it serves; one that is indexing may serve what it has."""
+        """The vault's state. While it is indexing, a vault may already serve the indexed notes."""
         ...
 
     @property
     def reason(self) -> str:
-        """Why it is unavailable and what to do, or what the indexing does, as a sentence; "" for nothing."""
+        """Why the vault is unavailable or how far indexing is, as a sentence; "" for nothing to report."""
         ...
 
     @property
     def progress(self) -> float | None:
-        """Which share of the notes is indexed, from 0 to 1; None where that is not known."""
+        """Indexed share of the notes, from 0 to 1, or None if the share is unknown."""
         ...
 
     @property
     def console(self) -> Console | None:
-        """Its console, once there is one: not while it is unavailable."""
+        """The vault's own console, or None while the vault is unavailable."""
         ...
 
     @property
     def ring(self) -> Keyring:
-        """Its tokens: they keep their result while the vault is unavailable."""
+        """The vault's tokens, which can be checked even while the vault is unavailable."""
         ...
 
 
-#: All vaults of the process, in the order in which they are shown.
+#: Returns all vaults of the process in display order.
 Vaults = Callable[[], Sequence[VaultView]]
 
 
 @frozen
 class _Entered:
-    """A session begun in a vault, with the sessions it is one of:
+    """A session started in a vault, with the session store that holds it.
 
-    those are new once the vault is opened again.
+    A vault gets a new store when it is opened again.
     """
 
     sessions: Sessions
@@ -82,10 +83,10 @@ class _Entered:
 
 @define(eq=False)
 class Visit:
-    """One browser: `principals` by the names of the vaults that its token may use."""
+    """One browser's visit; `principals` maps names of vaults to the token's principal there."""
 
     id: str = field(repr=False)
-    #: The name chosen at the login; None for none.
+    #: The agent name chosen at the login, or None.
     agent: str | None
     expires_at: datetime
     principals: dict[str, Principal]
@@ -93,13 +94,13 @@ class Visit:
     entered: dict[str, _Entered] = field(factory=dict, repr=False)
 
     def owns(self, csrf: str) -> bool:
-        """Whether a form is one of this visit's; compared in constant time."""
+        """Return whether a form belongs to this visit. The comparison takes constant time."""
         return hmac.compare_digest(csrf.encode(), self.csrf.encode())
 
 
 @define(eq=False)
 class Visits:
-    """All visits by id."""
+    """All visits, by id."""
 
     _vaults: Vaults
     _clock: Callable[[], datetime]
@@ -110,15 +111,15 @@ class Visits:
 
     @property
     def needs_login(self) -> bool:
-        """Whether a token opens more than there is without one."""
+        """Return whether a token gives access to more vaults than a caller without a token has."""
         return not all(vault.ring.is_open for vault in self._vaults())
 
     def find(self, visit_id: str | None) -> Visit | None:
-        """The visit with this id, while its time lasts and it has a vault."""
+        """Return the visit with this id, or None if it has expired or has no vault left."""
         visit = self._by_id.get(visit_id or "")
         if visit is None:
             return None
-        # One that ends much later than a new one would was begun before the clock was put back.
+        # A visit that expires much later than a new one would was started before the clock was set back.
         lasts = timedelta(0) < visit.expires_at - self._clock() < LIFE + timedelta(minutes=1)
         if not lasts or not any(self._holds(visit, vault) for vault in self._vaults()):
             self.end(visit)
@@ -127,8 +128,8 @@ class Visits:
         return visit
 
     def begin(self, secret: bytes, agent: str | None) -> Visit | None:
-        """Return a visit for this token; None if no vault accepts it."""
-        # All vaults are checked, so that the time does not reveal which of them accepts it.
+        """Start and return a visit for this token, or return None if no vault accepts the token."""
+        # Check all vaults, so that the response time does not reveal which vault accepts the token.
         asked = {vault.name: vault.ring.find(secret) for vault in self._vaults() if not vault.ring.is_open}
         principals = {name: found for name, found in asked.items() if found is not None and found.may("read")}
         if not principals:
@@ -138,13 +139,13 @@ class Visits:
         return visit
 
     def end(self, visit: Visit) -> None:
-        """Log out of all vaults."""
+        """Log out of all vaults and forget the visit."""
         self._by_id.pop(visit.id, None)
         for each in visit.entered.values():
             each.sessions.end(each.session)
 
     def allowed(self, visit: Visit | None) -> Mapping[str, tuple[VaultView, Principal]]:
-        """The vaults that the person may use, by name: those open to all, and those of the visit."""
+        """Return the vaults that the person may use, by name: public vaults and the vaults of the visit."""
         return {
             vault.name: (
                 vault,
@@ -155,7 +156,7 @@ class Visits:
         }
 
     def enter(self, visit: Visit) -> Mapping[str, BrowserSession]:
-        """Begin the sessions that are missing, in vaults with a console by now; the new ones by vault."""
+        """Start missing sessions in vaults whose console is running. Return the new sessions by vault."""
         begun = dict[str, BrowserSession]()
         for name, (vault, principal) in self.allowed(visit).items():
             if vault.console is not None and not vault.ring.is_open and name not in visit.entered:
@@ -165,11 +166,11 @@ class Visits:
         return begun
 
     def why_ended(self, visit_id: str | None) -> str:
-        """Return the message for a client with an ended visit; "" for a client without one."""
+        """Return the message for a client whose visit has ended, or "" if the client never had a visit."""
         return _ENDED if visit_id and visit_id not in self._by_id else ""
 
     def _holds(self, visit: Visit, vault: VaultView) -> bool:
-        """Whether a visit still opens a vault; one that it does not open is forgotten."""
+        """Return whether a visit still opens a vault, and remove the vault from the visit otherwise."""
         principal = visit.principals.get(vault.name)
         if principal is None:
             return False

@@ -1,7 +1,6 @@
-"""Addresses of several vaults.
+"""URLs of several vaults on one port.
 
-Only its own package and `app` use it.
-Never here: the content of an endpoint.
+Only the `vaults` and `app` packages import this package. Endpoint contents do not belong here.
 """
 
 ROLE = "pages"

@@ -1,11 +1,11 @@
-"""Serve a vault's console below the vault's prefix: only the addresses in its answers get the prefix.
+"""Adds a vault's URL prefix to the console addresses in the vault's responses.
 
-Pages and handlers know addresses as `/console/...` alone. `rebased` gives the application such requests and
-moves what its answers lead to: `Location`, the path of cookies, in HTML the attributes that hold addresses.
-Text is unchanged: only the attributes `ADDRESSES` count, and only within tags. That holds though the text of
-a note keeps its quotes: in what the console sends, `<` begins a tag and nothing else.
+Pages and handlers only know addresses such as `/console/...`. `rebased` rewrites the addresses in responses:
+the `Location` header, cookie paths, and the HTML attributes in `ADDRESSES`. Text is never changed, because
+only attributes inside tags are rewritten. This is safe although note text keeps its quotes: in the console's
+HTML, `<` always starts a tag.
 
-The script finds its place by its own address, so it and all other files pass as they are, as streams do.
+The console's script derives the prefix from its own URL, so scripts, other files and streams pass unchanged.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from attrs import define, field
 from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send
 
 CONSOLE: Final = "/console"
-#: Attributes of HTML that hold an address; `data-address` is what the script fetches.
+#: HTML attributes that hold an address. The console's script fetches the address in `data-address`.
 ADDRESSES: Final = frozenset((b"href", b"src", b"action", b"formaction", b"data-address"))
-#: A tag with this attribute leads out of the vault: its addresses stay.
+#: An attribute of tags that link out of the vault, whose addresses are not changed.
 OUTSIDE: Final = b"data-outside"
 _CONSOLE: Final = CONSOLE.encode()
-#: A tag, or what is there of one: values are passed over whole, so that nothing in them counts as a name.
+#: A complete or truncated tag. Attribute values are skipped whole, so that no text in them counts as a name.
 _TAG: Final = re.compile(rb"""<[A-Za-z](?:[^<>"']++|"[^"]*+"|'[^']*+')*+>?""")
-#: One attribute within a tag.
+#: One attribute inside a tag.
 _ATTRIBUTE: Final = re.compile(rb"""([^\s"'<>/=]++)(=)?(?(2)(?:(["'])(.*?)\3|[^\s"'>]*+))""", re.DOTALL)
 _NAME: Final = re.compile(rb"<[A-Za-z][^\s/>]*+")
-#: Characters that may follow `/console` where it is the console's address.
+#: Characters that may follow `/console` in an address of the console.
 _ENDS: Final = (b"", b"/", b"?", b"#")
 
 
 def rebased(app: AsgiApp) -> AsgiApp:
-    """The application, whose console answers below the `root_path` of a request.
+    """Return an application whose console responds below the `root_path` of a request.
 
-    The path of such a request is without it, as the application knows it; other requests pass as they are.
+    The application sees the path of such a request without the prefix. Other requests pass unchanged.
     """
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,7 +44,7 @@ def rebased(app: AsgiApp) -> AsgiApp:
         if not base or scope["type"] != "http" or not _is_console(scope["path"]):
             await app(scope, receive, send)
             return
-        # Quart takes a root path for a part of the path; compressed answers cannot be read here.
+        # Quart treats a root path as part of the path, and compressed responses cannot be rewritten.
         headers = [line for line in scope["headers"] if line[0] != b"accept-encoding"]
         moving = _Moving(base.encode("ascii"), send, is_head=scope.get("method") == "HEAD")
         await app({**scope, "root_path": "", "headers": headers}, receive, moving.send)
@@ -58,7 +58,10 @@ def _is_console(path: str) -> bool:
 
 @define
 class _Moving:
-    """The way of one answer: a page is held until it is whole, as its length changes."""
+    """State of one response.
+
+    A page is buffered until it is complete, because rewriting changes its length.
+    """
 
     _base: bytes
     _send: Send
@@ -67,7 +70,7 @@ class _Moving:
     _body: bytearray = field(factory=bytearray, init=False)
 
     async def send(self, message: Message) -> None:
-        """Pass a message of the application on, now or once the page is whole."""
+        """Send a message of the application, immediately or once the page is complete."""
         if message["type"] == "http.response.start":
             headers = [self._move_header(*line) for line in message.get("headers", ())]
             message = {**message, "headers": headers}
@@ -84,7 +87,7 @@ class _Moving:
     async def _send_page(self, start: Message) -> None:
         body = moved(bytes(self._body), self._base)
         kept = [line for line in start["headers"] if line[0].lower() != b"content-length"]
-        # The length of a missing page cannot be known: an answer to HEAD omits it.
+        # The rewritten length of a page without a body is unknown, so the response to HEAD omits it.
         if len(kept) < len(start["headers"]) and (body or not self._is_head):
             kept.append((b"content-length", b"%d" % len(body)))
         await self._send({**start, "headers": kept})
@@ -98,7 +101,10 @@ class _Moving:
         return name, value
 
     def _move_part(self, part: bytes) -> bytes:
-        """A part of a cookie; values of cookies hold no semicolon, so that none can pass for a path."""
+        """Rewrite one part of a cookie.
+
+        Cookie values contain no semicolon, so no value can be mistaken for a path.
+        """
         name, _, value = part.partition(b"=")
         if name.strip().lower() == b"path" and _is_address(value.strip()):
             return name + b"=" + self._base + value.strip()
@@ -106,14 +112,14 @@ class _Moving:
 
 
 def _is_page(headers: Iterable[Header]) -> bool:
-    """Return whether the body is a page of the console: HTML as it is, and not a file of a user."""
+    """Return whether the body is an uncompressed HTML page of the console, and not a user's file."""
     lines = {name.lower(): value.strip().lower() for name, value in headers}
     is_html = lines.get(b"content-type", b"").partition(b";")[0].strip() == b"text/html"
     return is_html and b"content-encoding" not in lines and b"content-disposition" not in lines
 
 
 def moved(page: bytes, base: bytes) -> bytes:
-    """The page, its addresses of the console below `base`; in time linear in its length."""
+    """Return the page with its console addresses moved below `base`, in time linear in the page's length."""
     if _CONSOLE not in page:
         return page
     return _TAG.sub(lambda found: _move_tag(found[0], base), page)

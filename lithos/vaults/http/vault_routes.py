@@ -1,10 +1,9 @@
-"""The endpoints of several vaults on one port: `/v/NAME/...` is one vault, the root serves all that a token
-may use.
+"""Endpoints of several vaults on one port: `/v/NAME/...` for one vault, the root for all vaults of a token.
 
-Specified in docs/spec/vaults.md §2 and §3. Each vault has an application of its own, behind a gate with its
-own tokens. A caller without a valid token for a vault gets the same answer as for an unknown name, by a gate
-that no token opens: names, states and errors reveal nothing about vaults that the caller may not use. A token
-of one vault has that vault at the root too.
+Specified in docs/spec/vaults.md §2 and §3. Each vault has its own application behind a gate that checks its
+own tokens. A caller without a valid token gets the same response as for an unknown vault, whose gate accepts
+no token. Names, states and errors therefore reveal nothing about other vaults. A token for exactly one vault
+reaches that vault at the root too.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ LOGIN: Final = "/console/login"
 
 
 class NoKeyring(OneToken):
-    """The tokens of an unknown vault: none is valid, and checking one takes as long as elsewhere."""
+    """The keyring of an unknown vault. No token is valid, and a check takes as long as in a real vault."""
 
     def __init__(self, is_open: Callable[[], bool]) -> None:
         super().__init__(None)
@@ -38,23 +37,23 @@ class NoKeyring(OneToken):
 
     @property
     def is_open(self) -> bool:
-        """As in the other vaults: if they require no token, an unknown vault does not require one either."""
+        """Return whether the other vaults are open: an unknown vault requires a token only if they do."""
         return self._is_open()
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return False: no principal is valid here."""
+        """Return False, because no principal is valid in an unknown vault."""
         return False
 
 
 class SessionLookup(Protocol):
-    """The sessions of a console."""
+    """Finds the principal of a console session."""
 
     def knows(self, scope: Scope) -> bool: ...
 
 
 @frozen(eq=False)
 class VaultEndpoint:
-    """One vault: its tokens, its application while it is served, and why it is not."""
+    """One vault's tokens, its application while it is served, and otherwise the reason."""
 
     ring: Keyring
     application: Application | None = None
@@ -66,9 +65,9 @@ class VaultEndpoint:
         return None if self.application is None else rebased(self.application.gate)
 
     async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose path is this vault's own."""
+        """Handle a request for this vault."""
         if self._app is None:
-            why = self.reason or "it is being opened"
+            why = self.reason or "it is starting"
             message = f"This vault is not served now: {why}. The server tries again automatically."
             await answer(scope, receive, send, 503, {"error": "vault_unavailable", "message": message})
         else:
@@ -77,9 +76,9 @@ class VaultEndpoint:
 
 @define(eq=False)
 class VaultRoutes:
-    """An ASGI application over all vaults; `doors` are those there are, by name.
+    """An ASGI application for all vaults; `doors` maps vault names to endpoints.
 
-    `nobody` is the gate of unknown vaults, and `absent` their endpoint, which admits no caller.
+    Unknown vaults have the gate `nobody` and the endpoint `absent`, which admits no caller.
     """
 
     _root: Application
@@ -88,7 +87,7 @@ class VaultRoutes:
     _absent: VaultEndpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         raw = scope["raw_path"].decode("ascii")
         named = _VAULT.fullmatch(raw)
         if named is None:
@@ -102,7 +101,7 @@ class VaultRoutes:
             "raw_path": path.encode("ascii"),
             "root_path": prefix,
         }
-        # An unknown name is checked in the same way: the time reveals nothing about existing vaults.
+        # Check unknown names in the same way, so that the response time does not reveal which vaults exist.
         door = self.doors.get(name, self._absent)
         if self._may_enter(door, own) and door is not self._absent:
             await door.enter(own, receive, send)
@@ -116,7 +115,7 @@ class VaultRoutes:
             await self._nobody(own, receive, send)
 
     def _may_enter(self, door: VaultEndpoint, scope: Scope) -> bool:
-        """Whether a request shows that its sender may know of a vault."""
+        """Return whether a request proves that its sender may know of the vault."""
         if door.ring.is_open:
             return True
         if scope["path"].startswith(CONSOLE):
@@ -125,7 +124,7 @@ class VaultRoutes:
         return any(door.ring.find(token) is not None for token in _tokens(scope))
 
     async def _serve_root(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The root: one vault's where the token is of one alone."""
+        """Serve the root, or a single vault if the caller's token is valid in one vault only."""
         path = scope["path"]
         if not path.startswith(CONSOLE) and path != "/":
             door = self._only(scope)
@@ -135,7 +134,7 @@ class VaultRoutes:
         await self._root.gate(scope, receive, send)
 
     def _only(self, scope: Scope) -> VaultEndpoint | None:
-        """Return the endpoint of the only vault that a request's token is for."""
+        """Return the endpoint of the only vault in which the request's token is valid, or None."""
         found = [
             who for token in _tokens(scope) if (who := self._root.policy.keyring.find(token)) is not None
         ]
@@ -144,7 +143,7 @@ class VaultRoutes:
 
 
 def _tokens(scope: Scope) -> list[bytes]:
-    """The tokens that a request presents."""
+    """Return all tokens in a request."""
     head = read_head(scope)
     address = find_address(head.path, console=False)
     return presented_tokens(head, in_query=address is not None and address.takes_query_token)

@@ -1,7 +1,6 @@
-"""Joint answers, and moving of notes between vaults.
+"""Joint answers from several vaults, and note moves between vaults.
 
-Only its own package and `app` use it.
-Never here: ranking within a vault.
+Only the `vaults` and `app` packages import this package. Ranking within one vault does not belong here.
 """
 
 ROLE = "service"

@@ -1,6 +1,6 @@
-"""One briefing over several vaults (docs/spec/vaults.md §2): the content of each, composed as one text.
+"""One briefing composed from the content of several vaults (docs/spec/vaults.md §2).
 
-Notes of all vaults compete for one budget by one ranking; each vault keeps a receipt of what it gave.
+Notes of all vaults are ranked together within one token budget. Each vault keeps a receipt of its own notes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from lithos.tasks.service.coordination import Coordination
 from lithos.text.snippet import Terms
 from lithos.vaults.service.retrieving import JointRetrieve
 
-#: The cursor over several vaults: those of each, as `work:12,home:9`.
+#: A cursor over several vaults, which lists each vault's cursor, for example `work:12,home:9`.
 _CURSOR: Final = re.compile(r"[a-z0-9-]{1,32}:[0-9]{1,20}(?:,[a-z0-9-]{1,32}:[0-9]{1,20}){0,999}")
 
 
 @frozen
 class JointBriefing:
-    """A briefing whose ids `split_id` reads;
+    """A briefing whose entry ids name the vault; `split_id` splits them.
 
-    the part of each vault, and the errors of vaults without an answer (`failed`).
+    It also holds each vault's part, and in `failed` the errors of vaults that could not respond.
     """
 
     briefing: Briefing
@@ -45,19 +45,22 @@ class JointBriefing:
 
     @property
     def cursor(self) -> str | None:
-        """The position where the next briefing over these vaults continues."""
+        """The cursor from which the next briefing on these vaults continues."""
         cursors = {name: answer.cursor for name, answer in self.answers.items() if answer.cursor is not None}
         return ",".join(f"{name}:{cursor}" for name, cursor in cursors.items()) or None
 
 
 @frozen(eq=False)
 class JointContext:
-    """Briefs from these vaults, at least one."""
+    """Composes briefings from one or more vaults."""
 
     vaults: Mapping[str, Parts]
 
     async def brief(self, request: ContextRequest) -> JointBriefing:
-        """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`; why a vault refuses is in `failed`."""
+        """Return a briefing within the budget.
+
+        Raises `InvalidInput` and `TaskNotFound`; vault errors are in `failed`.
+        """
         cursors = _read_cursor(request.since)
         task_of = await self._owner_of_task(request.task_id)
         query = request.query
@@ -103,7 +106,7 @@ class JointContext:
         return JointBriefing(briefing, answers, failed)
 
     async def _owner_of_task(self, task_id: str | None) -> str | None:
-        """The vault that has a task. Raises `TaskNotFound` when none has it."""
+        """Return the name of the vault that has a task. Raises `TaskNotFound` if no vault has the task."""
         if task_id is None:
             return None
         for name, services in self.vaults.items():
@@ -117,14 +120,14 @@ def _read_cursor(text: str | None) -> dict[str, str]:
         return {}
     if not _CURSOR.fullmatch(text):
         raise InvalidInput(
-            "since must be the cursor of an earlier briefing over all vaults, as work:12,home:9; that of one "
-            "vault is for that vault."
+            "since must be the cursor of an earlier briefing over all vaults, for example "
+            "work:12,home:9. A cursor of one vault works only in that vault."
         )
     return {name: cursor for name, _, cursor in (each.partition(":") for each in text.split(","))}
 
 
 def _join(every: Sequence[Material]) -> Material:
-    """Join the gathered material of all vaults: sources best first, the rest in the order of the vaults."""
+    """Merge the material of all vaults: sources best first, everything else in vault order."""
     sources = sorted(
         (source for each in every for source in each.sources), key=lambda each: (-each.score, each.id)
     )
@@ -140,13 +143,13 @@ def _join(every: Sequence[Material]) -> Material:
 
 
 def split_id(qualified: str) -> tuple[str, str]:
-    """The vault and the id of an entry in a joint briefing: two vaults may have the same id."""
+    """Split an entry id of a joint briefing into vault and id, because two vaults may use the same id."""
     name, _, own = qualified.partition(":")
     return name, own
 
 
 def _qualified(name: str, material: Material) -> Material:
-    """Return the material of a vault, with the vault's name before each id."""
+    """Return one vault's material with the vault's name in front of each id."""
     return attrs.evolve(
         material,
         sources=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.sources],
@@ -156,7 +159,7 @@ def _qualified(name: str, material: Material) -> Material:
 
 
 def _part(briefing: Briefing, name: str) -> Briefing:
-    """The briefing as far as one vault gave it, with its own ids; the tokens are those of all."""
+    """Return one vault's part of the briefing with the vault's own ids. The token count covers all vaults."""
     items = [(split_id(item.id), item) for item in briefing.items]
     own = [attrs.evolve(item, id=note_id) for (owner, note_id), item in items if owner == name]
     return attrs.evolve(briefing, items=own)

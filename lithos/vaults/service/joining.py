@@ -1,4 +1,4 @@
-"""The hybrid rankings of several vaults on one scale, so that their rows can be merged by score."""
+"""Converts the hybrid rankings of several vaults to one scale, so that their rows can be merged by score."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lithos.vaults.model_joining import Scale, even_out
 def on_one_scale(
     rankings: Mapping[str, HybridRanking], vaults: Mapping[str, Parts]
 ) -> dict[str, HybridRanking]:
-    """Return the rankings, by vault, with comparable scores; a single ranking is returned unchanged."""
+    """Return the rankings by vault with comparable scores. A single ranking is returned unchanged."""
     if len(rankings) < 2 or any(vaults[name].get(SearchConfig).fusion == "rrf" for name in rankings):
-        return dict(rankings)  # reciprocal ranks compare as they are
+        return dict(rankings)  # Reciprocal ranks are already comparable.
     factors = even_out({name: ranking.terms.total for name, ranking in rankings.items()})
     scales = {name: _scale(ranking, vaults[name], factors[name]) for name, ranking in rankings.items()}
     whole = Scale.whole(scales.values())
@@ -28,7 +28,7 @@ def on_one_scale(
 
 
 def model_of(services: Parts, *, is_accurate: bool) -> object:
-    """Return what similarities are of: the accurate tier is the same in all vaults."""
+    """Return the identity of the embedding model. The accurate tier uses the same model in all vaults."""
     try:
         return "accurate" if is_accurate else services.get(SemanticBackend).static_identity()
     except SemanticUnavailable:

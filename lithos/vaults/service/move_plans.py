@@ -1,6 +1,6 @@
-"""Whether a note can move to another vault, and with what: all that is looked at before the first step.
+"""Plans for moving a note to another vault: all checks and data that a move needs before its first step.
 
-Nothing is changed here.
+Planning changes nothing.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from lithos.notes.writing.write_rules import (
 )
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Bytes of the kept versions that go along, of each as a whole file: they are in memory all at once.
+#: Maximum total size, in bytes, of the versions moved with a note. They are all held in memory.
 MOST_CARRIED: Final = 64 * 1024 * 1024
-#: Versions that the target may have of a note which comes back: all that are ever kept.
+#: Maximum number of versions that the target may have of a returning note, which is the retention limit.
 MOST_KNOWN: Final = 100_000
 
 
 @frozen(kw_only=True)
 class VaultMovePlan:
-    """A move of the note at `path` here, with these versions here and there, that nothing known is against.
+    """A permitted move of the note at `path`, with the note's versions in the source and the target vault.
 
-    `copy` is what the target has of the note, from a move that was not finished: the note as it is now
-    (`was_there`), or an earlier state of it.
+    `copy` is the target's copy of the note from an unfinished move. `was_there` says whether that copy equals
+    the current note; otherwise the copy is an earlier state.
     """
 
     path: str
@@ -61,9 +61,9 @@ class VaultMovePlan:
 
 @frozen
 class _Past:
-    """The kept versions that the target lacks, and how many of all do not go along.
+    """The kept versions that the target lacks, and the number of versions that stay behind.
 
-    `newest` is the newest version that the target knows of the note, from when it was there; 0: of none.
+    `newest` is the newest version that the target knows from an earlier stay of the note, or 0.
     """
 
     versions: tuple[NewVersion, ...] = ()
@@ -73,7 +73,7 @@ class _Past:
 
 @frozen
 class VaultMovePlanning:
-    """Plans moves from one vault to another, which has a name."""
+    """Plans moves from one vault to another, named vault."""
 
     _source: Parts
     _target: Parts
@@ -89,7 +89,7 @@ class VaultMovePlanning:
         by: Principal | None,
         by_there: Principal | None,
     ) -> VaultMovePlan:
-        """Look at everything that can be against the move. Raises the refusals of `VaultMoving.move`."""
+        """Check everything that could prevent the move. Raises the same errors as `VaultMoving.move`."""
         source, target = self._source, self._target
         entry = source.get(Catalogue).get(note_id)
         if entry is None:
@@ -105,7 +105,7 @@ class VaultMovePlanning:
         loaded = await source.get(NoteTexts).load(entry)
         if loaded is None:
             raise StorageFailed(
-                f"The file {entry.path} cannot be read now. Nothing was changed; read the note, then retry."
+                f"The file {entry.path} cannot be read now. Nothing was changed. Read the note, then retry."
             )
         if loaded.document.note.id != note_id:
             raise no_such_note(DeleteNote(id=note_id, agent=agent))
@@ -133,9 +133,9 @@ class VaultMovePlanning:
         )
 
     def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> Entry | None:
-        """Return the target's state of the note.
+        """Return the target vault's copy of the note, or None.
 
-        Blocks. Raises `PathCollision`, `Duplicate` of another note.
+        Blocks. Raises `PathCollision`, or `Duplicate` if another note has the id.
         """
         catalogue, history = self._target.get(Catalogue), self._source.find(HistoryStore)
         there = catalogue.get(note_id)
@@ -145,13 +145,13 @@ class VaultMovePlanning:
         if history is not None and history.knows(note_id, there.digest):
             return there
         raise Duplicate(
-            f"The vault {self._target_name} has a note with this id already, {there.note.title!r} at "
-            f"{there.path}. Read both, then delete one, or copy the differences into the other.",
+            f"The vault {self._target_name} already has a note with this id, {there.note.title!r} "
+            f"at {there.path}. Read both, then delete one, or copy the differences into the other.",
             duplicate_of={"id": note_id, "title": there.note.title, "source_url": there.note.source_url},
         )
 
     def _past(self, note_id: str) -> _Past:
-        """Return the part of the history that moves along. Blocks."""
+        """Return the part of the note's history that moves with it. Blocks."""
         here, there = self._source.find(HistoryStore), self._target.find(HistoryStore)
         rows = () if there is None else there.rows(note_id, MOST_KNOWN)[0]
         newest = rows[0].version if rows else 0
@@ -164,10 +164,11 @@ class VaultMovePlanning:
         return _Past(tuple(each for each in carried if _mark(each) not in known), left, newest)
 
     def _request(self, entry: Entry, loaded: LoadedNote, agent: str, new: str, past: _Past) -> TakeOverNote:
-        """The message to the target's writer. Raises `InvalidInput` for a file that is not a note there.
-        Blocks.
+        """Return the request to the target's writer.
 
-        A note that comes back gets a version after all that it had there, its deletion too.
+        Blocks. Raises `InvalidInput` if the file is not a valid note there.
+
+        A returning note gets a version above all its earlier versions in the target, including its deletion.
         """
         note, data = loaded.document.note, loaded.source.data
         now, style = self._target.clock(), self._target.get(Catalogue).style
@@ -193,20 +194,21 @@ class VaultMovePlanning:
             past=past.versions,
             says_version=own.version == version,
             created_at=note.created_at if own.created_at == now else None,
-            # Decided for both vaults: a half-finished move can be neither refused nor proposed.
+            # Both vaults have already approved the move, and a half-finished move can be neither refused nor
+            # proposed.
             by=RESUMED,
         )
 
 
 def _mark(version: VersionRow | NewVersion) -> tuple[object, ...]:
-    """Return the key that distinguishes the recorded states of a note, in any vault."""
+    """Return a key that identifies a recorded state of a note in any vault."""
     return version.version, version.at, version.op, version.agent, version.path
 
 
 def _decided_paths(vault: Parts, path: str, *, is_removed: bool = False) -> tuple[str, ...]:
-    """The path and where links lead from it, by both of which the move is decided. Blocks.
+    """Return a path and the path that its links lead to, which both need permission. Blocks.
 
-    Raises `InvalidInput` where they lead out of the vault, and for a removal of a link.
+    Raises `InvalidInput` if a link leads out of the vault, or if the move would remove a link.
     """
     files = vault.get(NoteFiles)
     try:
@@ -215,26 +217,28 @@ def _decided_paths(vault: Parts, path: str, *, is_removed: bool = False) -> tupl
         reals = files.real_paths([path])
     except (OutsideKnowledge, LinkedFile) as failure:
         raise InvalidInput(
-            f"{path[:300]} cannot be moved or moved to: {failure}. A move follows no such link. Nothing was "
-            "changed; move the note that the link leads to, or choose another path."
+            f"{path[:300]} cannot be moved or used as a target: {failure}. A move does not follow "
+            "this link. Nothing was changed. Move the note that the link leads to, or choose "
+            "another path."
         ) from failure
     return (path, *reals.values())
 
 
 def _check_caller(vault: Parts, by: Principal | None, agent: str, *paths: str) -> None:
-    """Raise `Forbidden` unless the caller may change these paths of a vault at once."""
+    """Raise `Forbidden` unless the caller may change these paths without a person's approval."""
     if by is not None and not by.may("write"):
         raise Forbidden(
-            f"The token '{by.name}' has the right {by.rights}; moving a note to another vault needs write in "
-            "both. Use a token that has it, or ask for one (lithos token create --rights write)."
+            f"The token '{by.name}' has the right {by.rights}, but moving a note to another vault "
+            "needs write in both. Use a token with that right, or ask for one (lithos token "
+            "create --rights write)."
         )
     scopes = vault.get(Writer).scopes
     for path in paths:
         place = scopes.place_of(by, agent, path)
         if place == "propose":
             raise Forbidden(
-                f"{path[:300]} changes only once a person has looked, and a move to another vault cannot "
-                "wait. Nothing was changed; ask a person to move the note.",
+                f"{path[:300]} changes only after a person's approval, and a move to another "
+                "vault cannot wait. Nothing was changed. Ask a person to move the note.",
                 path=path,
                 scope=str(scopes.scope_of(by, agent)),
             )

@@ -1,9 +1,9 @@
-"""A note moves to another vault of the same process, with its kept versions (docs/spec/vaults.md §2).
+"""Moves of a note to another vault of the same process, with its kept versions (docs/spec/vaults.md §2).
 
-It is written there, then deleted here; each step is crash-safe on its own. A process that ends between the
-two leaves the note in both vaults, and nothing is lost: `lithos doctor` names it, and another move finishes
-what the first began. Where the note was changed or deleted here after it was written there, and where it
-cannot be deleted here, the copy there is deleted again. Without `expected_version` the changed note is then
+The note is first written to the target and then deleted in the source; each step is crash-safe. If the
+process ends between the steps, both vaults have the note and nothing is lost: `lithos doctor` reports the
+note, and a repeated move finishes the first one. If the source note changes, disappears or cannot be deleted
+after the copy was written, the copy is deleted again. Without `expected_version`, a changed note is then
 moved.
 """
 
@@ -34,20 +34,20 @@ from lithos.vaults.service.move_plans import VaultMovePlan, VaultMovePlanning
 
 log = get_logger("lithos.vaults")
 
-#: How often a note that is changed meanwhile is moved again.
+#: Number of repeated attempts if the note changes during its move.
 RETRIES: Final = 5
-#: Seconds for all of a move once it has begun.
+#: Maximum duration, in seconds, of a move that has started.
 CARRIED_OUT: Final = 180.0
 _INTERRUPTED: Final = (ActorDown, ShuttingDown, trio.TooSlowError)
 
 
 @frozen(kw_only=True)
 class VaultMove:
-    """The result; `outcome` is that of the note in the target, `former_path` its path here.
+    """Result of a move; `outcome` describes the note in the target, `former_path` its path in the source.
 
-    `versions` is how many kept versions went along; `left` how many did not, as they are damaged, too large
-    together, or no history is kept there: they stay readable here. `unresolved` is how many notes of this
-    vault have links to it, which lead nowhere now.
+    `versions` counts the kept versions that were moved. `left` counts versions that stay readable in the
+    source because they are damaged, too large together, or the target keeps no history. `unresolved` counts
+    notes of the source vault whose links to the moved note are now broken.
     """
 
     outcome: WriteOutcome
@@ -58,10 +58,10 @@ class VaultMove:
 
 
 class VaultMoving:
-    """Moves notes from one vault to another, one at a time; one object for a pair serves all callers."""
+    """Moves notes between two vaults, one note at a time. All callers share one object per pair of vaults."""
 
     def __init__(self, source: Parts, target: Parts, target_name: str) -> None:
-        """`target_name` is the target's name in the configuration, for errors and the log."""
+        """`target_name` is the target's configured name, for errors and logs."""
         if source is target:
             raise ValueError("A note cannot be moved within the same vault")
         self._source = source
@@ -80,14 +80,19 @@ class VaultMoving:
         by: Principal | None = None,
         by_there: Principal | None = None,
     ) -> VaultMove:
-        """Move a note; returns once it is durable, indexed and journalled there, and deleted here.
+        """Move a note.
 
-        `path` is a folder or a file of the target, None the path that it has here. `by` is on whose behalf,
-        None that of this task (`acting_as`); `by_there` the same as the target knows it, None: as `by`.
+        The call returns once the note is durable, indexed and journalled in the target, and deleted in the
+        source.
 
-        Raises `Forbidden` outside of a token's rights and scopes in either vault, `DocNotFound`,
-        `VersionConflict`, `PathCollision`, `SlugCollision`, `Duplicate` (also of the id) and `InvalidInput`:
-        nothing was changed. `StorageFailed` says what is the case.
+        `path` is a folder or file of the target; None keeps the note's path. `by` is the principal who moves
+        the note, by default that of this task (`acting_as`). `by_there` is the same principal in the target,
+        by default `by`.
+
+        Raises `Forbidden` outside a token's rights and scopes in either vault, `DocNotFound`,
+        `VersionConflict`, `PathCollision`, `SlugCollision`, `Duplicate` (also for the id) and `InvalidInput`;
+        after these errors nothing was changed. The text of `StorageFailed` describes the state of both
+        vaults.
         """
         caller = by or ACTING.get()
         await self._source.get(Opening).wait_known()
@@ -109,7 +114,7 @@ class VaultMoving:
                         raise
                     continue
                 raise _interrupted("it took too long")
-        raise _interrupted("the note changed again and again")
+        raise _interrupted("the note kept changing")
 
     async def _carry_out(self, plan: VaultMovePlan) -> VaultMove:
         request = plan.request
@@ -130,7 +135,7 @@ class VaultMoving:
         )
 
     async def _write(self, plan: VaultMovePlan) -> WriteOutcome:
-        """Write the note there. A refused write counts as if the move had not begun."""
+        """Write the note to the target vault. If the write is refused, the move has not begun."""
         target, request = self._target, plan.request
         target.get(Coordinator).touch(request.agent)
         try:
@@ -138,14 +143,14 @@ class VaultMoving:
         except LithosError:
             there = target.get(Catalogue).get(request.id)
             if there is not None and there.note.version == request.document.note.version:
-                await self._take_back(plan, there.note.version)  # it is there, but not indexed or journalled
+                await self._take_back(plan, there.note.version)  # written, but not indexed or journalled
             raise
 
     async def _delete(self, plan: VaultMovePlan) -> None:
-        """Delete the note here as it was written there, or take that back and raise why.
+        """Delete the source note in the state that was copied. Otherwise delete the copy and raise the cause.
 
-        A note that is deleted here although the answer is an error, for example of an index, counts as
-        deleted.
+        If the source note is deleted despite an error, for example of an index, the deletion counts as
+        successful.
         """
         try:
             await self._ask_deletion(self._source, plan, expected=plan.version)
@@ -156,7 +161,7 @@ class VaultMoving:
             raise
 
     async def _take_back(self, plan: VaultMovePlan, version: int) -> None:
-        """Delete what the target has of the note. Raises `StorageFailed` where it was changed there."""
+        """Delete the target's copy of the note. Raises `StorageFailed` if the copy has changed."""
         ask = partial(self._ask_deletion, self._target, plan, source=TAKING_BACK)
         try:
             await ask(expected=version)
@@ -165,9 +170,9 @@ class VaultMoving:
         except VersionConflict:
             log.error("note changed in both vaults", path=plan.path, to_vault=self._target_name)
             raise StorageFailed(
-                f"While it was moved, the note was changed here and in the vault {self._target_name}, so it "
-                f"is in both, here at {plan.path}, there at {plan.request.path}. Bring both together, then "
-                "delete one."
+                f"The note was changed here and in the vault {self._target_name} during the move. "
+                f"Both vaults have it now: here at {plan.path}, there at {plan.request.path}. "
+                "Merge the two texts, then delete one note."
             ) from None
 
     async def _ask_deletion(
@@ -185,7 +190,7 @@ class VaultMoving:
 
 @contextmanager
 def _honest() -> Iterator[None]:
-    """Report that a move stopped halfway."""
+    """Report an interrupted move as an error that names the possible state of both vaults."""
     try:
         yield
     except _INTERRUPTED as failure:
@@ -194,6 +199,6 @@ def _honest() -> Iterator[None]:
 
 def _interrupted(reason: str) -> StorageFailed:
     return StorageFailed(
-        f"The move to another vault was interrupted: {reason}. The note may be in both vaults now. Read it "
-        "in both, then move it again, or delete one."
+        f"The move to another vault was interrupted: {reason}. Both vaults may have the note now. "
+        "Read it in both, then move it again, or delete one."
     )

@@ -1,7 +1,7 @@
-"""One retrieval over several vaults (docs/spec/vaults.md §2).
+"""One retrieval that covers several vaults (docs/spec/vaults.md §2).
 
-Each vault ranks its own notes, weighs their citations, and adds the notes that its scouts find. Rows are
-merged by score. Each vault keeps a receipt of its own rows.
+Each vault ranks its own notes, weighs their citations and adds notes found by its scouts. Rows are merged by
+score, and each vault keeps a receipt of its own rows.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from lithos.search.settings import SearchConfig
 from lithos.vaults.model_joining import interleave
 from lithos.vaults.service.joining import on_one_scale
 
-#: How much more is asked for while too few notes pass the gate.
+#: Factor by which the search is widened while too few notes pass the relevance gate.
 _WIDER: Final = 4
 _UNRANKED: Final = evolve(NOTHING_RANKED, failed=("fulltext", "semantic"))
 
 
 @frozen
 class JointRetrieved:
-    """Results of several vaults (name of the vault, result), best first.
+    """Results of several vaults as pairs (vault name, result), best first.
 
-    `answers` has what each vault adds to them: its own results, receipt, conflicts and failed scouts;
-    `failed` the vaults without an answer, with the reason.
+    `answers` holds each vault's own results, receipt, conflicts and failed scouts. `failed` maps vaults
+    without a response to the reason.
     """
 
     rows: tuple[tuple[str, RetrievedNote], ...]
@@ -52,9 +52,9 @@ class JointRetrieved:
 
 @define(eq=False)
 class _Meeting:
-    """The selections of the vaults, and the rows of them that are in the answer once all are complete."""
+    """The selections of all vaults, and the rows chosen for the answer once all selections are complete."""
 
-    #: All vaults, in the order in which rows that are as good come.
+    #: All vaults, in the order used for rows with equal scores.
     expected: Sequence[str]
     limit: int
     drawn: dict[str, SelectedNotes] = field(factory=dict)  # bounded: ends with its call
@@ -63,7 +63,10 @@ class _Meeting:
     _arrived: set[str] = field(factory=set)
 
     def arrive(self, name: str) -> None:
-        """A vault has selected notes, or never will; the last one decides. Again: nothing."""
+        """Record that a vault has selected its notes or failed.
+
+        The last arrival chooses the rows; repeats are ignored.
+        """
         self._arrived.add(name)
         if len(self._arrived) == len(self.expected) and not self.are_here.is_set():
             scores = {
@@ -75,24 +78,27 @@ class _Meeting:
             self.are_here.set()
 
     def own(self, name: str) -> SelectedNotes:
-        """The rows of a vault's selection that are in the answer."""
+        """Return the rows of one vault's selection that were chosen for the answer."""
         drawn = self.drawn[name]
         return evolve(drawn, notes=[drawn.notes[row] for vault, row in self.chosen if vault == name])
 
 
 @frozen(eq=False)
 class JointRetrieve:
-    """Retrieves from these vaults, at least one, as one; the first decides the settings of the search."""
+    """Retrieves from one or more vaults jointly, with the search settings of the first vault."""
 
     vaults: Mapping[str, Parts]
 
     async def retrieve(self, request: RetrieveRequest) -> JointRetrieved:
-        """The top-ranked notes of all vaults. Raises what `Retrieve.retrieve` does if every vault refuses."""
+        """Return the top-ranked notes of all vaults.
+
+        If every vault fails, raises the errors of `Retrieve.retrieve`.
+        """
         settings = next(iter(self.vaults.values())).get(SearchConfig)
         most = settings.max_results if request.most is None else request.most
         limit = max(1, min(request.limit, most))
         rankings = await self.rank(evolve(request, limit=limit))
-        # Waits also for late vaults and those without an answer: rows are chosen among those of all.
+        # The number of rows depends on all vaults, so slow and failed vaults must arrive too.
         meeting = _Meeting(tuple(self.vaults), limit)
         answers: dict[str, RetrieveAnswer] = {}
         refusals: dict[str, LithosError] = {}
@@ -110,7 +116,7 @@ class JointRetrieve:
                 nursery.start_soon(take_part, name, services)
         ordered = {name: refusals[name] for name in self.vaults if name in refusals}
         if not answers:
-            # Errors of the request itself are reported before those of a vault.
+            # Prefer errors about the request itself to errors of one vault.
             raise min(ordered.values(), key=lambda refusal: not isinstance(refusal, InvalidInput))
         failed = {name: refusal.message for name, refusal in ordered.items()}
         in_order = {name: answers[name] for name in self.vaults if name in answers}
@@ -124,7 +130,7 @@ class JointRetrieve:
         ranking: HybridRanking,
         meeting: _Meeting,
     ) -> RetrieveAnswer:
-        """The rows of one vault, once the rows of all are chosen."""
+        """Return one vault's result, once rows have been chosen across all vaults."""
         retrieve = services.get(Retrieve)
         async with retrieve.accept(request) as drawing:
             with services.get(Metrics).timed("lcma_retrieve_duration_seconds"):
@@ -135,7 +141,7 @@ class JointRetrieve:
         return await retrieve.complete(drawing, answer)
 
     async def rank(self, request: RetrieveRequest) -> dict[str, HybridRanking]:
-        """Return the ranking of each vault, with comparable scores; failures are kept."""
+        """Return each vault's ranking with comparable scores. Failures are recorded in the rankings."""
         if not request.query.strip():
             return dict.fromkeys(self.vaults, NOTHING_RANKED)
         rankings = dict.fromkeys(self.vaults, _UNRANKED)
@@ -155,7 +161,7 @@ class JointRetrieve:
 
 
 async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
-    """Search for more until enough notes of a vault pass the gate, or there are no more."""
+    """Widen the search until enough notes of a vault pass the relevance gate, or all are found."""
     wanted, gate, catalogue = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate, services.get(Catalogue)
     passing = request.limit
     if gate.is_narrow:
@@ -173,7 +179,7 @@ async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
 
 
 def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, RetrievedNote], ...]:
-    """Return the results in the order of the chosen rows; deleted notes are skipped."""
+    """Return the results in the order of the chosen rows. Deleted notes are skipped."""
     shown = {
         (name, result.hit.entry.note.id): result
         for name, answer in answers.items()

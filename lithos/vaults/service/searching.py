@@ -1,4 +1,4 @@
-"""One search over several vaults: each ranks its own notes, and rows are merged (docs/spec/vaults.md §2)."""
+"""One search over several vaults, which rank their own notes and merge rows (docs/spec/vaults.md §2)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lithos.vaults.service.joining import model_of, on_one_scale
 
 @frozen
 class JointAnswer:
-    """Rows of several vaults (name of the vault, hit), best first.
+    """Rows of several vaults as pairs (vault name, hit), best first.
 
-    `failed` has the vaults without an answer, with the reason; `lacking` those that answered without a
-    backend (`fulltext`, `semantic`), by name; `message` says what of all this, or why nothing was searched.
+    `failed` maps vaults without a response to the reason. `lacking` maps vaults to the backends (`fulltext`,
+    `semantic`) that were missing there. `message` summarises both, or says why nothing was searched.
     """
 
     rows: tuple[tuple[str, Hit], ...]
@@ -33,14 +33,14 @@ class JointAnswer:
 
 @frozen(eq=False)
 class JointSearch:
-    """Searches these vaults, at least one, as one; the first decides how many rows there are at most."""
+    """Searches one or more vaults jointly; the first vault's settings limit the number of rows."""
 
     vaults: Mapping[str, Parts]
 
     async def search(self, request: SearchRequest) -> JointAnswer:
-        """Return the best matches of all vaults; each of them keeps a record of its own rows.
+        """Return the best matches of all vaults. Each vault records its own rows as shown.
 
-        Raises `InvalidMode` and `InvalidInput`, and `SearchBackendFailed` when no vault answers.
+        Raises `InvalidMode` and `InvalidInput`, and `SearchBackendFailed` if every vault fails.
         """
         answer = await self.look(request)
         if request.mode == "graph" or request.query.strip():
@@ -50,7 +50,7 @@ class JointSearch:
         return answer
 
     async def look(self, request: SearchRequest) -> JointAnswer:
-        """The same without a record of the asker and the rows shown."""
+        """Return the same matches as `search`, without recording the caller and the rows shown."""
         _, limit = next(iter(self.vaults.values())).get(Search).bounds(request)
         failed: dict[str, str] = {}
         ranked = self._comparing(request, await self._rank(request, failed))
@@ -61,7 +61,7 @@ class JointSearch:
         return JointAnswer(rows, failed, lacking, _tell(ranked, failed))
 
     async def _rank(self, request: SearchRequest, failed: dict[str, str]) -> dict[str, RankedRows]:
-        """Have each vault rank its own notes. Raises refusals of the request itself."""
+        """Return each vault's ranking of its own notes. Raises errors about the request itself."""
         ranked: dict[str, RankedRows] = {}
         refusals: list[LithosError] = []
 
@@ -81,7 +81,7 @@ class JointSearch:
         return {name: ranked[name] for name in self.vaults if name in ranked}
 
     def _comparing(self, request: SearchRequest, ranked: Mapping[str, RankedRows]) -> dict[str, RankedRows]:
-        """The rankings with comparable scores, those of a full-text search."""
+        """Return full-text rankings with comparable scores; other rankings are returned unchanged."""
         if request.mode == "fulltext":
             factors = even_out({name: each.terms.total for name, each in ranked.items()})
             return {
@@ -98,7 +98,7 @@ class JointSearch:
     async def _present(
         self, request: SearchRequest, ranked: Mapping[str, RankedRows], limit: int, failed: dict[str, str]
     ) -> tuple[tuple[str, Hit], ...]:
-        """Cut the page out of all rankings, and have each vault read the texts of its rows."""
+        """Select the requested page from all rankings, and read the text of its rows in each vault."""
         last = request.offset + limit
         found = {name: self._first(name, each, last) for name, each in ranked.items()}
         marks = {name: [score for _, score in rows] for name, rows in found.items()}
@@ -130,7 +130,7 @@ class JointSearch:
         return tuple((name, shown[name, serial]) for name, serial in keys if (name, serial) in shown)
 
     def _first(self, name: str, ranked: RankedRows, most: int) -> list[tuple[int, float]]:
-        """The first rows of a vault whose notes still exist."""
+        """Return the first `most` rows of a vault whose notes still exist."""
         get, rows = self.vaults[name].get(Catalogue).at_serial, list[tuple[int, float]]()
         for serial, score in ranked.scores:
             if len(rows) == most:
@@ -142,7 +142,7 @@ class JointSearch:
     def _compare(
         self, request: SearchRequest, ranked: Mapping[str, RankedRows], found: Mapping[str, Sequence[object]]
     ) -> bool:
-        """Whether scores of all vaults compare: similarities of one model, or of searches with both legs."""
+        """Return whether scores are comparable: one model, or complete hybrid searches in every vault."""
         if request.mode != "semantic":
             return not any(each.failed for each in ranked.values())
         asked = [self.vaults[name] for name, rows in found.items() if rows]
@@ -150,9 +150,9 @@ class JointSearch:
 
 
 def _tell(ranked: Mapping[str, RankedRows], failed: Mapping[str, str]) -> str:
-    """Return the reasons why vaults did not answer, or only in part;
+    """Return the reasons for missing or partial answers of vaults.
 
-    a reason that all share is listed once.
+    A reason that all vaults share appears once.
     """
     told = [f"{name} did not answer: {reason}" for name, reason in failed.items()]
     messages = {name: each.message for name, each in ranked.items() if each.message and name not in failed}

@@ -1,6 +1,6 @@
-"""Several vaults served in the test's own process: `async with hosting({"work": config}) as hosted`.
+"""Serves several vaults in the test process: `async with hosting({"work": config}) as hosted`.
 
-`alone` serves one of them by a server of its own, with the same settings.
+`alone` serves one of the vaults on its own server with the same settings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lithos.vaults.hosting import Vaults, serve_vaults
 from tests.server.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import load_once
 
-#: Seconds; a patience, no promise.
+#: Maximum waiting time in seconds, generous for slow machines.
 PATIENCE: Final = 120.0
 VERSION: Final = "2025-06-18"
 _CHUNKED: Final = re.compile(rb"^transfer-encoding: chunked\r\n", re.IGNORECASE | re.MULTILINE)
@@ -45,13 +45,13 @@ _LENGTH: Final = re.compile(rb"^content-length: (\d+)\r\n", re.IGNORECASE | re.M
 
 
 def config_of(vault: Path, data: Path, **sections: Any) -> Config:
-    """Notes in `vault`, what Lithos makes of them in `data`."""
+    """Return a configuration with notes in `vault` and Lithos's own data in `data`."""
     storage = StorageConfig(data_dir=data, vault=vault)
     return Config(storage=storage, server=ServerConfig(watch_files=False), **sections)
 
 
 def put(vault: Path, files: Mapping[str, str]) -> None:
-    """Write notes as a person would, with times of change that are always the same."""
+    """Write notes as a person would, always with the same modification times."""
     for number, (path, text) in enumerate(files.items()):
         file = vault / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def put(vault: Path, files: Mapping[str, str]) -> None:
 def let_in(
     data: Path, secret: str, rights: Rights = "admin", name: str = "", agent: str | None = None
 ) -> None:
-    """Have a vault know a token, as `lithos token create` does; it is called as its secret unless named."""
+    """Register a token in a vault, like `lithos token create`. Its name is the secret by default."""
     private = data / ".lithos"
     private.mkdir(parents=True, exist_ok=True)
     made = Token(
@@ -78,15 +78,15 @@ def let_in(
 
 @define(eq=False)
 class Door:
-    """Where a server answers, and how it is asked."""
+    """The address of a server, with methods that send requests to it."""
 
     url: str
-    #: The server of a vault; the only one there is, whatever the name.
+    #: Returns the server of a vault. A server with one vault ignores the name.
     server: Callable[[str], Server]
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port."""
+        """Return host and port."""
         host, _, port = self.url.removeprefix("http://").rpartition(":")
         return host, int(port)
 
@@ -98,7 +98,7 @@ class Door:
         body: bytes = b"",
         fields: Iterable[str] = (),
     ) -> bytes:
-        """Every byte of one answer on a connection of its own."""
+        """Return all bytes of a response, received on a new connection."""
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *fields]
         lines += [f"Authorization: Bearer {token}"] if token is not None else []
         lines += [f"Content-Length: {len(body)}"] if body or method in ("POST", "PUT", "PATCH") else []
@@ -114,7 +114,7 @@ class Door:
                 return received
 
     async def rpc(self, path: str, token: str | None, method: str, **params: Any) -> bytes:
-        """Every byte of the answer to one request of MCP."""
+        """Return all bytes of the response to an MCP request."""
         body = json.dumps(rpc(method, **params)).encode()
         fields = (
             "Accept: application/json, text/event-stream",
@@ -124,29 +124,29 @@ class Door:
         return await self.exchange(path, token, "POST", body, fields)
 
     async def call(self, path: str, token: str | None, tool: str, /, **arguments: Any) -> bytes:
-        """Every byte of the answer of a tool."""
+        """Return all bytes of the response to a tool call."""
         return await self.rpc(path, token, "tools/call", name=tool, arguments=arguments)
 
     async def ask(self, path: str, token: str | None, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """The answer of a tool; its error envelope when it refuses."""
+        """Return the result of a tool, or its error envelope if the call fails."""
         return structured(await self.call(path, token, tool, **arguments))
 
 
 @define(eq=False)
 class Hosted(Door):
-    """Several vaults that are served."""
+    """Several running vaults and the server's address."""
 
     vaults: Vaults
     shutdown: trio.Event
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Until something is so that changes as vaults begin and cease to be served."""
+        """Wait until a condition holds that depends on the set of running vaults."""
         with trio.fail_after(PATIENCE):
             while not holds():
                 await self.vaults.set.wait_changed()
 
     async def served(self, *names: str) -> None:
-        """Until these vaults, or all, are served and have all their notes in every index."""
+        """Wait until the named vaults, or all, are running with all notes indexed."""
         for name in names or self.vaults.hosted:
             await self.until(lambda name=name: self.vaults.hosted[name].server is not None)  # type: ignore[misc]
             with trio.fail_after(PATIENCE):
@@ -172,7 +172,7 @@ async def hosting(
     clock: Callable[[], datetime] = utc_now,
     default: str | None = None,
 ) -> AsyncIterator[Hosted]:
-    """Serve vaults on one port; unless `settled` is false all have their notes."""
+    """Serve vaults on one port, and wait until all notes are indexed unless `settled` is false."""
     named = {
         name: each if isinstance(each, LoadedConfig) else LoadedConfig(config=each)
         for name, each in configs.items()
@@ -197,7 +197,7 @@ async def hosting(
 
 @asynccontextmanager
 async def alone(config: Config, *, clock: Callable[[], datetime] = utc_now) -> AsyncIterator[Door]:
-    """Serve one vault by a server of its own."""
+    """Serve one vault on its own server."""
     async with tokens_known_soon():
         with _with_small_models(clock):
             async with running_server(config, clock=clock, gets_front=True) as server:
@@ -232,7 +232,7 @@ def _is_whole(received: bytes, method: str) -> bool:
 
 
 def body_of(received: bytes) -> bytes:
-    """The body of an answer, its chunks put together."""
+    """Return the body of a response, with its chunks joined."""
     head, _, body = received.partition(b"\r\n\r\n")
     if not _CHUNKED.search(head + b"\r\n"):
         return body
@@ -246,12 +246,12 @@ def body_of(received: bytes) -> bytes:
 
 
 def status_of(received: bytes) -> int:
-    """The status of an answer."""
+    """Return the status code of a response."""
     return int(received.split(b" ", 2)[1])
 
 
 def structured(received: bytes) -> dict[str, Any]:
-    """The answer of a tool, parsed from the bytes of the response."""
+    """Return a tool's result, parsed from the bytes of the response."""
     answer = json.loads(body_of(received))
     assert "result" in answer, answer
     told: dict[str, Any] = answer["result"]["structuredContent"]

@@ -1,4 +1,4 @@
-"""One vault served together with two others answers byte for byte as on a server of its own."""
+"""Tests that one vault among three answers byte for byte like a vault on its own server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NOTES: Final = {
     "how/run-solana-node.md": "# Run a node\n\n## Machine\n\nMuch memory.\n\n## Start\n\nRun it.\n",
     "who/andy.md": "---\ntags: [Legal]\n---\n# Andy\n\nWorks on adversarial advertising.\n",
 }
-#: Pages, files and addresses of an endpoint.
+#: Pages, files and other URLs of an endpoint.
 ADDRESSES: Final = (
     "/audit", "/audit?limit=3&titles=true", "/audit?after=never", "/metrics", "/nowhere",
     "/reconcile", "/import", "/messages/", "/sse/x",
@@ -59,11 +59,11 @@ PAGES: Final = (
     "agents/ann", "receipts", "attachments", "files/nothing.png", "identity", "undo", "nowhere",
     "feed?partial=1",
 )  # fmt: skip
-#: Values that differ between two servers: ids in several spellings, secrets of sessions, measured numbers.
+#: Values that differ between two servers: ids in several formats, session secrets and measured numbers.
 _IDS: Final = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\b(?:rcpt|edge|prop|p)_[0-9a-f]{8,}|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b"
 )
-#: Events are numbered by the time of the first.
+#: Event ids start from the time of the first event.
 _TIMES: Final = re.compile(
     r"(?<![\d.])1\d{12,15}\b|\b\d(?:,\d{3}){4,}\b|20\d\d-\d\d-\d\dT[0-9:.]+(?:Z|\+00:00)|(?<=date: )[^\r]+"
     r"|(?<=retry-after: )\d+"
@@ -72,9 +72,9 @@ _SECRETS: Final = re.compile(
     r'(?<=lithos_session=)[\w-]+|(?<=name="csrf" value=")[\w-]+|(?<=name="once" value=")[\w-]+'
 )
 _SCORES: Final = re.compile(r'(?<=score\":)[0-9.e-]+|(?<=score\\":)[0-9.e-]+')
-#: Its position among the lines differs for pages that are moved below a prefix.
+#: The header has a different position in pages that are moved below a prefix.
 _LENGTH: Final = re.compile(r"content-length: \d+\r\n")
-#: Metrics that measure time and the machine.
+#: Metrics that depend on time and on the machine.
 _MEASURED: Final = re.compile(
     r"^\w*(?:seconds|bytes|python|process|lag|head_seq|queue_depth)\w*(?:\{[^}]*\})? .*\n", re.MULTILINE
 )
@@ -82,20 +82,20 @@ _MEASURED: Final = re.compile(
 
 @define
 class Recording:
-    """The answers of an endpoint, in order; ids stand for the place of their first appearance."""
+    """Recorded responses of an endpoint. Ids are replaced by the order of their first appearance."""
 
     door: Door
     base: str
     entries: list[tuple[str, str]] = field(factory=list)
     ids: dict[str, str] = field(factory=dict)
-    #: Of notes that change, scores depend on when the index merges its segments.
+    #: Scores of changing notes depend on when the index merges its segments.
     is_changing: bool = True
 
     def keep(self, asked: str, received: bytes) -> None:
-        """Keep an answer without what differs between any two runs."""
+        """Store a response without the parts that differ between any two runs."""
         text = received.decode().replace(self.door.url, "URL")
         text = _MEASURED.sub("", text.replace(f"{self.base}/", "/") if self.base else text)
-        if text.startswith("HTTP/1.1 200") and "\n# TYPE" in text:  # series begin in the order of first calls
+        if text.startswith("HTTP/1.1 200") and "\n# TYPE" in text:  # series are ordered by first call
             head, _, body = text.partition("\r\n\r\n")
             text = "\r\n\r\n".join([head, "\n".join(sorted(body.split("\n")))])
         text = _SCORES.sub("~", text) if self.is_changing else text
@@ -105,7 +105,7 @@ class Recording:
         self.entries.append((asked, _LENGTH.sub("", text)))
 
     async def ask(self, name: str, arguments: dict[str, Any]) -> Answer:
-        """A tool, by the script, once all changes are indexed; an argument error is not an answer."""
+        """Call a tool for the script after all changes are indexed. Argument errors are not returned."""
         await self.door.server("work").searchable()
         received = await self.door.call(f"{self.base}/mcp", TOKEN, name, **arguments)
         self.keep(f"{name} {list(arguments)}", received)
@@ -115,7 +115,7 @@ class Recording:
         return answer
 
     async def get(self, path: str, **more: Any) -> bytes:
-        """Fetch an address; the response is kept."""
+        """Fetch a path and record the response."""
         received = await self.door.exchange(f"{self.base}{path}", **{"token": TOKEN} | more)
         self.keep(path, received)
         return received
@@ -123,12 +123,12 @@ class Recording:
 
 @define
 class Ids:
-    """Ids that are the same each time: they decide between notes that rank alike, and cost tokens."""
+    """Ids that are equal in every run, because they order notes of equal rank and cost tokens."""
 
     drawn: Counter[str] = field(factory=Counter)
 
     def draw(self) -> uuid.UUID:
-        """The next number of a kind; each kind of thing is numbered separately."""
+        """Return the next id of a kind. Each kind of object is numbered separately."""
         code = sys._getframe(1).f_code
         kind = f"{code.co_filename}:{code.co_firstlineno}"
         self.drawn[kind] += 1
@@ -136,7 +136,7 @@ class Ids:
 
 
 async def play_tools(recording: Recording) -> None:
-    """Every tool with every argument, and what MCP lists."""
+    """Call every tool with every argument, and list the MCP features."""
     for method in (
         "initialize",
         "tools/list",
@@ -165,7 +165,7 @@ async def play_tools(recording: Recording) -> None:
 
 
 async def play_addresses(recording: Recording) -> None:
-    """Everything except MCP and the console, and the journal."""
+    """Fetch everything except MCP and the console, then read the journal."""
     for path in ADDRESSES:
         await recording.get(path)
         await recording.get(path, method="POST", body=b"{}")
@@ -175,7 +175,7 @@ async def play_addresses(recording: Recording) -> None:
 
 
 async def play_pages(recording: Recording) -> None:
-    """Pages of the console, after the login that there is; health and the way to the console."""
+    """Log in if needed and fetch the console pages, then the health and the redirect to the console."""
     await recording.get("/health")
     await recording.get("/")
     form = ("Content-Type: application/x-www-form-urlencoded",)
@@ -188,7 +188,7 @@ async def play_pages(recording: Recording) -> None:
 
 
 async def journal(door: Door, path: str) -> bytes:
-    """The stream of events up to the last note."""
+    """Return the event stream up to the last note."""
     async with await trio.open_tcp_stream(*door.address) as stream:
         await stream.send_all(
             f"GET {path} HTTP/1.1\r\nHost: a.localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
@@ -199,12 +199,12 @@ async def journal(door: Door, path: str) -> bytes:
                 part = await stream.receive_some()
                 assert part, received[-1000:]
                 received += bytes(part)
-    # How events are cut into chunks says when they came.
+    # Chunk boundaries depend on when events arrive.
     return re.sub(rb"\r\n[0-9a-f]+\r\n", b"", received)
 
 
 def set_up(root: Path) -> dict[str, Any]:
-    """The files of three vaults as they were before any server served them."""
+    """Create the files of three vaults before any server runs."""
     shutil.rmtree(root, ignore_errors=True)
     put(root / "work", NOTES)
     put(root / "home", {"basil.md": "Basil wants little water, and staking.", "what/staking.md": "Of tents."})
@@ -215,11 +215,11 @@ def set_up(root: Path) -> dict[str, Any]:
 
 
 def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
-    """Where two recordings of the same calls differ, by the number of the call, and how."""
+    """Yield each difference between two recordings of the same calls: the call number and a description."""
     both = zip(one.entries, other.entries, strict=True)
     for number, ((asked, *told), (also, *heard)) in enumerate(both):
         assert asked == also
-        # The digits of a cursor follow from the time of the start, and are counted.
+        # The digits of a cursor depend on the start time and are counted as tokens.
         uncounted = r'tokens\\*":\d+' if "'since'" in asked else "$^"
         first, second = (re.sub(uncounted, "", text) for text in (*told, *heard))
         if first != second:
@@ -240,12 +240,12 @@ def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
         ("", play_addresses),
     ],
 )
-async def test_one_vault_of_three_answers_as_a_server_of_its_own(
+async def test_vault_of_three_answers_like_vault_on_own_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str, play: Callable[[Recording], Awaitable[None]]
 ) -> None:
-    """behaviour 293: at its own endpoint, and at the root for a token of it alone
+    """behaviour 293: at the vault's own endpoint, and at the root for a token of this vault only
 
-    Memory learns in the background, and may be late on a busy machine: only a difference that repeats counts.
+    Memory learns in the background and may lag on a busy machine, so only a repeated difference counts.
     """
     ids = Ids()
     monkeypatch.setattr(uuid, "uuid4", ids.draw)

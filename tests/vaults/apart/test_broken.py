@@ -1,4 +1,4 @@
-"""A vault that cannot be served is named, stops no other, and comes back automatically after repair."""
+"""Tests that a broken vault is reported, stops no other vault, and returns automatically after its repair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOKEN: Final = "token-of-all"
 
 
 def set_up(root: Path) -> dict[str, Any]:
-    """Three vaults that one token is for."""
+    """Create three vaults that one token may use."""
     for name in NAMES:
         put(root / name, {f"{name}.md": f"# {name}\n\nBasil of {name}.\n"})
         let_in(root / f"{name}-data", TOKEN)
@@ -31,7 +31,7 @@ def set_up(root: Path) -> dict[str, Any]:
 
 @contextmanager
 def garbage(root: Path) -> Any:
-    """Make its coordination database an invalid file."""
+    """Replace the vault's coordination database with an invalid file."""
     database = root / "home-data" / ".lithos" / "coordination.db"
     database.write_bytes(b"garbage " * 1000)
     yield
@@ -41,7 +41,7 @@ def garbage(root: Path) -> Any:
 
 @contextmanager
 def folder_gone(root: Path) -> Any:
-    """Its folder is gone."""
+    """Remove the vault's folder."""
     (root / "home").rename(root / "elsewhere")
     yield
     (root / "elsewhere").rename(root / "home")
@@ -49,7 +49,7 @@ def folder_gone(root: Path) -> Any:
 
 @contextmanager
 def locked(root: Path) -> Any:
-    """Another server has its data directory."""
+    """Lock the vault's data directory for another server."""
     lock = OwnerLock(root / "home-data" / ".lithos" / "lock")
     lock.acquire("now")
     yield
@@ -58,7 +58,7 @@ def locked(root: Path) -> Any:
 
 @frozen
 class Trouble:
-    """A defect of the vault, and a word of the reason that is reported."""
+    """A defect of the vault, and a word that its reported reason contains."""
 
     breaking: Callable[[Path], AbstractContextManager[None]]
     told: str
@@ -72,13 +72,13 @@ TROUBLES: Final = {
 
 
 async def titles(hosted: Hosted) -> list[str]:
-    """The notes of all vaults that answer."""
+    """Return the note titles of all vaults that answer."""
     answer = await hosted.ask("/mcp", TOKEN, "lithos_list", vault="*")
     return sorted(row["title"] for row in answer["items"])
 
 
 async def check_others(hosted: Hosted, told: str) -> None:
-    """That the vault is named with the reason, at every place, and the others answer."""
+    """Assert that the broken vault is reported with its reason everywhere and other vaults still answer."""
     for tool, more in (
         ("lithos_list", {}), ("lithos_search", {"query": "basil"}), ("lithos_retrieve", {"query": "basil"}),
         ("lithos_context", {"query": "basil"}), ("lithos_tags", {}), ("lithos_stats", {}),
@@ -108,11 +108,11 @@ async def check_others(hosted: Hosted, told: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES.keys())
-async def test_a_vault_that_cannot_open_is_named_and_stops_no_other(tmp_path: Path, trouble: Trouble) -> None:
+async def test_broken_vault_is_reported_and_stops_no_other_vault(tmp_path: Path, trouble: Trouble) -> None:
     """behaviour 295"""
     configs = set_up(tmp_path)
     async with hosting(configs):
-        pass  # it was served before
+        pass  # The vault was served before.
     with trouble.breaking(tmp_path):
         async with hosting(configs, settled=False) as hosted:
             await hosted.served("work", "third")
@@ -120,8 +120,8 @@ async def test_a_vault_that_cannot_open_is_named_and_stops_no_other(tmp_path: Pa
             await check_others(hosted, trouble.told)
 
 
-async def test_a_vault_is_served_again_as_soon_as_it_can_be(tmp_path: Path) -> None:
-    """behaviour 295: by the running process, whatever was wrong"""
+async def test_vault_is_served_again_after_its_repair(tmp_path: Path) -> None:
+    """behaviour 295: the running process reopens the vault after any defect"""
     configs = set_up(tmp_path)
     async with hosting(configs):
         pass
@@ -142,8 +142,8 @@ async def test_a_vault_is_served_again_as_soon_as_it_can_be(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-async def test_a_vault_whose_actor_is_given_up_is_opened_again(tmp_path: Path) -> None:
-    """behaviour 295: an exception that ends an actor again and again ends no other vault"""
+async def test_vault_is_opened_again_after_its_actor_fails(tmp_path: Path) -> None:
+    """behaviour 295: an exception that repeatedly ends one vault's actor ends no other vault"""
     async with hosting(set_up(tmp_path)) as hosted:
         broken, others = hosted.server("home"), [hosted.server(name) for name in ("work", "third")]
         for _ in range(5):
@@ -158,8 +158,8 @@ async def test_a_vault_whose_actor_is_given_up_is_opened_again(tmp_path: Path) -
         assert await titles(hosted) == ["home", "third", "work"]
 
 
-async def test_a_stop_while_a_vault_waits_for_another_try_ends_at_once(tmp_path: Path) -> None:
-    """behaviour 295: the process lives while one vault serves, and ends on a signal"""
+async def test_server_stops_at_once_while_vault_waits_for_retry(tmp_path: Path) -> None:
+    """behaviour 295: the process runs while any vault is served, and ends on a signal"""
     configs = set_up(tmp_path)
     with locked(tmp_path):
         async with hosting(configs, settled=False) as hosted:
@@ -169,7 +169,7 @@ async def test_a_stop_while_a_vault_waits_for_another_try_ends_at_once(tmp_path:
                 assert status_of(await hosted.exchange("/v/work/audit", TOKEN)) == 200
 
 
-async def test_a_lost_database_of_one_vault_fails_the_exit_of_all(tmp_path: Path) -> None:
+async def test_lost_database_of_one_vault_fails_process_exit(tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §2"""
     with pytest.RaisesGroup(DatabaseLost, flatten_subgroups=True):
         async with hosting(set_up(tmp_path)):

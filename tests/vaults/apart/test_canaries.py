@@ -1,4 +1,4 @@
-"""To a token of one vault the others do not exist: no word, count or name of them in any byte it gets."""
+"""Tests that a token of one vault receives no byte with a word, count or name of another vault."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.vaults.apart.hosting import (
 
 OWN: Final = "alpha"
 TOKEN: Final = "secret-of-alpha"
-#: The other vaults: one that is served, and one that never starts.
+#: The other vaults: `bravo` is served, `tango` never starts.
 OTHERS: Final = ("bravo", "tango")
-#: Words of the other vaults in whatever spelling: all of them hold this one.
+#: Words of the other vaults in any spelling. Each of their texts contains one of these.
 CANARY: Final = re.compile(rb"canary|bravo|tango|31337", re.IGNORECASE)
-#: Addresses of an endpoint, and of the root.
+#: Paths at an endpoint and at the root.
 PATHS: Final = (
     "/mcp", "/mcp/", "/sse", "/messages", "/messages/?session_id=0", "/events/ws", "/audit", "/metrics",
     "/health", "/reconcile", "/import", "/", "/console", "/console/", "/console/login", "/console/notes",
@@ -43,21 +43,21 @@ PATHS: Final = (
     "/.well-known/oauth-protected-resource", "/console/logout", "/v/alpha/mcp", "/consolefoo",
 )  # fmt: skip
 METHODS: Final = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE")
-#: Names that no vault has, as long as those that some have.
+#: Names that no vault has, with the same lengths as existing names.
 UNKNOWN: Final = ("delta", "sigma")
 _DATE: Final = re.compile(rb"^date: [^\r]+\r\n", re.IGNORECASE | re.MULTILINE)
 
 
 @define
 class Scene:
-    """The vaults, and ids of things in another one."""
+    """The running vaults, and ids of objects in the other vault."""
 
     hosted: Hosted
     ids: Mapping[str, str]
 
 
 def set_up(root: Path) -> dict[str, Config]:
-    """Three vaults: one's own, another full of canaries, one whose folder is not there."""
+    """Create three vaults: the caller's own, one full of canary words, and one without a folder."""
     put(root / OWN, {"own.md": "---\ntags: [plain]\n---\n# Own\n\nBasil wants water, see [[other]].\n"})
     put(root / OWN, {"folder/other.md": "# Other\n\nOf tents and water.\n"})
     canaries = {
@@ -77,7 +77,7 @@ def set_up(root: Path) -> dict[str, Config]:
 
 
 async def fill(hosted: Hosted) -> dict[str, str]:
-    """Things of every kind in the other vault; their ids."""
+    """Create objects of every kind in the other vault and return their ids."""
 
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
         answer = await hosted.ask("/v/bravo/mcp", "secret-of-canary", f"lithos_{tool}", **arguments)
@@ -109,7 +109,7 @@ async def fill(hosted: Hosted) -> dict[str, str]:
 @asynccontextmanager
 async def scene(root: Path) -> AsyncIterator[Scene]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(admissions, "MOST_WRONG", 1_000_000)  # another test checks the limit
+        patch.setattr(admissions, "MOST_WRONG", 1_000_000)  # another test covers the limit
         async with hosting(set_up(root), settled=False, default="bravo") as hosted:
             await hosted.served(OWN, "bravo")
             await hosted.until(lambda: bool(hosted.vaults.hosted["tango"].vault.reason))
@@ -117,7 +117,7 @@ async def scene(root: Path) -> AsyncIterator[Scene]:
 
 
 def check(received: bytes, asked: str, sent: Iterable[str] = ()) -> None:
-    """That no canary is in an answer, but for what the caller itself has sent."""
+    """Assert that a response contains no canary except those that the caller sent."""
     text = received + b"\n" + body_of(received)
     for word in sorted(sent, key=len, reverse=True):
         for spelling in {word, json.dumps(word)[1:-1], word.replace("/", "%2F")}:
@@ -127,7 +127,7 @@ def check(received: bytes, asked: str, sent: Iterable[str] = ()) -> None:
 
 
 def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Calls of a tool: ids, paths and words of the other vault in each argument."""
+    """Return calls of a tool with ids, paths and words of the other vault in each argument."""
     properties = tool["inputSchema"]["properties"]
     required = tool["inputSchema"].get("required", ())
     odd: dict[str, list[Any]] = {
@@ -147,7 +147,7 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
     base = {name: odd[properties[name]["type"]][0] for name in required}
     base |= {name: "own-agent" for name in ("agent", "resolver") if name in properties and name in required}
     base |= {"query": "water canaryword basil"} if "query" in properties else {}
-    base |= {"version": 1} if tool["name"] == "lithos_restore" else {}  # it needs a version or a row
+    base |= {"version": 1} if tool["name"] == "lithos_restore" else {}  # the tool needs a version or row
     base |= {name: properties[name]["enum"][0] for name in base if "enum" in properties[name]}
     calls = [
         base,
@@ -164,11 +164,11 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
 
 @pytest.mark.slow
 @pytest.mark.takes(20)
-async def test_tools_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
+async def test_tools_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
     """behaviour 294: every tool, with names, ids and paths of another vault in each argument"""
     async with scene(tmp_path) as played:
         hosted = played.hosted
-        sent = list[str]()  # the token may read its own texts again
+        sent = list[str]()  # The token may read its own texts.
         seen = 0
         for door in ("/mcp", f"/v/{OWN}/mcp"):
             listed = await hosted.rpc(door, TOKEN, "tools/list")
@@ -190,7 +190,7 @@ async def test_tools_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
 
 
 def texts_of(value: Any) -> list[str]:
-    """All texts within arguments."""
+    """Return all texts within the arguments."""
     if isinstance(value, str):
         return [value, value.removesuffix(".md")]
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -198,14 +198,14 @@ def texts_of(value: Any) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_addresses_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
-    """behaviour 294: every address and method, with the token of one vault, a wrong one, none"""
+async def test_urls_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
+    """behaviour 294: every URL and method, with the token of one vault, a wrong token and no token"""
     async with scene(tmp_path) as played:
         for token in (TOKEN, "wrong", None):
             for base in ("", f"/v/{OWN}", "/v/bravo", "/v/tango", "/v/delta"):
                 for path in (*PATHS, "/audit?titles=true", "/metrics"):
                     if path.startswith(("/sse", "/console/events")) and base in ("", f"/v/{OWN}"):
-                        continue  # streams: the next tests read them
+                        continue  # streams are read in later tests
                     for method in METHODS if token == TOKEN else ("GET", "POST"):
                         asked = f"{method} {base}{path}"
                         received = await played.hosted.exchange(f"{base}{path}", token, method)
@@ -213,8 +213,8 @@ async def test_addresses_reveal_no_other_vault_to_a_token(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-async def test_a_vault_that_may_not_be_used_answers_as_none(tmp_path: Path) -> None:
-    """behaviour 294: status, headers and body are the same for every address, method and token"""
+async def test_forbidden_vault_answers_like_unknown_vault(tmp_path: Path) -> None:
+    """behaviour 294: status, headers and body are equal for every URL, method and token"""
     async with scene(tmp_path) as played:
         fields = (
             (),
@@ -248,8 +248,8 @@ async def test_a_vault_that_may_not_be_used_answers_as_none(tmp_path: Path) -> N
         assert compared > 500
 
 
-async def test_wrong_tokens_are_slowed_alike_whether_there_is_such_a_vault(tmp_path: Path) -> None:
-    """behaviour 294: also beyond what one address may guess"""
+async def test_wrong_tokens_are_slowed_equally_for_known_and_unknown_vaults(tmp_path: Path) -> None:
+    """behaviour 294: also after an address has used up its allowed guesses"""
     async with hosting(set_up(tmp_path), settled=False) as hosted:
         await hosted.served(OWN)
         statuses = {}
@@ -262,7 +262,7 @@ async def test_wrong_tokens_are_slowed_alike_whether_there_is_such_a_vault(tmp_p
 
 @pytest.mark.slow
 async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
-    """behaviour 294: every page that a page of one's own leads to"""
+    """behaviour 294: every page that the caller's own pages link to"""
     async with scene(tmp_path) as played:
         hosted = played.hosted
         form = ("Content-Type: application/x-www-form-urlencoded",)
@@ -300,8 +300,8 @@ async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
                     assert status_of(received) == 302
 
 
-async def test_streams_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
-    """behaviour 294: SSE and WebSocket, at the root and at the endpoint, while the other vault changes"""
+async def test_streams_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
+    """behaviour 294: SSE and WebSocket streams at the root and the endpoint, while the other vault changes"""
     async with scene(tmp_path) as played:
         hosted = played.hosted
         received: dict[str, bytes] = {}
@@ -343,8 +343,8 @@ async def test_streams_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
             assert CANARY.search(text) is None, (path, text)
 
 
-async def test_a_token_revoked_in_one_vault_loses_its_root_streams(tmp_path: Path) -> None:
-    """behaviour 294: streams opened for both vaults end; the remaining vault accepts new ones"""
+async def test_root_streams_end_when_token_is_revoked_in_one_vault(tmp_path: Path) -> None:
+    """behaviour 294: streams for both vaults end, and the remaining vault accepts new streams"""
     for name in ("one", "two"):
         put(tmp_path / name, {f"{name}.md": f"Of {name}."})
         let_in(tmp_path / f"{name}-data", "both")
@@ -370,10 +370,10 @@ async def test_a_token_revoked_in_one_vault_loses_its_root_streams(tmp_path: Pat
         assert status_of(await hosted.exchange("/v/two/mcp", "both")) == 401
 
 
-async def test_a_vault_console_shows_warnings_and_sources_of_its_own_settings(
+async def test_vault_console_shows_only_its_own_warnings_and_sources(
     tmp_path: Path,
 ) -> None:
-    """behaviour 294: those of other vaults name these, and files in their data directories"""
+    """behaviour 294: warnings and sources of other vaults mention those vaults and their data directories"""
     told = {
         name: LoadedConfig(
             config=config,

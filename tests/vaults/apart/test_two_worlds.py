@@ -1,4 +1,4 @@
-"""A vault changes no byte of the answers to tokens without access to it: two worlds, one story."""
+"""Tests that a hidden vault changes no byte of a token's answers, by comparing runs with and without it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATHS: Final = (
 
 
 def set_up(root: Path, *, has_third: bool) -> dict[str, Config]:
-    """Two vaults that the token is for, and in one of the worlds a third."""
+    """Create two vaults for the token and, in one of the two worlds, a third vault."""
     for name, base in (("work", "Release"), ("home", "Garden")):
         notes = {
             f"{base.lower()}/{word}.md": f"---\ntags: [{name}, {word}]\n---\n# {base} {word}\n\nOf {word} "
@@ -58,7 +58,7 @@ def set_up(root: Path, *, has_third: bool) -> dict[str, Config]:
 
 
 def story(seed: int, *, changes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Calls of tools, by name and arguments; an id is named by when its thing was made."""
+    """Yield tool calls with name and arguments. An id is represented by when its object was created."""
     chance = random.Random(seed)
     for _ in range(CALLS):
         word = chance.choice(WORDS)
@@ -97,13 +97,13 @@ def story(seed: int, *, changes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recording:
-    """The story as the token has it, while the third vault, if it exists, changes."""
+    """Run the story with the token while the third vault, if it exists, changes."""
     recording = Recording(hosted, "", is_changing=changes)
     ids.drawn.clear()
     made = {"id": "00000000-0000-4000-8000-000000000000", "task": "none"}
     for number, (kind, asked) in enumerate(story(seed, changes=changes)):
         if "secret" in hosted.vaults.hosted and number % 10 == 0:
-            # Ids of the other vault are of another world.
+            # Other vaults draw ids from a separate sequence.
             drawn = ids.drawn.copy()
             await hosted.ask(
                 "/v/secret/mcp", OTHER, "lithos_write", title=f"S {number}", content="basil", agent="ann"
@@ -121,7 +121,7 @@ async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recordi
         made["task"] = answer.get("task_id", made["task"])
         for name in ("work", "home"):
             await hosted.server(name).searchable()
-            await hosted.server(name).get(Visibility).reach()  # the gauges show the content of an index
+            await hosted.server(name).get(Visibility).reach()  # The gauges show the content of an index.
         path = PATHS[number % len(PATHS)]
         recording.keep(path, await hosted.exchange(path, TOKEN))
     return recording
@@ -131,10 +131,10 @@ async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recordi
 @pytest.mark.takes(20)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("changes", [False, True], ids=["reading", "changing"])
-async def test_a_vault_that_one_may_not_use_changes_no_answer(
+async def test_hidden_vault_changes_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, changes: bool
 ) -> None:
-    """behaviour 294: the same calls, with and without a third vault, are answered by the same bytes"""
+    """behaviour 294: the same calls give the same bytes with and without a third vault"""
     ids = Ids()
     monkeypatch.setattr(uuid, "uuid4", ids.draw)
     worlds: list[Recording] = []

@@ -1,4 +1,4 @@
-"""The console before several vaults: one login, one overview, and nothing of what the token does not open."""
+"""Tests of the overview console: one login, one overview, and nothing beyond the token's vaults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.console.pages import Element, check, parse
 from tests.server.console.visiting import PATIENCE, browser, form_of, revoke_token
 from tests.servers import Lithos
 
-#: Which secrets open which vaults.
+#: Maps secrets to the vaults that they open.
 TOKENS: Final = {"two": ("home", "work"), "one": ("home",), "all": ("home", "secret", "work")}
 
 
@@ -32,7 +32,7 @@ async def log_in(house: House, secret: str, **fields: str) -> httpx2.Response:
 
 
 async def overview(house: House) -> Element:
-    """The page, which nothing may act on, and which leads to vaults and to the console alone."""
+    """Return the page after checking that it has no actions and links only to vaults and the console."""
     answer = await house.client.get("/console/")
     assert answer.status_code == 200, answer.text
     assert {name: answer.headers[name.lower()] for name in HEADERS} == HEADERS
@@ -45,8 +45,8 @@ def card_of(page: Element, name: str) -> str:
     return found.text
 
 
-async def test_a_login_opens_the_vaults_of_the_token(tmp_path: Path) -> None:
-    """behaviour 293: one cookie for each vault, sent to it alone; names of other vaults are hidden."""
+async def test_login_opens_vaults_of_token(tmp_path: Path) -> None:
+    """behaviour 293: each vault gets its own cookie, and the names of other vaults are hidden."""
     async with hosting(tmp_path, TOKENS) as house:
         answer = await house.client.get("/console/", follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/login")
@@ -67,7 +67,7 @@ async def test_a_login_opens_the_vaults_of_the_token(tmp_path: Path) -> None:
             assert "secret" not in (await house.client.get(path)).text.replace("/v/secret", "")
 
 
-async def test_a_wrong_token_opens_nothing(tmp_path: Path) -> None:
+async def test_wrong_token_opens_no_vault(tmp_path: Path) -> None:
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         answer = await log_in(house, "wrong")
         assert answer.status_code == 401
@@ -83,8 +83,8 @@ async def test_a_wrong_token_opens_nothing(tmp_path: Path) -> None:
         assert "Lithos itself acts under that name" in answer.text
 
 
-async def test_the_overview_shows_the_state_of_each_vault(tmp_path: Path) -> None:
-    """behaviour 293: its state and why, its notes, open tasks, warnings and proposals."""
+async def test_overview_shows_state_of_each_vault(tmp_path: Path) -> None:
+    """behaviour 293: state with reason, notes, open tasks, warnings and proposals."""
     async with hosting(tmp_path, TOKENS) as house:
         home, work = (house.vaults[name].lithos for name in ("home", "work"))
         for number in range(3):
@@ -124,7 +124,7 @@ async def test_the_overview_shows_the_state_of_each_vault(tmp_path: Path) -> Non
         assert (await house.client.get("/console/state")).headers["location"] == "/console/"
 
 
-async def test_a_vault_that_hangs_keeps_no_other_from_being_shown(
+async def test_hanging_vault_does_not_hide_other_vaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
@@ -141,14 +141,14 @@ async def test_a_vault_that_hangs_keeps_no_other_from_being_shown(
 
 
 def _time_is_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Cancels the deadline of a caller in a summary; other callers have unlimited time."""
+    """Return a function that ends a caller's deadline in a summary. Other callers have no deadline."""
     scopes: dict[trio.lowlevel.Task, trio.CancelScope] = {}
 
     def move_on_after(_: float) -> trio.CancelScope:
         scope = scopes[trio.lowlevel.current_task()] = trio.CancelScope()
         return scope
 
-    # Only there: the rest of the server has its own deadlines.
+    # Replaced only in this module, because the rest of the server has its own deadlines.
     its_trio = SimpleNamespace(move_on_after=move_on_after, Lock=trio.Lock, current_time=trio.current_time)
     monkeypatch.setattr(summary, "trio", its_trio)
 
@@ -161,7 +161,7 @@ def _time_is_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def _hanging(
     lithos: Lithos, stats: Callable[[ServerState], Any], over: Callable[[], None]
 ) -> Callable[[ServerState], Any]:
-    """`stats` of the state, which does not answer for this server until the time is over."""
+    """Return a `stats` method that hangs on this server until `over` is set."""
 
     async def hang(self: ServerState) -> Any:
         if self is lithos.server.get(ServerState):
@@ -172,7 +172,7 @@ def _hanging(
     return hang
 
 
-async def test_a_vault_that_comes_up_later_needs_no_second_login(tmp_path: Path) -> None:
+async def test_vault_started_later_needs_no_second_login(tmp_path: Path) -> None:
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         work = house.views["work"]
         console, work.console, work.state = work.console, None, "unavailable"
@@ -185,7 +185,7 @@ async def test_a_vault_that_comes_up_later_needs_no_second_login(tmp_path: Path)
         assert "set-cookie" not in (await house.client.get("/console/")).headers
 
 
-async def test_a_logout_at_the_front_ends_the_session_of_each_vault(tmp_path: Path) -> None:
+async def test_overview_logout_ends_session_of_each_vault(tmp_path: Path) -> None:
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         await log_in(house, "two")
         page = (await house.client.get("/console/")).text
@@ -203,8 +203,8 @@ async def test_a_logout_at_the_front_ends_the_session_of_each_vault(tmp_path: Pa
                 assert (found.status_code, "login" in found.headers["location"]) == (302, True)
 
 
-async def test_a_logout_in_a_vault_is_one_from_that_vault(tmp_path: Path) -> None:
-    """The session that the person ended stays closed until the next login; the other vault continues."""
+async def test_logout_in_vault_ends_only_that_vaults_session(tmp_path: Path) -> None:
+    """The session that the person ended stays closed until the next login. The other session continues."""
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         await log_in(house, "two")
         page = (await house.client.get("/v/work/console/")).text
@@ -220,8 +220,8 @@ async def test_a_logout_in_a_vault_is_one_from_that_vault(tmp_path: Path) -> Non
         assert (await house.client.get("/console/state?partial=1")).status_code == 401
 
 
-async def test_a_revoked_token_takes_its_vault_away(tmp_path: Path) -> None:
-    """behaviour 293: within 2 s the vault is gone from all that the person sees."""
+async def test_revoked_token_removes_vault_from_overview(tmp_path: Path) -> None:
+    """behaviour 293: the vault disappears within 2 s from every page that the person sees."""
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         answer = await log_in(house, "two")
         assert f"Max-Age={int(LIFE.total_seconds())}" in answer.headers["set-cookie"]
@@ -238,7 +238,7 @@ async def test_a_revoked_token_takes_its_vault_away(tmp_path: Path) -> None:
                 await trio.sleep(0.02)
 
 
-async def test_without_tokens_nothing_is_asked(tmp_path: Path) -> None:
+async def test_console_asks_for_no_login_without_tokens(tmp_path: Path) -> None:
     async with hosting(tmp_path, None, ("home", "work")) as house:
         page = await overview(house)
         assert [one.text for one in page.all("h2")] == ["home", "work"]

@@ -1,4 +1,4 @@
-"""behaviour 293: a whole console below `/v/work` is the one of a server of its own, but for addresses."""
+"""behaviour 293: a console below `/v/work` equals the console of a single-vault server, except for URLs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.server.console.test_rights import prepare, routes
 from tests.server.console.visiting import Visitor, browser, form_of, make_token, visiting
 from tests.servers import Clock
 
-#: Attributes by which a page leads somewhere, or has something sent or fetched.
+#: Attributes with URLs that a page links to, submits to or fetches.
 _ADDRESSES: Final = ("href", "src", "action", "formaction", "data-address")
-#: Parts that differ from one load of a page to the next: the key of a form, how often a note was read.
+#: Parts that differ between two loads of a page: the form key, and how often a note was read.
 _ONCE: Final = re.compile(r'name="once" value="[^"]*"|[0-9]+ times?,')
 _NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 #: Pages that show times and sizes of the process.
@@ -33,18 +33,18 @@ QUOTING: Final = 'Says "/console/x", \'/console/x\', `/console/x` and href="/con
 
 
 def bare(text: str, rule: str) -> str:
-    """A page without what is new in each load."""
+    """Return a page without the parts that change on each load."""
     text = _ONCE.sub("", text)
     return _NUMBER.sub("0", text) if rule in CHANGING else text
 
 
 def plain_of(text: str) -> str:
-    """A page as it is without the prefix."""
+    """Return a page with the prefix removed."""
     return text.replace(f'"{BASE}/console', '"/console')
 
 
 def judge_addresses(text: str, where: str) -> int:
-    """Assert that nothing leads out of the vault; how many addresses there are."""
+    """Assert that no URL leads out of the vault, and return the number of URLs."""
     found = [one.attributes[name] for name in _ADDRESSES for one in parse(text).has(name)]
     for address in found:
         is_relative = not address.startswith("/")
@@ -53,7 +53,7 @@ def judge_addresses(text: str, where: str) -> int:
 
 
 async def enter(person: Visitor, client: httpx2.AsyncClient) -> str:
-    """Begin a session of the client below the prefix, and go on with it without one; the session's id."""
+    """Start a session below the prefix, continue without the prefix, and return the session's id."""
     answer = await client.get(f"{BASE}/console/")
     assert answer.status_code == 200
     assert "Path=/v/work/console;" in answer.headers["set-cookie"] + ";"
@@ -63,8 +63,8 @@ async def enter(person: Visitor, client: httpx2.AsyncClient) -> str:
     return session_id
 
 
-async def test_every_route_is_as_without_the_prefix(tmp_path: Path) -> None:
-    """behaviour 293: links, forms and redirections lead into the vault; the rest is the same to the byte."""
+async def test_every_route_equals_its_route_without_prefix(tmp_path: Path) -> None:
+    """behaviour 293: links, forms and redirects lead into the vault, and all other bytes are equal."""
     with prefixed():
         async with visiting(tmp_path, clock=Clock()) as person, browser(person.url) as client:
             made = await prepare(person)
@@ -89,8 +89,8 @@ async def test_every_route_is_as_without_the_prefix(tmp_path: Path) -> None:
             assert count > 1_000
 
 
-async def test_the_text_of_a_note_is_unchanged(tmp_path: Path) -> None:
-    """behaviour 293: addresses in texts are texts, on a note's page, in titles and in fields."""
+async def test_note_text_is_unchanged_below_prefix(tmp_path: Path) -> None:
+    """behaviour 293: URLs in note pages, titles and fields are text and stay unchanged."""
     title = '"/console/x" `/console/x`'
     with prefixed():
         async with visiting(tmp_path) as person:
@@ -107,7 +107,7 @@ async def test_the_text_of_a_note_is_unchanged(tmp_path: Path) -> None:
             assert f"{QUOTING} More." in edited.text
 
 
-async def test_a_login_below_the_prefix_leads_where_one_wanted_to_go(tmp_path: Path) -> None:
+async def test_login_below_prefix_leads_to_requested_page(tmp_path: Path) -> None:
     """behaviour 293: `next`, the cookie, changes and the logout stay within the vault."""
     with prefixed():
         async with visiting(tmp_path, token="secret") as person:
@@ -122,7 +122,7 @@ async def test_a_login_below_the_prefix_leads_where_one_wanted_to_go(tmp_path: P
             answer = await client.post(action, data=given, headers=headers)
             assert (answer.status_code, answer.headers["location"]) == (303, f"{BASE}/console/notes?q=a")
             assert (await client.get(answer.headers["location"])).status_code == 200
-            # The same browser has no session at the console next to it.
+            # The same browser has no session at the neighbouring console.
             assert (await client.get("/console/notes")).status_code == 302
             made = await person.submit(f"{BASE}/console/tasks/new", title="From below")
             assert str(made.url).startswith(f"{person.url}{BASE}/console/tasks/")
@@ -134,25 +134,23 @@ async def test_a_login_below_the_prefix_leads_where_one_wanted_to_go(tmp_path: P
             assert (await client.get(f"{BASE}/console/")).status_code == 302
 
 
-async def test_the_feed_of_a_vault_is_a_stream(tmp_path: Path) -> None:
-    """behaviour 293: events arrive below the prefix unchanged."""
+async def test_vault_feed_streams_events(tmp_path: Path) -> None:
+    """behaviour 293: events arrive unchanged below the prefix."""
     with prefixed():
         async with visiting(tmp_path) as person:
             await person.page(f"{BASE}/console/")
             async with person.client.stream("GET", f"{BASE}/console/events") as stream:
                 assert stream.headers["content-type"].startswith("text/event-stream")
                 await person.lithos.create('"/console/x"')
-                await make_token(person, "boss", "admin")  # which ends what was open
+                await make_token(person, "boss", "admin")  # this ends open access
                 assert b'\\"/console/x\\"' in await read_to_end(stream)
 
 
 LINKS: Final = (VaultLink("home", "/v/home/console/"), VaultLink("work", "/v/work/console/", is_current=True))
 
 
-async def test_the_switch_names_what_the_token_may_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """behaviour 293: each vault of the token is one link away, as is the overview of all."""
+async def test_vault_switch_lists_vaults_of_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 293: a page links to each vault of the token and to the overview."""
     asked: list[Principal] = []
 
     def vaults(principal: Principal) -> tuple[VaultLink, ...]:

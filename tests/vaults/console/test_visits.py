@@ -1,4 +1,4 @@
-"""Visits of the console before several vaults, on a clock that stands still."""
+"""Tests of visits in the overview console with a fixed clock."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.servers import Clock
 
 
 class Revoked(OneToken):
-    """The tokens of a vault that takes those of before no more."""
+    """The token ring of a vault that no longer accepts its earlier tokens."""
 
     def is_valid(self, principal: Principal) -> bool:
         return False
 
 
 def made(clock: Clock, **tokens: str | None) -> tuple[Visits, dict[str, View]]:
-    """Visits of vaults that are not there yet, each with its token, or open."""
+    """Return visits over stopped vaults, some with tokens and one open."""
     views = {name: View(name, OneToken(token), None, "unavailable") for name, token in tokens.items()}
     return Visits(lambda: tuple(views.values()), clock), views
 
 
-def test_a_token_opens_the_vaults_that_take_it_also_before_they_serve() -> None:
+def test_token_opens_accepting_vaults_before_they_serve() -> None:
     visits, _ = made(Clock(), home="a", work="a", other="b")
     visit = visits.begin(b"a", None)
     assert visit is not None
@@ -35,7 +35,7 @@ def test_a_token_opens_the_vaults_that_take_it_also_before_they_serve() -> None:
     assert not visits.enter(visit)
 
 
-def test_no_token_opens_nothing_that_asks_for_one() -> None:
+def test_missing_token_opens_no_protected_vault() -> None:
     visits, _ = made(Clock(), home="a", hall=None)
     assert visits.needs_login
     assert [visits.begin(secret, None) for secret in (b"", b"b", b"A")] == [None, None, None]
@@ -43,7 +43,7 @@ def test_no_token_opens_nothing_that_asks_for_one() -> None:
     assert (visits.find(None), visits.find(""), visits.find("x"), len(visits)) == (None, None, None, 0)
 
 
-def test_a_visit_ends_after_its_life_and_with_a_clock_put_back() -> None:
+def test_visit_ends_after_lifetime_and_when_clock_is_set_back() -> None:
     for step in (LIFE, -timedelta(hours=1)):
         clock = Clock()
         visits, _ = made(clock, home="a")
@@ -56,7 +56,7 @@ def test_a_visit_ends_after_its_life_and_with_a_clock_put_back() -> None:
     assert visits.why_ended(None) == ""
 
 
-def test_a_visit_ends_with_the_last_of_its_vaults() -> None:
+def test_visit_ends_when_its_last_vault_is_lost() -> None:
     visits, views = made(Clock(), home="a", work="a")
     visit = visits.begin(b"a", None)
     assert visit is not None
@@ -64,13 +64,13 @@ def test_a_visit_ends_with_the_last_of_its_vaults() -> None:
     assert visits.find(visit.id) is visit
     assert list(visits.allowed(visit)) == ["home"]
     views["work"] = View("work", OneToken("a"), None)
-    assert list(visits.allowed(visit)) == ["home"]  # it does not come back on its own
+    assert list(visits.allowed(visit)) == ["home"]  # A lost vault does not come back on its own.
     views["home"] = View("home", Revoked("a"), None)
     assert visits.find(visit.id) is None
     assert len(visits) == 0
 
 
-def test_the_visit_unused_for_longest_is_dropped() -> None:
+def test_longest_unused_visit_is_dropped() -> None:
     visits, _ = made(Clock(), home="a")
     first, second = visits.begin(b"a", None), visits.begin(b"a", None)
     assert first is not None
@@ -81,7 +81,7 @@ def test_the_visit_unused_for_longest_is_dropped() -> None:
     assert (visits.find(first.id), visits.find(second.id), len(visits)) == (first, None, MOST_SESSIONS)
 
 
-def test_forms_prove_whose_they_are() -> None:
+def test_form_token_belongs_to_one_visit() -> None:
     visits, _ = made(Clock(), home="a")
     one, other = visits.begin(b"a", None), visits.begin(b"a", None)
     assert one is not None

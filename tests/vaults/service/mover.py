@@ -1,4 +1,4 @@
-"""Moves all notes of one vault to another, and says the id of each that is moved; to be killed."""
+"""A process for kill tests that moves all notes of a vault and prints each moved id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two vaults in one process, and a note that moves between them."""
+"""Two vaults in one process, between which notes move."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class Pair:
         return await self.moving.move(note_id=note_id, agent=AGENT, **more)
 
     def files(self) -> dict[str, bytes]:
-        """All notes of both vaults, by their paths below the folder of both."""
+        """Return all notes of both vaults, by path below their common folder."""
         found = (path for name in ("here", "there") for path in (self.root / name).rglob("*.md"))
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in found}
 
     def state(self) -> object:
-        """All that a refusal leaves as it was."""
+        """Return the state that a refused move must leave unchanged."""
         stores = (each.server.get(HistoryStore) for each in (self.here, self.there))
         versions = [store.recent(limit=100) for store in stores]
         return self.files(), versions, self.here.events(), self.there.events()
 
     def places(self, note_id: str) -> list[str]:
-        """The vaults that have the note."""
+        """Return the names of the vaults that have the note."""
         sides = {"here": self.here, "there": self.there}
         return [name for name, side in sides.items() if note_id in side.server.get(Catalogue)]
 
 
 @asynccontextmanager
 async def vaults(root: Path, **sections: Any) -> AsyncIterator[Pair]:
-    """Two servers on folders of their own."""
+    """Run two servers with separate folders."""
     for name in ("here", "there"):
         (root / name).mkdir(exist_ok=True)
     async with (
@@ -59,13 +59,13 @@ async def vaults(root: Path, **sections: Any) -> AsyncIterator[Pair]:
 
 
 async def history(side: Lithos, note_id: str) -> list[tuple[int, str, str, str]]:
-    """(version, operation, agent, time) of a note, newest first."""
+    """Return version, operation, agent and time of each version of a note, newest first."""
     rows = (await side.call("lithos_history", id=note_id))["versions"]
     return [(row["version"], row["op"], row["agent"], row["at"]) for row in rows]
 
 
 async def three_versions(side: Lithos) -> str:
-    """A note that three agents have written."""
+    """Create a note written by three agents and return its id."""
     note_id = await side.create("Plan", "first", agent="ann", tags=["a"], path="plan.md")
     for agent, content in (("ben", "second"), ("cem", "third")):
         await side.write("Plan", content, id=note_id, agent=agent)

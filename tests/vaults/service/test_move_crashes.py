@@ -1,4 +1,4 @@
-"""A move to another vault that a crash interrupted: nothing is lost, another finishes it (behaviour 297)."""
+"""Tests of moves that a crash interrupted: nothing is lost, and a second move finishes (behaviour 297)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def kill(*_: Any, **__: Any) -> Any:
 
 
 async def stop_before_deletion(pair: Pair, monkeypatch: pytest.MonkeyPatch, note_id: str) -> None:
-    """Begin a move that is stopped after the note is written there."""
+    """Start a move and stop it after the note is written to the target vault."""
     with monkeypatch.context() as patch:
         patch.setattr(VaultMoving, "_delete", kill)
         with pytest.raises(Killed):
@@ -41,10 +41,10 @@ async def stop_before_deletion(pair: Pair, monkeypatch: pytest.MonkeyPatch, note
     assert pair.places(note_id) == ["here", "there"]
 
 
-async def test_a_crash_between_write_and_deletion_leaves_the_note_in_both_vaults(
+async def test_crash_between_write_and_deletion_leaves_note_in_both_vaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: another move finishes it."""
+    """behaviour 297: a second move finishes the first one."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         data, before = pair.files()["here/plan.md"], await history(pair.here, note_id)
@@ -60,9 +60,7 @@ async def test_a_crash_between_write_and_deletion_leaves_the_note_in_both_vaults
         assert (await pair.there.read(note_id))["content"] == "third"
 
 
-async def test_doctor_names_a_note_that_is_in_two_vaults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_doctor_reports_note_in_two_vaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """behaviour 297"""
 
     async def look(pair: Pair) -> list[str]:
@@ -78,19 +76,19 @@ async def test_doctor_names_a_note_that_is_in_two_vaults(
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         await pair.there.create("Other")
-        assert all("No note is in another vault too" in each for each in await look(pair))
+        assert all("No note exists in more than one vault" in each for each in await look(pair))
         await stop_before_deletion(pair, monkeypatch, note_id)
         _, told = await look(pair)
-        assert f"The note {note_id} is in two vaults: work at plan.md, home at plan.md." in told
-        assert "Move it again" in told
+        assert f"The note {note_id} is in two vaults: work at plan.md and home at plan.md." in told
+        assert "Move the note again" in told
         await pair.move(note_id)
-        assert all("No note is in another vault too" in each for each in await look(pair))
+        assert all("No note exists in more than one vault" in each for each in await look(pair))
 
 
-async def test_a_change_after_the_crash_is_moved_by_the_next_move(
+async def test_change_after_crash_is_moved_by_next_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: the copy in the other vault is an earlier state of the note, and is replaced."""
+    """behaviour 297: the copy in the other vault is an earlier state of the note and is replaced."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         await stop_before_deletion(pair, monkeypatch, note_id)
@@ -105,10 +103,10 @@ async def test_a_change_after_the_crash_is_moved_by_the_next_move(
         assert moved.outcome.version == 5, "after the deletion of what was there"
 
 
-async def test_changes_in_both_vaults_after_the_crash_stay(
+async def test_changes_in_both_vaults_after_crash_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: a person has to choose."""
+    """behaviour 297: a person has to choose one of the notes."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         await stop_before_deletion(pair, monkeypatch, note_id)
@@ -125,7 +123,7 @@ async def test_changes_in_both_vaults_after_the_crash_stay(
 
 
 async def move_until(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str, note_id: str) -> None:
-    """Move a note until the other vault's writer is at a moment; both vaults end there."""
+    """Move a note until the target's writer reaches a given moment, then stop both vaults."""
     async with vaults(root) as pair:
         applying = pair.there.server.get(Writer)._applying
         if moment == "before the versions":
@@ -138,10 +136,10 @@ async def move_until(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str, n
 
 
 @pytest.mark.parametrize("moment", ["before the versions", "after the versions", "after the file"])
-async def test_a_crash_of_the_other_vaults_writer_keeps_note_and_versions_together(
+async def test_writer_crash_in_target_keeps_note_and_versions_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """behaviour 297: the versions are there before the file, and none of them stays without it."""
+    """behaviour 297: versions are stored before the file, and no version stays without the file."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         before = await history(pair.here, note_id)
@@ -164,15 +162,15 @@ async def test_a_crash_of_the_other_vaults_writer_keeps_note_and_versions_togeth
 
 VERSIONS = 4
 KILLS = repeats("KILLS", 3)
-#: A move takes some 10 ms.
+#: Seconds. A move takes about 10 ms.
 LONGEST_LAG = 0.06
 NOTES = 6 * KILLS
 PATIENCE = 120.0
 
 
 @pytest.mark.slow
-async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
-    """behaviour 297: kill -9 while one note after the other moves."""
+async def test_kill_at_any_moment_loses_no_note(tmp_path: Path) -> None:
+    """behaviour 297: kill -9 while notes are moved one by one."""
     ids: dict[str, bytes] = {}
     for number in range(NOTES):
         (tmp_path / "here").mkdir(exist_ok=True)
@@ -205,7 +203,7 @@ async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
 
 
 async def move_and_kill(root: Path, lag: float) -> set[str]:
-    """Have a process move notes until it is killed, some time after its first; the ids it acknowledged."""
+    """Kill a process that moves notes `lag` seconds after its first move. Return the acknowledged ids."""
     command = [sys.executable, "-m", "tests.vaults.service.mover", str(root)]
     with trio.fail_after(PATIENCE), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -1,4 +1,4 @@
-"""Changes of a note while it is moved to another vault (behaviour 297)."""
+"""Tests of changes to a note while it moves to another vault (behaviour 297)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.vaults.service.pairs import Pair, history, three_versions, vaults
 
 
 async def overtake(pair: Pair, monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
-    """Have something happen once, after the note was written there and before it is deleted here."""
+    """Run `change` once, between the write to the target and the deletion in the source."""
     delete, waiting = VaultMoving._delete, [change]
 
     async def overtaken(self: VaultMoving, plan: Any) -> None:
@@ -30,10 +30,10 @@ async def overtake(pair: Pair, monkeypatch: pytest.MonkeyPatch, change: Any) -> 
 
 
 @pytest.mark.parametrize("who", ["person", "agent"])
-async def test_a_change_in_between_is_moved_too(
+async def test_change_during_move_is_moved_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
-    """behaviour 297: the written copy is taken back, and the note is moved in its new state."""
+    """behaviour 297: the copy is deleted again, and the changed note is moved."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
 
@@ -51,7 +51,7 @@ async def test_a_change_in_between_is_moved_too(
         assert list(pair.files()) == ["there/plan.md"]
 
 
-async def test_a_change_in_between_conflicts_with_an_expected_version(
+async def test_change_during_move_conflicts_with_expected_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297"""
@@ -69,10 +69,8 @@ async def test_a_change_in_between_conflicts_with_an_expected_version(
         assert list(pair.files()) == ["here/plan.md"]
 
 
-async def test_a_deletion_in_between_deletes_the_note(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """behaviour 297: the agent that deleted it got a success."""
+async def test_deletion_during_move_deletes_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 297: the agent that deleted the note received a success."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
 
@@ -86,10 +84,10 @@ async def test_a_deletion_in_between_deletes_the_note(
 
 
 @pytest.mark.parametrize("has_history", [True, False])
-async def test_changes_in_both_vaults_at_once_lose_nothing(
+async def test_simultaneous_changes_in_both_vaults_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_history: bool
 ) -> None:
-    """behaviour 297: the one case that a person has to settle; it is refused, and says where both are."""
+    """behaviour 297: only a person can settle this case, so the error names the places of both notes."""
     async with vaults(tmp_path, history=HistoryConfig(enabled=has_history)) as pair:
         note_id = await three_versions(pair.here)
 
@@ -109,10 +107,10 @@ async def test_changes_in_both_vaults_at_once_lose_nothing(
         assert (await pair.there.read(note_id))["content"] == "fourth here"
 
 
-async def test_a_note_that_cannot_be_deleted_here_stays_here(
+async def test_undeletable_note_stays_in_source_vault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: the copy written there is taken back."""
+    """behaviour 297: the copy in the target is deleted again."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         before, files = pair.files(), pair.here.server.get(NoteFiles)
@@ -134,7 +132,7 @@ async def test_a_note_that_cannot_be_deleted_here_stays_here(
         assert pair.places(note_id) == ["there"]
 
 
-async def test_a_move_ends_although_its_caller_went_away(
+async def test_move_finishes_after_its_caller_disconnects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297"""
@@ -151,8 +149,8 @@ async def test_a_move_ends_although_its_caller_went_away(
         assert list(pair.files()) == ["there/plan.md"]
 
 
-async def test_a_note_moves_once_for_callers_at_the_same_time(tmp_path: Path) -> None:
-    """behaviour 297: to one vault, by the same pair; all other callers get an error that the note is gone."""
+async def test_note_moves_once_for_simultaneous_callers(tmp_path: Path) -> None:
+    """behaviour 297: one caller moves the note; all others get an error that the note does not exist."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         results: list[str] = []

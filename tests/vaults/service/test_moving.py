@@ -1,4 +1,4 @@
-"""A note moves to another vault with its history, once, also over a crash (behaviour 297)."""
+"""Tests that a note moves to another vault once, with its history, also across a crash (behaviour 297)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.servers import MISSING_ID, serving, take_up
 from tests.vaults.service.pairs import AGENT, events_of, history, three_versions, vaults
 
 
-async def test_a_note_moves_with_its_bytes_its_version_and_its_history(tmp_path: Path) -> None:
+async def test_moved_note_keeps_bytes_version_and_history(tmp_path: Path) -> None:
     """behaviour 297"""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
@@ -46,7 +46,7 @@ async def test_a_note_moves_with_its_bytes_its_version_and_its_history(tmp_path:
         assert not (tmp_path / "here/plan.md").exists()
         again = await pair.there.read(note_id)
         for each in (read, again):
-            del each["metadata"]["namespace"]  # that of the folder
+            del each["metadata"]["namespace"]  # the namespace follows the folder
         for key in ("id", "title", "content", "metadata"):
             assert again[key] == read[key]
         there = await history(pair.there, note_id)
@@ -69,7 +69,7 @@ async def test_a_note_moves_with_its_bytes_its_version_and_its_history(tmp_path:
         assert (await history(pair.there, note_id))[1:] == there
 
 
-async def test_a_note_that_comes_back_has_all_versions_once(tmp_path: Path) -> None:
+async def test_returning_note_has_each_version_once(tmp_path: Path) -> None:
     """behaviour 297"""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
@@ -79,7 +79,7 @@ async def test_a_note_that_comes_back_has_all_versions_once(tmp_path: Path) -> N
         back = VaultMoving(pair.there.server, pair.here.server, "here")
         moved = await back.move(note_id=note_id, agent=AGENT)
         assert pair.places(note_id) == ["here"]
-        # After all versions that it had here, the deletion too.
+        # The version follows all earlier versions in this vault, including the deletion.
         assert moved.outcome.version == 5
         rows = await history(pair.here, note_id)
         assert rows[-3:] == first
@@ -92,8 +92,8 @@ async def test_a_note_that_comes_back_has_all_versions_once(tmp_path: Path) -> N
         assert (await pair.here.write("Plan", "fifth", id=note_id))["version"] == 6
 
 
-async def test_a_file_without_id_keeps_the_id_and_its_bytes(tmp_path: Path) -> None:
-    """behaviour 297: as after an edit by a person, only Lithos knows id and version."""
+async def test_file_without_id_keeps_bytes_and_known_id(tmp_path: Path) -> None:
+    """behaviour 297: only Lithos knows id and version, as after an edit by a person."""
     text = b"# Plain\r\n\r\nNothing of ours.  \r\n"
     (tmp_path / "here").mkdir()
     (tmp_path / "here/plain.md").write_bytes(text)
@@ -128,7 +128,7 @@ REFUSALS: dict[str, tuple[type[LithosError], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("why", REFUSALS)
-async def test_a_refusal_changes_nothing(tmp_path: Path, why: str) -> None:
+async def test_refused_move_changes_nothing(tmp_path: Path, why: str) -> None:
     """behaviour 297"""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
@@ -144,8 +144,8 @@ async def test_a_refusal_changes_nothing(tmp_path: Path, why: str) -> None:
         assert pair.state() == before
 
 
-async def test_scopes_of_both_vaults_count(tmp_path: Path) -> None:
-    """behaviour 297: an agent that may not change the path at once in either vault moves nothing."""
+async def test_move_needs_permission_in_both_vaults(tmp_path: Path) -> None:
+    """behaviour 297: an agent that needs approval for the path in either vault cannot move the note."""
     agents = AgentsConfig(agents={AGENT: {"write": ["in/"], "propose": ["maybe/"]}})
     async with vaults(tmp_path, agents=agents) as pair:
         inside = await pair.here.create("Inside", path="in/")
@@ -160,8 +160,8 @@ async def test_scopes_of_both_vaults_count(tmp_path: Path) -> None:
         assert pair.places(inside) == ["there"]
 
 
-async def test_an_id_that_is_there_with_other_bytes_is_refused(tmp_path: Path) -> None:
-    """behaviour 297; with the same bytes in its place the note is only deleted here."""
+async def test_move_is_refused_when_id_exists_with_other_bytes(tmp_path: Path) -> None:
+    """behaviour 297; if the target has the same bytes at that path, only the source note is deleted."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         data = (tmp_path / "here/plan.md").read_bytes()
@@ -183,7 +183,7 @@ async def test_an_id_that_is_there_with_other_bytes_is_refused(tmp_path: Path) -
         assert pair.files() == {"there/plan.md": data}
 
 
-async def test_a_vault_that_cannot_be_written_refuses(
+async def test_move_is_refused_when_target_is_not_writable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297: the disk of the target vault is full."""
@@ -206,7 +206,7 @@ async def test_a_vault_that_cannot_be_written_refuses(
         assert pair.places(note_id) == ["there"]
 
 
-async def test_without_a_history_there_the_versions_stay_here(tmp_path: Path) -> None:
+async def test_versions_stay_in_source_when_target_keeps_no_history(tmp_path: Path) -> None:
     """behaviour 297"""
     root = tmp_path
     for name in ("here", "there"):
@@ -226,10 +226,8 @@ async def test_without_a_history_there_the_versions_stay_here(tmp_path: Path) ->
         assert note_id in here.server.get(Catalogue)
 
 
-async def test_versions_beyond_the_limit_are_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """behaviour 297: the newest are moved."""
+async def test_versions_beyond_limit_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 297: the newest versions are moved."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         sizes = [row.size for row in pair.here.server.get(HistoryStore).rows(note_id, 3)[0]]

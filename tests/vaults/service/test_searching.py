@@ -1,4 +1,4 @@
-"""Several vaults are searched as one (docs/spec/vaults.md §2)."""
+"""Tests of search across several vaults (docs/spec/vaults.md §2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lithos.vaults.service.searching import JointAnswer, JointSearch
 from tests.servers import Lithos, put_note, serving
 
 NAMES = ("work", "home", "project")
-#: Frequent in one vault and rare in the others, so that each alone weighs them otherwise than all together.
+#: Each topic is frequent in one vault and rare in the others, so vaults weigh its words differently.
 TOPICS = {
     "work": ("meeting", "budget", "quarter", "invoice"),
     "home": ("garden", "recipe", "kitchen", "bicycle"),
@@ -40,7 +40,10 @@ MODES = ("hybrid", "fulltext", "semantic")
 
 
 def make_notes(seed: int = 3, each: int = 25) -> Mapping[str, Mapping[str, str]]:
-    """By vault and path notes of one length, which is then the mean length of every vault."""
+    """Return notes by vault and path.
+
+    All notes have equal length, which is then every vault's mean length.
+    """
     chance = random.Random(seed)
     vaults: dict[str, dict[str, str]] = {}
     for number, name in enumerate(NAMES):
@@ -56,7 +59,7 @@ def make_notes(seed: int = 3, each: int = 25) -> Mapping[str, Mapping[str, str]]
 
 @asynccontextmanager
 async def serving_split(folder: Path) -> AsyncIterator[tuple[Lithos, dict[str, Parts]]]:
-    """One vault with all notes, and three with a third of them each."""
+    """Serve all notes in one vault, and the same notes split over three vaults."""
     async with AsyncExitStack() as stack:
         vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
@@ -68,7 +71,7 @@ async def serving_split(folder: Path) -> AsyncIterator[tuple[Lithos, dict[str, P
 
 
 def paths(answer: JointAnswer) -> list[str]:
-    """The paths of the rows, each of which is in the vault that the row names."""
+    """Return the paths of the rows after checking that each row names the vault that holds it."""
     assert all(hit.entry.path.startswith(f"{name}/") for name, hit in answer.rows)
     return [hit.entry.path for _, hit in answer.rows]
 
@@ -79,7 +82,7 @@ async def whole_rows(lithos: Lithos, request: SearchRequest) -> Sequence[tuple[s
     return [(hit.entry.path, hit.score, hit.match) for hit in answer.hits]
 
 
-async def test_merged_rows_are_mostly_those_of_one_vault(tmp_path: Path) -> None:
+async def test_merged_rows_mostly_equal_rows_of_one_vault(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (whole, vaults):
         for mode in MODES:
             shared = 0
@@ -98,7 +101,7 @@ async def test_merged_rows_are_mostly_those_of_one_vault(tmp_path: Path) -> None
             assert shared / len(QUERIES) >= 15, mode
 
 
-async def test_match_is_as_each_vault_judged_it(tmp_path: Path) -> None:
+async def test_match_field_comes_from_each_vault(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         request = SearchRequest(query=QUERIES[0], limit=30)
         judged = {
@@ -110,7 +113,7 @@ async def test_match_is_as_each_vault_judged_it(tmp_path: Path) -> None:
         assert {hit.entry.path: hit.judged for _, hit in joint.rows}.items() <= judged.items()
 
 
-async def test_one_vault_alone_answers_as_it_does_without_others(tmp_path: Path) -> None:
+async def test_single_vault_answers_as_without_others(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         only = vaults["home"]
         for mode in (*MODES, "graph"):
@@ -120,7 +123,7 @@ async def test_one_vault_alone_answers_as_it_does_without_others(tmp_path: Path)
                 assert tuple(hit for _, hit in joint.rows) == (await only.get(Search).look(request)).hits
 
 
-async def test_paging_has_each_row_once(tmp_path: Path) -> None:
+async def test_paging_returns_each_row_once(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search = JointSearch(vaults)
         for mode in MODES:
@@ -134,7 +137,7 @@ async def test_paging_has_each_row_once(tmp_path: Path) -> None:
             assert len(paged) == len(set(paged))
 
 
-async def test_filters_and_beginnings_of_words_work_in_every_vault(tmp_path: Path) -> None:
+async def test_filters_and_word_prefixes_apply_in_every_vault(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (whole, vaults):
         search = JointSearch(vaults)
         for filters in (Filters(tags=("t1",)), Filters(path_prefix="home/")):
@@ -147,7 +150,7 @@ async def test_filters_and_beginnings_of_words_work_in_every_vault(tmp_path: Pat
         assert paths(await search.look(evolve(begun, prefix=False))) == []
 
 
-async def test_a_vault_that_fails_is_named_and_the_rest_answers(tmp_path: Path) -> None:
+async def test_failed_vault_is_named_and_others_answer(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search, home = JointSearch(vaults), vaults["home"]
         home.get(FulltextIndex).tell_behind("the disk is full")
@@ -177,7 +180,7 @@ async def test_a_vault_that_fails_is_named_and_the_rest_answers(tmp_path: Path) 
                 await search.look(SearchRequest(query=QUERIES[1], mode=mode))
 
 
-async def test_each_vault_records_the_rows_it_has_in_the_answer(tmp_path: Path) -> None:
+async def test_each_vault_records_its_own_rows_of_answer(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         answer = await JointSearch(vaults).search(SearchRequest(query=QUERIES[0], agent_id="ann"))
         for name, services in vaults.items():
@@ -186,7 +189,7 @@ async def test_each_vault_records_the_rows_it_has_in_the_answer(tmp_path: Path) 
             assert {(agent, note) for agent, note, _ in rows} == {("ann", note) for note in own}
 
 
-async def test_a_walk_starts_in_each_vault_from_its_own_best(tmp_path: Path) -> None:
+async def test_link_walk_starts_from_best_notes_of_each_vault(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search = JointSearch(vaults)
         request = SearchRequest(query=QUERIES[0], limit=5)
@@ -206,7 +209,7 @@ async def test_a_walk_starts_in_each_vault_from_its_own_best(tmp_path: Path) -> 
         assert (links.failed, links.lacking) == ({}, {})
 
 
-async def test_a_name_that_is_the_question_comes_first_whichever_vault_has_it(tmp_path: Path) -> None:
+async def test_exact_title_match_comes_first_from_any_vault(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
@@ -220,7 +223,7 @@ async def test_a_name_that_is_the_question_comes_first_whichever_vault_has_it(tm
         assert answer.rows[0][1].score == max(hit.score for _, hit in answer.rows)
 
 
-async def test_unanswerable_questions_are_refused(tmp_path: Path) -> None:
+async def test_invalid_questions_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         search = JointSearch({"one": lithos.server})
         with pytest.raises(InvalidMode):
