@@ -254,7 +254,7 @@ def _percentile(seconds: Sequence[float], share: float) -> float:
 
 
 def run_soak(seconds: float, clients: int = CLIENTS, notes: int = 1_000, *, all_kinds: bool = False) -> Soak:
-    """Load a new server with `notes` notes. Progress goes to standard error every minute."""
+    """Load a new server with `notes` notes. Progress is printed to standard error every minute."""
     told = partial(print, file=sys.stderr, flush=True)
     with data_directory(notes) as data, serving(data) as server:
         return trio.run(partial(soak, server, data, seconds, clients, told, all_kinds=all_kinds))

@@ -1,7 +1,7 @@
 """`lithos token create`, `list`, `revoke` and `off`: their arguments and output.
 
 The token itself is printed once, alone on a line of stdout, so that scripts can read it. All other output
-goes to stderr.
+is printed to stderr.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class ProposalRows(Rows):
             self._run("UPDATE proposals SET base=?, data=? WHERE id=?", texts.base, texts.data, proposal.id)
 
     def settled(self) -> datetime:
-        """Return the time that the last retention run used, or 1970 if there was none."""
+        """Return the time that the last retention run used, or 1970 before the first run."""
         row = self._first("SELECT value FROM meta WHERE name='settled'")
         return datetime.fromtimestamp(0 if row is None else row[0], UTC)
 

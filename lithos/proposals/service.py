@@ -88,8 +88,8 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 class ShownProposal:
     """A proposal compared with the current note.
 
-    `current` is the file now, `proposed` the file after approving now, merged with later changes. Either is
-    None if missing. For a move both are paths. With `conflicts` nothing can be approved unchanged, and
+    `current` is the file now, `proposed` the file after approving now, merged with later changes. Use None
+    for a missing file. For a move both are paths. With `conflicts` nothing can be approved unchanged, and
     `proposed` is the agent's own text. `seal` changes with all of these fields.
     """
 
@@ -154,7 +154,7 @@ class Proposals:
         return {"pending": len(self._pending)}
 
     def told(self) -> dict[str, int]:
-        """Return the number of pending proposals for a briefing, and nothing if there are none."""
+        """Return the number of pending proposals for a briefing, or no entry without any."""
         return {"pending_proposals": len(self._pending)} if len(self._pending) else {}
 
     def last_reasons(self) -> list[str]:

@@ -114,7 +114,7 @@ def _dated_lines(content: str) -> Iterator[str]:
 
 def read_date(text: str) -> OwnDate | None:
     """Return the first date in a short text, or None. A date with a day is preferred to a month alone."""
-    if _ANY_YEAR.search(text) is None:  # Most texts contain no year.
+    if _ANY_YEAR.search(text) is None:  # Usual: few texts contain a year.
         return None
     for form in _FORMS:
         for found in form.finditer(text):

@@ -294,7 +294,7 @@ async def test_wrong_addresses_and_forms_are_refused(tmp_path: Path) -> None:
         assert "This agent changed no notes in that time." in empty.text
         await person.look("/console/undo", 404)
         await person.look("/console/undo?agent=bad&span=custom&since=then", 400)
-        assert "not kept any more" in (await person.look(f"/console/undo/{MISSING_ID}", 404)).text
+        assert "no longer kept" in (await person.look(f"/console/undo/{MISSING_ID}", 404)).text
         _, fields = form_of(await person.page("/console/identity"))
         for wrong in (
             {"agent": "", "since": SINCE, "until": SINCE},

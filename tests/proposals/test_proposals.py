@@ -242,12 +242,12 @@ async def test_only_what_was_seen_is_approved(tmp_path: Path) -> None:
         proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
         seal = (await shown(lithos, proposal))["seal"]
         await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Evil.")
-        assert "look again" in refusal(await decide(lithos, proposal, seal=seal), "version_conflict")
+        assert "Check it again" in refusal(await decide(lithos, proposal, seal=seal), "version_conflict")
         seal = (await shown(lithos, proposal))["seal"]
         await lithos.write("Plan", TEXT.replace("One", "1"), id=note_id)
-        assert "look again" in refusal(await decide(lithos, proposal, seal=seal), "version_conflict")
+        assert "Check it again" in refusal(await decide(lithos, proposal, seal=seal), "version_conflict")
         answer = await decide(lithos, proposal, "reject", seal=seal, reason="no")
-        assert "look again" in refusal(answer, "version_conflict")
+        assert "Check it again" in refusal(answer, "version_conflict")
         seal = (await shown(lithos, proposal))["seal"]
         assert (await decide(lithos, proposal, seal=seal))["status"] == "approved"
         assert refusal(await decide(lithos, proposal, text="x"), "invalid_input")
@@ -397,7 +397,7 @@ async def test_links_that_came_since_a_person_looked_are_shown_first(tmp_path: P
         seal = (await shown(lithos, moved))["seal"]
         await lithos.create("Two", "[text](plan.md)")
         if has_seal:
-            assert "look again" in refusal(await decide(lithos, moved, seal=seal), "version_conflict").lower()
+            assert "Check it again" in refusal(await decide(lithos, moved, seal=seal), "version_conflict")
             assert b"(plan.md)" in (lithos.knowledge / "one.md").read_bytes()
             look = await shown(lithos, moved)
             assert look["diff"].endswith("links rewritten in one.md\nlinks rewritten in two.md\n")

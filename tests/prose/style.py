@@ -45,7 +45,8 @@ BANS: Final = (
     _ban(r"\b(for|of|by|to|from|with|and|but|than) who\b", "a noun before who: clients that …"),
     _ban(r"(?:^|[.;:] )(?:who|what)\b(?![^.;:]*\?)[^.;:]*", "a noun as the subject: notes that …"),
     _ban(r"(?<!there )\b(is|are|was|were|be) no (?!longer|more|less|better|doubt|such\b)\w+", "is not a"),
-    _ban(r"\b(is|are|was|were|has|have|had) none\b", "is not one, has no X"),
+    # Not Python's None.
+    _ban(r"\b(is|are|was|were|has|have|had) none\b", "is not one, has no X", is_exact=True),
     _ban(r"\b(?<![-])signs?\b(?![- ](?:in|up|out)\b|ed|ing)", "character"),
     _ban(r"\b(rooms?|floors?|doors?)\b", "space, package, layer, endpoint"),
     _ban(r"\bclients? elsewhere\b", "remote clients"),

@@ -78,7 +78,7 @@ def take(given: Mapping[str, str], name: str) -> str:
 def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRequest:
     """Parse a request to `/oauth/authorize` whose client and redirect URI are already verified.
 
-    `server` is the address of the server. Raises `OAuthRefused`, whose error goes to the client.
+    `server` is the address of the server. Raises `OAuthRefused`, whose error is sent to the client.
     """
     if take(given, "response_type") != "code":
         raise OAuthRefused("unsupported_response_type", "The only supported response_type is code.")

@@ -1,6 +1,6 @@
 """Metadata documents of clients, fetched from addresses that strangers chose (docs/spec/connectors.md §3).
 
-Each address of the host is checked, and the connection goes to a checked address, so a name that later
+Each address of the host is checked, and Lithos connects to a checked address, so a name that later
 resolves to another address is harmless. Redirects and proxies are not used, and nothing is decompressed.
 """
 

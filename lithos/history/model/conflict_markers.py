@@ -71,7 +71,7 @@ class _Side:
 class _Clash:
     """A conflict that replaces the decided lines from `at` to `end`.
 
-    The range may be empty, or lie between two conflicts.
+    The range may be empty, or be between two conflicts.
     """
 
     at: int

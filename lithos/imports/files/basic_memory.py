@@ -39,7 +39,7 @@ _SUFFIX: Final = ".md"
 _SCHEME: Final = "memory://"
 _WIKI: Final = re.compile(r"\[\[([^\[\]|\n]{1,2000})(?:\|([^\[\]\n]{0,2000}))?\]\]")
 _MARKDOWN: Final = re.compile(r"\]\((memory://[^\s()<>]{1,2000})\)")
-#: Number of files whose heads are read to tell a project from other Markdown folders.
+#: Number of files whose heads are read to distinguish a project from other Markdown folders.
 _LOOKED_AT: Final = 12
 _HEAD: Final = re.compile(rb"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(rb"^(title|permalink|type):[ \t]*(\S[^\r\n]{0,1000}?)[ \t]*$", re.MULTILINE)

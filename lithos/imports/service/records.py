@@ -276,7 +276,7 @@ class ImportSession:
 class ImportResult:
     """Result of a record: one of the constants below, the path of its note, and the reason.
 
-    `notices` tell a person about further deviations, such as a path other than the requested one.
+    `notices` report further deviations to a person, such as a path other than the requested one.
     """
 
     position: str

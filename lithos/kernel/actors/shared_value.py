@@ -21,7 +21,7 @@ class Shared(Generic[T]):
     _make: Callable[[], Awaitable[T]]
     _age: float
     _times: float = 0.0
-    #: Most recently computed value.
+    #: The value that was computed last.
     last: T | None = field(default=None, init=False)
     _good_until: float = field(default=0.0, init=False)
     _making: trio.Lock = field(factory=trio.Lock, init=False)

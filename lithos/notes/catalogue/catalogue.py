@@ -554,7 +554,7 @@ class Catalogue:
             self._nameless.discard(entry.digest, entry.note.id)
 
     def _claim_slug(self, entry: Entry, but: str | None = None) -> None:
-        """Claim the slug of an entry: in its own folder, and in the whole vault unless the entry is `but`."""
+        """Claim an entry's slug in the vault, unless it is `but`, and in its folder in foreign vaults."""
         if entry.slug != but:
             self.slugs.add(entry.slug, entry.note.id)
         if self.style.is_foreign:

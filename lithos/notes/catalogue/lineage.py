@@ -49,7 +49,7 @@ _TRIES: Final = 20
 
 @frozen
 class LineageStep:
-    """A note one step along the lineage. `by` is `derived_from_ids` or the type of a typed edge."""
+    """A note one step along the lineage. `via` is `derived_from_ids` or the type of a typed edge."""
 
     id: str
     via: str

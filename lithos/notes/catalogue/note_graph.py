@@ -38,7 +38,7 @@ _FINGERPRINTS = 1 << 64
 _AT_ONCE = 100
 #: Number of links in one step, which takes about five milliseconds.
 _LINKS_AT_ONCE = 300
-#: Maximum number of notes that may share a name. A more common name resolves to none of them.
+#: Maximum number of notes that may share a name. A more common name in a text stands for none of them.
 NAMESAKES = 8
 
 
@@ -172,7 +172,7 @@ class NoteGraph:
     def writers_of(self, target: str) -> Iterable[str]:
         """Return the ids of the notes that contain a link target.
 
-        A target that only a canvas uses has none.
+        The result is empty if only a canvas uses the target.
         """
         known = self._targets.get(target)
         return () if known is None else known.sources

@@ -51,7 +51,7 @@ class KeptEntities:
         self._found = dict(found)
 
     def put(self, note_id: str, found: ExtractedEntities | None) -> None:
-        """Record the entities found in a note, or delete them if `found` is None."""
+        """Record the entities found in a note. Passing None deletes them."""
         if found is None:
             self._found.pop(note_id, None)
         else:

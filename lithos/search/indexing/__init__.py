@@ -1,6 +1,7 @@
 """The actors that update the indexes, and the model tiers.
 
-Search and later packages use it. Never here: ranking.
+Search and later packages use it.
+Never here: ranking.
 """
 
 ROLE = "actor"

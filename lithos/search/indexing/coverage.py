@@ -88,7 +88,7 @@ class AccurateCoverage:
             self._judge()
 
     def change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """Record notes with new static vectors, or deleted notes. Call it before any query sees the change."""
+        """Record notes with new static vectors, or deleted notes. Call it before any query sees them."""
         with self._lock:
             for serial in removals:
                 self._mark(serial, None, 0)

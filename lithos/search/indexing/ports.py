@@ -171,7 +171,7 @@ class VectorPort:
 
     It updates `target`, and `former` answers until `target` is complete.
 
-    During that time `former` also gets all changes (double write). Both are None before the model is loaded.
+    During that time `former` also gets all changes (double write). Both are unset until the model loads.
     Only the event loop changes the two attributes. `apply` runs in a thread.
     """
 

@@ -416,7 +416,7 @@ def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = pa
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str]) -> None:
-    """Return the value if it is None or one of the choices. Raises `InvalidInput`."""
+    """Raise `InvalidInput` for a value outside the choices. None is allowed."""
     if value is not None and value not in choices:
         raise InvalidInput(f"{name} must be one of {', '.join(choices)}, but it is {value!r}.")
 

@@ -70,7 +70,7 @@ async def test_deviating_request_gets_the_error_of_the_rfc(tmp_path: Path) -> No
             assert "location" not in page.headers, name
             assert "the client got no answer" in page.text, name
         twice = await public.person.get(f"/console/consent?client_id={flow.client_id}&client_id=other")
-        assert (twice.status_code, "given twice" in twice.text) == (400, True)
+        assert (twice.status_code, "repeated" in twice.text) == (400, True)
         assert public.server.grants == []
 
 

@@ -48,9 +48,7 @@ def test_relation_without_start_is_reported_and_without_end_stays(tmp_path: Path
     """behaviour 241"""
     items = read("server-memory", write(tmp_path, relation("b", "a"), entity("a"), relation("a", "gone")))
     assert records(items)["a"].edges == (RecordEdge("knows", "gone"),)
-    assert skipped(items) == {
-        "line 1": "the relation knows to 'a' begins at the unknown entity 'b'"
-    }
+    assert skipped(items) == {"line 1": "the relation knows to 'a' begins at the unknown entity 'b'"}
 
 
 def test_observations_of_forks_are_read(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ STORIES = "app/demo/"
 )  # fmt: skip
 def test_no_caller_passes_for_lithos(name: str) -> None:
     assert is_reserved(name)
-    with pytest.raises(InvalidInput, match="Use one of your own"):
+    with pytest.raises(InvalidInput, match="Choose your own name"):
         check_agent(name)
 
 

@@ -323,5 +323,7 @@ async def test_move_takes_to_for_its_path(tmp_path: Path) -> None:
         assert (await move(id=note, path="b/two.md", to="c"))["path"] == "c/two.md"
         assert (await move(from_path="c/two.md", to="d"))["path"] == "d/two.md"
         other = await lithos.create("Other")
-        assert "name two different notes" in refusal(await move(id=other, path="d/two.md", to="e"), "invalid_input")
+        assert "name two different notes" in refusal(
+            await move(id=other, path="d/two.md", to="e"), "invalid_input"
+        )
         assert (await move(id=note, path="f", to=""))["path"] == "f/two.md"

@@ -40,7 +40,7 @@ def test_a_missing_index_starts_empty_and_leaves_its_marker(directory: Path) -> 
     """behaviour 64"""
     index = FulltextIndex.open(directory)
     assert index.was_rebuilt
-    assert index.rebuild_reason == "there was no index"
+    assert index.rebuild_reason == "no index exists"
     assert (index.stamps(), index.document_count(), index.last_updated) == ({}, 0, None)
     assert (directory / ".schema_version").read_text().strip() == "L5"
 
@@ -79,7 +79,7 @@ def test_an_index_of_another_schema_is_emptied(directory: Path) -> None:
     tantivy.Index(builder.build(), path=str(directory))
     fulltext_schema.write_marker(directory, "L5")
     index = FulltextIndex.open(directory)
-    assert "does not open" in str(index.rebuild_reason)
+    assert "cannot be opened" in str(index.rebuild_reason)
 
 
 def damage(data: bytes) -> dict[str, bytes | None]:

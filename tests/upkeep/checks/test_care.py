@@ -208,11 +208,11 @@ async def test_care_command_shows_reasons_and_advice(
         assert "Stubs: 1" in lines
         assert "  stub.md: 5 words" in lines
         assert "  hub.md: [[Wind station]] leads nowhere; wind.md may be meant" in lines
-        assert lines[-1] == "10 notes were looked at."
+        assert lines[-1] == "10 notes were checked."
         told = json.loads(await type_in("--open-tasks", "--by", "ann", "--json"))
         assert len(told["tasks"]) == 8
         assert "there already" in await type_in("--open-tasks")
         for path in lithos.knowledge.glob("*.md"):
             path.unlink()
     async with serving(tmp_path / "other") as lithos:
-        assert await type_in() == "0 notes were looked at. None wants care.\n"
+        assert await type_in() == "0 notes were checked. No note needs care.\n"

@@ -143,7 +143,8 @@ async def test_a_scripted_day_counts_what_happened(
         told = json.loads(await type_in("--days", "1", "--json"))
         assert [(row["day"], row["agent"]) for row in told["rows"]] == [("2026-03-05", "ann")]
         day.clock.advance(days=30)
-        assert await type_in("--days", "1") == "From 2026-04-04 on no agent asked, read or cited anything.\n"
+        quiet = "Since 2026-04-04, no agent has searched, read or cited a note.\n"
+        assert await type_in("--days", "1") == quiet
 
 
 async def test_counts_stay_over_a_restart_and_an_older_file_gets_its_tables(tmp_path: Path) -> None:

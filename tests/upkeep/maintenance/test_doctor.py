@@ -363,7 +363,7 @@ FAULTS = {
         lose_most_notes,
     ),
     "model missing": Fault(
-        "embedder", "fail", "there is no directory '/nowhere", "set search.embedding_model to 'builtin'",
+        "embedder", "fail", "the directory '/nowhere", "set search.embedding_model to 'builtin'",
         configure("search: {embedding_model: /nowhere/model}\n"),
     ),
     "model not downloaded": Fault(
