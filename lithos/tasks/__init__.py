@@ -1,5 +1,4 @@
 """Tasks that agents share: claims, dependencies, findings and reviews.
 
-Later packages use it.
-Never here: files of notes.
+Only later packages may import it. It never touches note files.
 """

@@ -1,7 +1,6 @@
-"""The board, which carries out commands on tasks in the coordinator's commit.
+"""Task board that carries out task commands in the coordinator's transaction.
 
-Only its own package uses it.
-Never here: commits of its own.
+Only this package may import it. It never commits a transaction.
 """
 
 ROLE = "actor"

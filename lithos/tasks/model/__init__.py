@@ -1,7 +1,6 @@
-"""Tasks, their commands and their graph as values.
+"""Tasks, task commands and the task graph as values.
 
-Its own package and later ones use it.
-Never here: files, clocks, threads and logs.
+This package and later ones may import it. It never uses files, clocks, threads or logs.
 """
 
 ROLE = "model"

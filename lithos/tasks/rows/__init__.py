@@ -1,7 +1,6 @@
-"""Tables and rows of tasks in `coordination.db`.
+"""Tables and rows for tasks in `coordination.db`.
 
-Its own package and later ones use it.
-Never here: rules of tasks.
+This package and later ones may import it. It contains no task rules.
 """
 
 ROLE = "rows"

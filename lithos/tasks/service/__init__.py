@@ -1,7 +1,6 @@
-"""Use cases of tasks: lists, the console's board, held claims and impact.
+"""Task use cases: lists, the console board, held claims and note impact.
 
-Its own package and later ones use it.
-Never here: changes without the coordinator.
+This package and later ones may import it. It makes no changes without the coordinator.
 """
 
 ROLE = "service"
