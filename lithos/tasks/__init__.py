@@ -1,4 +1,5 @@
 """Tasks that agents share: claims, dependencies, findings and reviews.
 
-Only later packages may import it. It never touches note files.
+Later packages use it.
+Never here: files of notes.
 """

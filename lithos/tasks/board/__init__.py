@@ -1,6 +1,7 @@
-"""Task board that carries out task commands in the coordinator's transaction.
+"""The board, which carries out commands on tasks in the coordinator's commit.
 
-Only this package may import it. It never commits a transaction.
+Only its own package uses it.
+Never here: commits of its own.
 """
 
 ROLE = "actor"

@@ -1,6 +1,7 @@
-"""Tasks, task commands and the task graph as values.
+"""Tasks, their commands and their graph as values.
 
-This package and later ones may import it. It never uses files, clocks, threads or logs.
+Its own package and later ones use it.
+Never here: files, clocks, threads and logs.
 """
 
 ROLE = "model"

@@ -152,7 +152,8 @@ class TaskGraph:
         if before.status in ("cancelled", "failed"):
             how = "was cancelled" if before.status == "cancelled" else "has failed"
             return "blocker_unsatisfiable", (
-                f"{name} {how} and can never be completed. Reopen it, or cancel this task."
+                f"{name} {how} and can never be completed: intervention is needed. Reopen it, or cancel "
+                "this task."
             )
         if edge_type != BLOCKS:
             return "gate", _explain_gate(before, name)
@@ -191,7 +192,7 @@ def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:
 def find_path(start: str, goal: str, successors: Callable[[str], Iterable[str]]) -> list[str] | None:
     """Return the shortest path from `start` to `goal` along edges, including both ends.
 
-    None if there is none.
+    If no path exists, return None.
     """
     came_from: dict[str, str | None] = {start: None}
     frontier = [start]

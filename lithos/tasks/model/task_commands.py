@@ -82,7 +82,7 @@ class ReleaseClaim(TaskCommand[None]):
 
 @frozen
 class Failed:
-    """State of a task after a failed attempt. `retry_at` is None after the last attempt."""
+    """State of a task after a failed attempt. After the last attempt, `retry_at` has no value (None)."""
 
     attempts: int
     status: str

@@ -1,6 +1,7 @@
-"""Tables and rows for tasks in `coordination.db`.
+"""Tables and rows of tasks in `coordination.db`.
 
-This package and later ones may import it. It contains no task rules.
+Its own package and later ones use it.
+Never here: rules of tasks.
 """
 
 ROLE = "rows"

@@ -166,7 +166,7 @@ class ImpactRows(Rows):
 def _read_completion(payload: str) -> tuple[str | None, list[str]]:
     """Return the task and the cited notes of a `task.completed` event.
 
-    The task is None if the event lacks it.
+    Return None for the task if the event lacks it.
     """
     try:
         told = json.loads(payload)

@@ -1,6 +1,7 @@
-"""Task use cases: lists, the console board, held claims and note impact.
+"""Use cases of tasks: lists, the console's board, held claims and impact.
 
-This package and later ones may import it. It makes no changes without the coordinator.
+Its own package and later ones use it.
+Never here: changes without the coordinator.
 """
 
 ROLE = "service"
