@@ -1,4 +1,4 @@
-"""The capability of learning from use."""
+"""Registration of the capability that learns from use."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from lithos.tasks.service.coordination import CompletionLearning, Coordination
 
 
 def open_edges(occasion: Occasion) -> EdgeStore:
-    """Open the database of edges between notes."""
+    """Open the database of typed edges between notes."""
     return EdgeStore.open(occasion.private / "edges.db", occasion.now)
 
 
 def open_stats(occasion: Occasion) -> StatsStore:
-    """Open the database of data learned from use."""
+    """Open the database of statistics learned from use."""
     return StatsStore.open(occasion.private / "stats.db", occasion.now)
 
 
@@ -62,7 +62,7 @@ def make_memory(
     lcma: LcmaConfig,
     catalogue: Catalogue,
 ) -> Memory:
-    """Make the owner of `edges.db` and `stats.db`."""
+    """Return the actor that owns `edges.db` and `stats.db`."""
     return Memory(
         edges,
         stats,
@@ -78,17 +78,17 @@ def make_memory(
 
 
 def make_learning(memory: Memory, stats: StatsStore) -> Learning:
-    """Make what reads and changes the statistics."""
+    """Return the service that reads and changes the statistics."""
     return Learning(memory.mailbox, stats, Threads())
 
 
 def make_cited_before(questions: QuestionMemory) -> CitedBefore:
-    """Make what finds notes that were cited for a question like the one given."""
+    """Return the search for notes that were cited for a similar question."""
     return questions.cited_before
 
 
 def make_graph(catalogue: Catalogue, edges: Edges, lcma: LcmaConfig) -> Graph:
-    """Make the service for the relations of notes."""
+    """Return the service for relations between notes."""
     return Graph(catalogue, edges.list_edges if lcma.enabled else no_edges)
 
 
@@ -100,19 +100,19 @@ def make_feedback(
     questions: QuestionMemory,
     lcma: LcmaConfig,
 ) -> Feedback | None:
-    """Make what learns from citations; None where `lcma.enabled` is false."""
+    """Return the service that learns from citations, or None if `lcma.enabled` is false."""
     if not lcma.enabled:
         return None
     return Feedback(catalogue, learning, knowledge, lessons, questions.prepare)
 
 
 def make_teaching(feedback: Feedback | None) -> CompletionLearning | None:
-    """Make what learns from completions of tasks."""
+    """Return the service that learns from completed tasks."""
     return feedback
 
 
 def make_team_of_scouts(catalogue: Catalogue, edges: Edges, coordination: Coordination) -> Team:
-    """Make the scouts of a retrieval."""
+    """Return the scouts of a retrieval."""
     return make_team(NameScouts(catalogue), RelationScouts(catalogue, edges.touching, coordination))
 
 
@@ -125,7 +125,7 @@ def make_pipeline(
     threads: NoteThreads,
     lineage: Lineage,
 ) -> EvidencePipeline:
-    """Make the ranking of a retrieval."""
+    """Return the ranking pipeline of a retrieval."""
     return EvidencePipeline(catalogue, search, questions, dispatcher, team, threads, lineage)
 
 
@@ -137,7 +137,7 @@ def make_entities(
     words: FulltextIndexer,
     lcma: LcmaConfig,
 ) -> EntityExtraction:
-    """Make what finds the entities of notes."""
+    """Return the entity extraction for notes."""
     patch = knowledge.write if lcma.write_entities else None
     return EntityExtraction(catalogue, texts, learning, patch=patch, index=words)
 
@@ -151,7 +151,7 @@ def make_enrichment(
     catalogue: Catalogue,
     feedback: Feedback | None,
 ) -> Enrichment | None:
-    """Make the worker that learns in the background; None where `lcma.enabled` is false."""
+    """Return the worker that learns in the background, or None if `lcma.enabled` is false."""
     if feedback is None:
         return None
     retention = StatsRetention(
@@ -172,7 +172,7 @@ async def has_memory(server: Parts, thing: str) -> bool:
 
 
 def make_neighbourhoods(catalogue: Catalogue, edges: Edges, search: Search) -> Neighbourhoods:
-    """Make what draws the links around a note."""
+    """Return the service that draws the links around a note."""
     return Neighbourhoods(catalogue, edges, search.centrality)
 
 

@@ -1,4 +1,4 @@
-"""Panels of the memory on pages of other capabilities: trust of a note, questions, receipts."""
+"""Memory panels on other capabilities' console pages: note trust, questions and receipts."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from lithos.notes.model.edges import RESOLUTIONS
 from lithos.notes.service.knowledge import ReadNote
 from lithos.server.console.console import Console
 
-#: Questions shown before any search, and receipts in which they are searched.
+#: Number of questions shown before a search, and number of receipts to search for them.
 RECENT: Final = 8
 LOOKED_AT: Final = 40
-#: Receipts of a task that are listed.
+#: Maximum number of receipts to list for a task.
 MOST_RECEIPTS: Final = 50
 
 
 def add_routes(console: Console, _: Blueprint) -> None:
-    """Add the panels."""
+    """Add the panels to the console."""
     panels = MemoryPanels(console)
     console.add_panel("note", panels.standing)
     console.add_panel("search", panels.recent)
@@ -37,7 +37,7 @@ def add_routes(console: Console, _: Blueprint) -> None:
 
 @frozen
 class MemoryPanels:
-    """The data of the memory about the subject of a page."""
+    """Memory data about the subject of a page."""
 
     _console: Console
 
@@ -50,7 +50,7 @@ class MemoryPanels:
         return {"stats": stats, "learned": _of_feedback(stats), "resolutions": RESOLUTIONS}
 
     async def recent(self, _: None) -> Mapping[str, Any]:
-        """Return the last questions of retrievals that are not private, each once."""
+        """Return the latest questions of retrievals that are not private, each once."""
         parts = self._console.parts
         try:
             page = await parts.get(Learning).receipts(ReceiptFilter(), None, LOOKED_AT)
@@ -76,14 +76,16 @@ def _of_feedback(stats: Mapping[str, Any]) -> list[Reason]:
     if misleading:
         found.append(
             Reason(
-                f"Agents said {_times(misleading)} that it misled them; each took some of its salience, and "
-                f"{STRIKES} quarantine it."
+                f"Agents reported {_times(misleading)} that the note misled them. Each report "
+                f"lowers its salience, and {STRIKES} reports quarantine it."
             )
         )
     if ignored > PATIENCE and ignored > cited:
-        found.append(Reason(f"It was returned and not used {_times(ignored)}, more often than it was cited."))
+        found.append(
+            Reason(f"The note was returned and not used {_times(ignored)}, more often than it was cited.")
+        )
     if cited:
-        found.append(Reason(f"Tasks cited it {_times(cited)}.", "up", at=stats["last_used_at"] or ""))
+        found.append(Reason(f"Tasks cited the note {_times(cited)}.", "up", at=stats["last_used_at"] or ""))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The settings of retrieval that learns (specification: memory, sections 1 and 7)."""
+"""Settings of learning retrieval (specification: memory, sections 1 and 7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class LcmaConfig:
-    """Retrieval that learns, and the enrich worker."""
+    """Learning retrieval and enrich worker."""
 
     enabled: bool = setting(
         True, "Offer the tool `lithos_retrieve` and run the enrich worker in the background."
@@ -30,14 +30,14 @@ class LcmaConfig:
     )
     questions_kept: int = setting(
         100_000,
-        "Maximum number of questions that Lithos remembers together with the notes that agents cited for "
-        "them. The newest are kept. 0 remembers none.",
+        "Maximum number of remembered questions with the notes that agents cited for them, "
+        "newest first. 0 remembers none.",
         whole(0, 1_000_000),
     )
     receipts_kept: int = setting(
         100_000,
-        "Maximum number of receipts of retrievals that are kept. The newest are kept, and those of open or "
-        "recently closed tasks in addition. 0 means no limit.",
+        "Maximum number of retrieval receipts, newest first. Receipts of open or recently closed "
+        "tasks are kept in addition. 0 means no limit.",
         whole(0),
     )
     write_entities: bool = setting(
@@ -56,7 +56,7 @@ SETTINGS: Final = (
         LcmaConfig,
         place=110,
         retired={
-            "lcma.coactivation_days": "notes retrieved together are not counted any more",
+            "lcma.coactivation_days": "notes retrieved together are no longer counted",
             "lcma.decay_inactive_days": _SALIENCE,
             "lcma.entity_max_per_doc": "a note has at most 50 entities",
             "lcma.llm": "a worker proposes edges now, see examples/infer_edges.py",
@@ -79,7 +79,7 @@ SETTINGS: Final = (
             "lcma.usage_freq_weight": _SALIENCE,
             "lcma.usage_recency_halflife_days": _SALIENCE,
             "lcma.usage_recency_weight": _SALIENCE,
-            "lcma.wm_eviction_days": "no working memory of tasks is kept any more",
+            "lcma.wm_eviction_days": "working memory of tasks is no longer kept",
         },
     ),
 )

@@ -1,4 +1,4 @@
-"""The state of learning from use, for the state of a server."""
+"""Memory part of the server state."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lithos.memory.retrieve.feedback import Learning
 
 
 def look_at_memory(memory: Memory) -> Component:
-    """Whether it can be kept."""
+    """Return whether the memory databases can be written."""
     troubles = [trouble for store in memory.databases if (trouble := trouble_of(store))]
     return Component("degraded", ". ".join(troubles)) if troubles else OK
 
 
 async def measure_queue(learning: Learning) -> list[GaugeSample]:
-    """The notes that wait for enrichment."""
+    """Return the number of notes that wait for enrichment."""
     length = await learning.read(lambda tables: tables.queue.length())
     return [GaugeSample("lcma_enrich_queue_depth", length)]

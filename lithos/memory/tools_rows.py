@@ -1,4 +1,4 @@
-"""The row of what a briefing leaves out."""
+"""Row for the candidates that a briefing leaves out."""
 
 from __future__ import annotations
 

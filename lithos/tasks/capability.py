@@ -1,4 +1,4 @@
-"""Tasks as a capability."""
+"""Registration of the tasks capability."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lithos.tasks.service.running_claims import Claims
 from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
 
-#: How long after its end a claim is deleted, and how many at once.
+#: Time after its end at which a claim is deleted, and maximum number of claims per deletion.
 CLAIMS_ENDED: Final = timedelta(days=30)
 AT_ONCE: Final = 100
 
 
 def make_task_board(journal: CoordinationStore, coordination: CoordinationConfig) -> TaskBoard:
-    """Make what carries out the commands on tasks."""
+    """Return the task board that carries out task commands."""
     times = ClaimTimes(
         coordination.claim_default_ttl_minutes,
         coordination.claim_max_ttl_minutes,
@@ -40,12 +40,12 @@ def make_task_board(journal: CoordinationStore, coordination: CoordinationConfig
 
 
 def drop_claims(now: datetime) -> DropClaims:
-    """Delete some claims that ended long ago."""
+    """Return a command that deletes some claims that ended long ago."""
     return DropClaims(now - CLAIMS_ENDED, AT_ONCE)
 
 
 async def has_task(server: Parts, thing: str) -> bool:
-    """Whether there is a task with this id."""
+    """Return whether a task with this id exists."""
     return bool(await server.get(Coordination).status(thing))
 
 

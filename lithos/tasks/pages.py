@@ -1,6 +1,6 @@
-"""`/console/tasks`: the board and the form for a new task; `/console/tasks/ID`: one task.
+"""Console pages `/console/tasks` (the board and the form for a new task) and `/console/tasks/ID` (one task).
 
-Actions of people on a task: cancel it, resolve a gate, release a claim.
+People can cancel a task, resolve a gate or release a claim there.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from lithos.tasks.rows.board_rows import HeldClaim
 from lithos.tasks.service.board import COLUMNS, BoardFilter, BoardReading, Effects
 from lithos.tasks.service.coordination import Coordination
 
-#: Cards of a column next to others, and alone.
+#: Maximum number of cards in a column: next to other columns, and on a page of its own.
 CARDS: Final = 25
 CARDS_ALONE: Final = 100
-#: Forms that were refused and wait to be shown again; and characters of each that are kept.
+#: Maximum number of refused forms to keep for correction, and maximum characters kept of each.
 MOST_DRAFTS: Final = 20
 LONGEST_DRAFT: Final = 200_000
 
 
 @define(eq=False)
 class BoardPages:
-    """The pages about all tasks."""
+    """Console pages for all tasks."""
 
     _console: Console
-    #: Forms that the server refused, so that people need not type them again.
+    #: Refused forms, kept so that people need not type them again.
     _drafts: Newest[str, dict[str, str]] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def board(self) -> Any:
-        """All columns, or one of them in pages."""
+        """Show all columns, or one column split into pages."""
         filters = {name: text for name in ("project", "tags", "agent") if (text := given(name))}
         wanted = BoardFilter(
             project=filters.get("project"), tag=filters.get("tags"), agent=filters.get("agent")
         )
         only = request.args.get("column")
         if only is not None and only not in COLUMNS:
-            raise PageRefused(f"The board has the columns {', '.join(COLUMNS)}. Choose one of them.", 404)
+            raise PageRefused(f"Unknown board column. Choose one of {', '.join(COLUMNS)}.", 404)
         offset = given_offset() if only else 0
         limit = CARDS_ALONE if only else CARDS
         columns = await self._console.parts.get(BoardReading).columns(wanted, limit, only=only, offset=offset)
@@ -69,14 +69,14 @@ class BoardPages:
         )
 
     async def new(self) -> Any:
-        """The form for a new task."""
+        """Show the form for a new task."""
         draft = self._drafts.get(request.args.get("draft", ""), {})
         return await self._console.show(
             "task_new.html", draft=draft, kinds=TASK_TYPES, gates=GATE_TYPES, parent=given("parent")
         )
 
     async def create(self, form: Form) -> str:
-        """Create a task in the name of the person; a refused form is shown again with what was typed."""
+        """Create a task in the person's name. A refused form is shown again with the person's input."""
         kind = form.get("task_type", "task")
         fields = {"project": form.get("project", "")}
         if kind == "gate":
@@ -95,7 +95,9 @@ class BoardPages:
             )
         except PageRefused as refusal:
             return self._keep(form, refusal.message)
-        self._console.tell("The task is there. Agents get it by lithos_task_next once nothing holds it back.")
+        self._console.tell(
+            "The task was created. Agents get it with lithos_task_next once it is not blocked."
+        )
         return f"/console/tasks/{answer['task_id']}"
 
     def _keep(self, form: Form, message: str) -> str:
@@ -103,23 +105,23 @@ class BoardPages:
         return f"/console/tasks/new?draft={keep(self._drafts, {**kept, 'message': message})}"
 
 
-#: Characters of a description, of one finding in the list, and of a finding alone.
+#: Maximum characters of a description, of a finding in the list, and of a finding on its own page.
 LONGEST_TEXT: Final = 40_000
 LONGEST_FINDING: Final = 1_500
 LONGEST_METADATA: Final = 4_000
-#: Findings of a page; events that are listed.
+#: Maximum number of findings on a page, and of listed events.
 FINDINGS: Final = 50
 MOST_EVENTS: Final = 100
-#: Rows of a list of consequences.
+#: Maximum number of rows in a list of effects.
 MOST_LISTED: Final = 50
 _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,500})")
 
 
 @frozen
 class Closing:
-    """A way to close a task: its label, its question, its tool, and its message of success.
+    """Way to close a task: its button label, question, tool and success message.
 
-    `field` of the form is passed to the tool under the same name; `task_asked.html` shows the result.
+    The form's `field` is passed to the tool under the same name. `task_asked.html` shows the result.
     """
 
     question: str
@@ -132,8 +134,8 @@ class Closing:
 
 def _started(answer: Mapping[str, Any]) -> str:
     count = len(answer.get("unblocked", ()))
-    tasks = {0: "No task can start by it alone.", 1: "1 task can start now."}
-    return f"The gate is resolved. {tasks.get(count, f'{count} tasks can start now.')}"
+    tasks = {0: "This alone unblocks no task.", 1: "1 task can start now."}
+    return f"The gate was resolved. {tasks.get(count, f'{count} tasks can start now.')}"
 
 
 CLOSINGS: Final[Mapping[str, Closing]] = {
@@ -142,7 +144,7 @@ CLOSINGS: Final[Mapping[str, Closing]] = {
         "Cancel the task",
         "lithos_task_cancel",
         "reason",
-        lambda answer: "The task is cancelled.",
+        lambda answer: "The task was cancelled.",
     ),
     "resolve": Closing(
         "Resolve the gate “{}”?",
@@ -156,7 +158,7 @@ CLOSINGS: Final[Mapping[str, Closing]] = {
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the board, the form for a new task, the page of a task, and its changes."""
+    """Add the routes of the board, the new task form, the task page and its actions."""
     board, pages = BoardPages(console), TaskPages(console)
     app.get("/tasks")(board.board)
     console.asking(app, "/tasks/new", board.new, board.create)
@@ -169,17 +171,17 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class TaskPages:
-    """The pages about one task."""
+    """Console pages for one task."""
 
     _console: Console
 
     async def task(self, task_id: str) -> Any:
-        """All that belongs to a task."""
+        """Show a task with its related data."""
         found = await self._console.parts.get(BoardReading).read(task_id)
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
-            raise PageRefused("There is no such finding. Choose one on the page of the task.", 404)
+            raise PageRefused("This finding does not exist. Choose a finding on the task page.", 404)
         offset = given_offset(len(findings))
         shown = findings[::-1][offset : offset + FINDINGS]
         longest = LONGEST_FINDING if alone is None else LONGEST_TEXT
@@ -214,7 +216,7 @@ class TaskPages:
         )
 
     def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
-        """Renders a text later, in a worker thread; its links are looked up now."""
+        """Return a function that renders a text in a worker thread. The links are looked up now."""
         text, graph = text[:most], self._console.parts.get(Catalogue).graph
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
         return lambda: render_markdown(text, known.get)
@@ -225,7 +227,7 @@ class TaskPages:
         )
 
     async def ask_closing(self, name: str, task_id: str) -> Any:
-        """Show the effects of closing a task."""
+        """Show the effects of closing a task, and ask for confirmation."""
         effects, closing = await self._closable(name, task_id), CLOSINGS[name]
         return await self._ask(
             effects,
@@ -237,12 +239,16 @@ class TaskPages:
         )
 
     async def close(self, name: str, form: Form, task_id: str) -> str:
-        """Close a task in the name of the person. Raises `PageRefused` unless its effects are those shown."""
+        """Close a task in the person's name.
+
+        Raises `PageRefused` if the effects differ from the shown ones.
+        """
         closing = CLOSINGS[name]
         if form.get("seen") != _digest(await self._closable(name, task_id)):
             raise PageRefused(
-                "Nothing was changed: the effect of this action has changed since you opened the page, as an "
-                "agent claimed, closed or linked a task. Start again on the page of the task.",
+                "Nothing was changed. The effects of this action have changed since you opened "
+                "the page, because an agent claimed, closed or linked a task. Start again on the "
+                "task page.",
                 409,
             )
         given = {closing.field: form.get(closing.field, "").strip() or None}
@@ -258,22 +264,22 @@ class TaskPages:
         return f"/console/tasks/{task_id}"
 
     async def _closable(self, name: str, task_id: str) -> Effects:
-        """The effects of closing a task that the person may close: their own, or any as `admin`."""
+        """Return the effects of closing a task. The person needs to own the task or be `admin`."""
         effects = await self._console.parts.get(BoardReading).effects(task_id)
         if not effects.task.is_open:
-            raise PageRefused(f"The task is {effects.task.status} already; nothing was changed.", 409)
+            raise PageRefused(f"Nothing was changed. The task is already {effects.task.status}.", 409)
         self._console.demand_of(effects.task.created_by)
         if CLOSINGS[name].is_for_gates and effects.task.task_type != "gate":
-            raise PageRefused("This task is not a gate: the agent that works on it completes it.")
+            raise PageRefused("This task is not a gate. The agent that works on it completes it.")
         return effects
 
     async def ask_release(self, task_id: str) -> Any:
-        """Whose work a release would stop."""
+        """Show whose work a release would stop, and ask for confirmation."""
         effects = await self._console.parts.get(BoardReading).effects(task_id)
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
             raise PageRefused(
-                "No agent holds this aspect any more: the claim was released or has expired.", 409
+                "No agent holds this aspect any more. The claim was released or has expired.", 409
             )
         claim = held.claim
         self._console.demand_of(claim.agent)
@@ -287,10 +293,10 @@ class TaskPages:
         )
 
     async def release(self, form: Form, task_id: str) -> str:
-        """Release the claim that was shown, and no later one: its fence is compared."""
+        """Release the claim that was shown. The fence must match, so a later claim is never released."""
         fence, holder = whole(form.get("fence"), 18), form.get("agent", "")
         if fence is None or not holder:
-            raise PageRefused("This form does not name a claim. Start from the page of the task.")
+            raise PageRefused("This form does not name a claim. Start on the task page.")
         self._console.demand_of(holder)
         command = ReleaseClaim(
             agent=self._console.agent,
@@ -303,11 +309,11 @@ class TaskPages:
             await self._console.parts.get(Coordination).run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise PageRefused(
-                f"Nothing was released: {readable(holder)} does not hold this claim any more. Open the task "
-                "again: another agent may hold it now.",
+                f"Nothing was released. {readable(holder)} does not hold this claim any more. "
+                "Open the task page again, because another agent may hold the claim now.",
                 409,
             ) from refusal
-        self._console.tell(f"{readable(holder, 60)} holds the aspect no longer.")
+        self._console.tell(f"{readable(holder, 60)} no longer holds the aspect.")
         return f"/console/tasks/{task_id}"
 
 
@@ -317,7 +323,7 @@ def _held(claims: Iterable[HeldClaim], aspect: str) -> HeldClaim | None:
 
 
 def _digest(effects: Effects) -> str:
-    """A short hash of all consequences that are shown."""
+    """Return a short hash of all shown effects."""
     seen = [
         effects.task.status,
         sorted(held.claim.fence for held in effects.claims),

@@ -26,7 +26,7 @@ from lithos.tasks.service.coordination import Coordination, TaskFilter
 
 @define(eq=False)
 class TaskResources:
-    """Tasks with their claims, their findings and what they wait for; open ones are listed."""
+    """Task resources with claims, findings and blockers. Only open tasks are listed."""
 
     kind: ClassVar[str] = "task"
     template: ClassVar[dict[str, str]] = {
@@ -39,12 +39,12 @@ class TaskResources:
     _coordination: Coordination
 
     async def find(self, id: str) -> None:
-        """Return where there is such a task. Raises `UnknownResource`."""
+        """Return the location of a task. Raises `UnknownResource`."""
         with _known_task():
             await self._coordination.get(id)
 
     async def read(self, id: str, agent: str) -> Content:
-        """A task with all that belongs to it. Raises `UnknownResource`."""
+        """Return a task with its claims, findings and blockers. Raises `UnknownResource`."""
         with _known_task():
             sheet = await self._coordination.sheet(id)
         body = {
@@ -56,7 +56,7 @@ class TaskResources:
         return Content(JSON, body)
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """Open tasks older than `after`, newest first."""
+        """Return open tasks older than `after`, newest first."""
         views = await self._coordination.list_tasks(TaskFilter(status="open"), with_claims=False)
         tasks = [view.task for view in views]
         return [_listed(task) for task in await find_newest(tasks, _place_of, after, count)]

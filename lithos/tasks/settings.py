@@ -1,4 +1,4 @@
-"""The settings of claims on tasks."""
+"""Settings for task claims."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class CoordinationConfig:
-    """Claims on tasks; a claim's time is clamped to the maximum, never refused."""
+    """Settings for task claims. A requested duration above the maximum is shortened, never refused."""
 
     claim_default_ttl_minutes: int = setting(
-        60, "Duration of a claim in minutes, if the agent does not ask for another.", whole(1, 525_600)
+        60, "Default duration of a claim, in minutes.", whole(1, 525_600)
     )
     claim_max_ttl_minutes: int = setting(480, "Maximum duration of a claim, in minutes.", whole(1, 525_600))
     strict: bool = setting(
         False,
-        "Refuse to claim a blocked task, and refuse to complete a task on which only other agents have "
-        "claims.",
+        "Refuse claims on blocked tasks, and completions of tasks on which only other agents have claims.",
     )
     max_attempts: int = setting(
         3,
-        "Maximum number of attempts at a task. After that many failures (`lithos_task_release` with "
-        "`failed`) the task fails.",
+        "Maximum number of failed attempts at a task (`lithos_task_release` with `failed`). The "
+        "task fails after the last one.",
         whole(1, 1_000),
     )
     retry_minutes: float = setting(
         1,
-        "Minutes before a task is offered again after its first failed attempt. The pause doubles with each "
-        "further attempt.",
+        "Minutes until a task is offered again after its first failed attempt. The pause doubles "
+        "with each further attempt.",
         number(0.1, 1_440),
     )
 

@@ -1,4 +1,4 @@
-"""The part of tasks in the state of a server."""
+"""Task part of the server state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
 
 
 async def look_at_coordination(store: CoordinationStore, reading: JournalThread, clock: Clock) -> Component:
-    """Whether tasks can be read."""
+    """Return the state of the task database: whether tasks can be read."""
     try:
         with trio.fail_after(CHECK_DEADLINE):
             await reading.run(lambda: store.counts(clock()))
@@ -23,7 +23,7 @@ async def look_at_coordination(store: CoordinationStore, reading: JournalThread,
 
 
 async def count_tasks(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[Number]:
-    """The tasks that are open, and their claims."""
+    """Return the numbers of open tasks and of their claims."""
     now = clock()
     counts = await reading.run(lambda: store.counts(now))
     return [
@@ -34,7 +34,7 @@ async def count_tasks(store: CoordinationStore, reading: JournalThread, clock: C
 
 
 async def measure_claims(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[GaugeSample]:
-    """The claims."""
+    """Return the gauge of running claims."""
     now = clock()
     counts = await reading.run(lambda: store.counts(now))
     return [

@@ -1,4 +1,4 @@
-"""Tools of tasks, claims, findings and agents, and of the server's statistics (`lithos_stats`)."""
+"""Tools for tasks, claims, findings and agents, and for server statistics (`lithos_stats`)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from lithos.tasks.model.task_commands import (
 from lithos.tasks.service.coordination import Coordination, TaskFilter, WaitingTasks
 from lithos.tasks.tools_rows import given_row, grant_row, view_rows
 
-#: Of answers with tasks.
+#: Compact form of answers with tasks.
 TASKS = CompactForm(
     always=("tasks", "id", "title", "status", "claims", "blockers"), defaults={"task_type": "task"}
 )
-#: Declares a tool that lists tasks.
+#: Decorator for tools that list tasks.
 listing: Final = partial(tool, hints="RI", paged=CuttableAnswer(rows=("tasks",)), sparing=TASKS, of="tasks")
 
 
@@ -123,7 +123,7 @@ class StatsTool:
 HELP_TASK = "Task id."
 HELP_AGENT = "Your agent id."
 HELP_ASPECT = "Your part of the work, e.g. research."
-HELP_MINUTES = "Minutes; default 60, at most 480."
+HELP_MINUTES = "Minutes, 60 by default and at most 480."
 HELP_FENCE = "Fence of your claim."
 HELP_TAGS = "Only tasks with all of these tags."
 HELP_MATCH = 'Only tasks with this metadata, e.g. {"priority": 1}.'
@@ -162,7 +162,7 @@ def _is_plain(using: Parts) -> bool:
 
 
 async def made_task(using: Parts, task_id: str) -> Answer:
-    """The answer of a tool that made a task: with `similar` where another open task has its title."""
+    """Return the answer to a created task, with `similar` if another open task has its title."""
     found = [] if _is_plain(using) else await using.get(Coordination).namesakes(task_id)
     similar = [
         {"id": each.id, "title": each.title, "created_by": each.created_by}
@@ -189,9 +189,9 @@ class TaskUpdateTool:
 
     async def answer(self, using: Parts) -> Answer:
         if self.title is not None and not self.title.strip():
-            raise InvalidInput("title must not be blank; leave it out to keep the old one.")
+            raise InvalidInput("title must not be blank. Leave it out to keep the old title.")
         if all(value is None for value in (self.title, self.description, self.tags, self.metadata)):
-            raise InvalidInput("Nothing to change: give title, description, tags or metadata.")
+            raise InvalidInput("Nothing to change. Give a title, description, tags or metadata.")
         title = None if self.title is None else read_title(self.title)
         await using.get(Coordination).run(as_command(UpdateTask, self, title=title, tags=unique(self.tags)))
         return {"success": True, "message": f"Task {self.task_id} updated"}

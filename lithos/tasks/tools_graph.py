@@ -1,4 +1,4 @@
-"""Tools of the task graph: ready and blocked tasks, blockers, children and edges."""
+"""Tools for the task graph: ready and blocked tasks, blockers, children and edges."""
 
 from __future__ import annotations
 
@@ -143,12 +143,12 @@ class TaskEdgeListTool:
 class TaskSpawnTool:
     """Create a follow-up task that inherits project, tags and priority from its source."""
 
-    source_task_id: str = argument("Id of the task it comes from.", bound=LOOKUP)
+    source_task_id: str = argument("Id of the source task.", bound=LOOKUP)
     title: str = argument("The work to do.", bound=TITLE)
     agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     relation_type: str = argument(
-        "How it is linked to the source.",
+        "Type of link to the source.",
         "discovered_from",
         one_of=("discovered_from", "blocks"),
         bound=LOOKUP,

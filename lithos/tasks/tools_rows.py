@@ -1,4 +1,4 @@
-"""Rows of tasks, claims and edges of tasks in answers."""
+"""Answer rows for tasks, claims and task edges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ register_row(RestingTask, at=LEFT_OUT)
 
 
 def grant_row(grant: ClaimGrant) -> dict[str, Any]:
-    """The aspect and duration of a granted claim."""
+    """Return the aspect and duration of a granted claim."""
     minutes = grant.ttl_minutes
     return {
         "fence": grant.claim.fence,
@@ -27,7 +27,7 @@ def grant_row(grant: ClaimGrant) -> dict[str, Any]:
 
 
 def given_row(given: ClaimedTask) -> dict[str, Any]:
-    """The answer of `lithos_task_next` with a task."""
+    """Return the answer of `lithos_task_next` for a claimed task."""
     expires_at = format_time(given.grant.claim.expires_at)
     granted = grant_row(given.grant)
     return {
@@ -39,7 +39,7 @@ def given_row(given: ClaimedTask) -> dict[str, Any]:
 
 
 def _view_row(view: TaskView) -> dict[str, Any]:
-    """A record with the claims and blockers that were asked for."""
+    """Return a task row with the requested claims and blockers."""
     row = row_of(view.task)
     if view.claims is not None:
         row["claims"] = [row_of(claim) for claim in view.claims]
@@ -49,7 +49,7 @@ def _view_row(view: TaskView) -> dict[str, Any]:
 
 
 def edge_row(directed: DirectedEdge) -> dict[str, Any]:
-    """One task edge as seen from the task asked about."""
+    """Return a row for one edge as seen from the queried task."""
     edge = directed.edge
     return {
         "from_task_id": edge.source,
@@ -63,5 +63,5 @@ def edge_row(directed: DirectedEdge) -> dict[str, Any]:
 
 
 async def view_rows(views: Sequence[TaskView]) -> list[dict[str, Any]]:
-    """Return records with the requested extras; other changes may happen in between."""
+    """Return task rows with the requested extras. Other changes may happen between the reads."""
     return await sliced_rows(views, _view_row)

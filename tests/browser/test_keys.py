@@ -149,7 +149,7 @@ def test_a_person_settles_a_contradiction_by_mouse(window: Browser, tmp_path: Pa
         assert "/console/contradictions" in browser.path
         browser.click("Nine seconds is right", "label.check")
         browser.click("Settle the contradiction", "main button")
-        browser.shows("The contradiction is settled: “Nine seconds” holds; recorded as person.")
+        browser.shows("The contradiction was settled: “Nine seconds” holds. It is recorded under person.")
         assert browser.path == f"/console/notes/{other}"
         browser.open(f"/console/notes/{one}")
         browser.shows("superseded", ".warnings")

@@ -90,7 +90,7 @@ def test_each_right_offers_its_changes_and_says_why_not_the_others(window: Brows
         browser.open(of_bot)
         browser.click("Cancel…")
         browser.click("Cancel the task")
-        browser.shows("The task is cancelled.")
+        browser.shows("The task was cancelled.")
 
         log_in(browser, secrets["reader"])
         for address, words in ((note, "Quarantine…"), (of_ann, "Cancel…"), ("/console/tasks", "New task")):

@@ -44,7 +44,7 @@ async def test_the_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Pat
             ("?column=nothing", 404),
         ):
             page = await person.look(f"/console/tasks/{path}".replace("/?", "?"), status)
-            assert ("There is no task" in page.text) is (path == MISSING_ID)
+            assert ("Unknown task id" in page.text) is (path == MISSING_ID)
         epic = await create(person, "The epic", task_type="epic")
         first = await create(
             person, "First", tags=["infra"], metadata={"project": "atlas"}, parent_task_id=epic
@@ -157,7 +157,7 @@ async def test_a_person_creates_a_task_once(tmp_path: Path) -> None:
         fields |= {"title": "Look at it", "description": "All of it.", "task_type": "task"}
         fields |= {"tags": "one, two,", "project": "atlas"}
         shown = [check(one.text).text for one in await person.press(action, **fields)]
-        assert sum("The task is there." in one for one in shown) == 1  # said once
+        assert sum("The task was created." in one for one in shown) == 1  # said once
         (task,) = (await person.lithos.call("lithos_task_list"))["tasks"]
         assert (task["title"], task["created_by"], task["tags"]) == ("Look at it", "Ann", ["one", "two"])
         assert task["metadata"] == {"project": "atlas"}
@@ -177,7 +177,7 @@ async def test_a_refused_form_is_shown_again_with_what_was_typed(tmp_path: Path)
         again = await person.submit(
             path, title="A gate", task_type="gate", gate_type="timer", ready_at="2030-01-01T00:00:00Z"
         )
-        assert "The task is there." in again.text
+        assert "The task was created." in again.text
 
 
 async def test_cancelling_shows_its_consequences_happens_once_and_carries_the_name(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ async def test_a_change_stops_if_its_consequences_changed_since_shown(tmp_path: 
         await person.lithos.call("lithos_task_complete", task_id=task, agent="worker")
         refused = await person.post(action, **fields)
         assert refused.status_code == 409
-        assert "completed already" in refused.text
+        assert "already completed" in refused.text
         assert await status_of(person, task) == "completed"
 
 
@@ -255,7 +255,7 @@ async def test_a_person_resolves_a_gate(tmp_path: Path) -> None:
         assert "Can start Free task" in told
         assert "Held still waits for “Other”" in told
         shown = await person.submit(f"/console/tasks/{gate}/resolve", outcome="Agreed on Monday")
-        assert "The gate is resolved. 1 task can start now." in shown.text
+        assert "The gate was resolved. 1 task can start now." in shown.text
         assert "Agreed on Monday" in shown.text
         completed = [payload for kind, payload in person.lithos.events() if kind == "task.completed"]
         assert [(one["agent"], one["outcome"]) for one in completed] == [("Ann", "Agreed on Monday")]
@@ -291,7 +291,7 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
         assert "Nothing was released" in refused.text
 
         shown = await person.submit(path)
-        assert "worker holds the aspect no longer." in shown.text
+        assert "worker no longer holds the aspect." in shown.text
         assert "No agent holds a claim." in shown.text
         told = check(shown.text).told
         assert "Ann released the claim of worker" in told

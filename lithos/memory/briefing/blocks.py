@@ -1,7 +1,7 @@
-"""Passages cut into blocks: the paragraphs of a text, the turns of a conversation.
+"""Division of passages into blocks: paragraphs of a text, turns of a conversation.
 
 A compact briefing chooses among blocks, so that one turn of a conversation does not bring five others with
-it. Blank lines separate blocks, and a line that begins with the name of its speaker begins one. Passages with
+it. A block ends at a blank line, or before a line that begins with the name of its speaker. Passages with
 fenced code stay whole.
 """
 
@@ -16,7 +16,7 @@ from attrs import evolve
 from lithos.memory.briefing.passages import MOST_PASSAGES, Passage, SplitNote
 from lithos.text.hidden_text import HIDDEN
 
-#: A speaker at the beginning of a line: `Ann:`, `**Ann**:`, `[13:35] Ann Lee (she):`.
+#: Speaker at the beginning of a line: `Ann:`, `**Ann**:`, `[13:35] Ann Lee (she):`.
 SPEAKER: Final = re.compile(
     r"[ \t>*_-]{0,8}(?:[\[(][^\])\n]{1,30}[\])] ?)?[*_]{0,2}[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,3}"
     r"(?: ?[\[(][^\])\n]{1,30}[\])])?[*_]{0,2}:(?=[*_]{0,2}\s)"
@@ -27,7 +27,7 @@ _BLANK: Final = f" \t\r\n{HIDDEN}"
 
 
 def cut_blocks(split: SplitNote) -> SplitNote:
-    """Return the note with its passages cut into blocks; linear in its length."""
+    """Return the note with its passages divided into blocks. The time is linear in its length."""
     passages: list[Passage] = []
     for passage in split.passages:
         passages += _blocks(split.content, passage)
@@ -53,8 +53,9 @@ def _blocks(content: str, passage: Passage) -> list[Passage]:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Return the starts of further blocks of a text; a part without letters or digits joins the block
-    before it.
+    """Yield the starts of further blocks of a text.
+
+    A part without letters or digits joins the previous block.
     """
     found = [each for each in _BREAK.finditer(text) if each["blank"] or SPEAKER.match(text, each.end())]
     ends = [*(each.start() for each in found[1:]), len(text)]

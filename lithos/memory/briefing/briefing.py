@@ -1,10 +1,10 @@
-"""A briefing: excerpts chosen within a budget of tokens, and the text around them.
+"""Briefing text: excerpts chosen within a token budget, and the parts around them.
 
-Specified in docs/spec/context.md §1.
+docs/spec/context.md §1 specifies it.
 
-Pure: the same material, budget and count give the same text. Parts take at most their share of the budget;
-the excerpts get the rest. The whole text is counted last, and the least valuable part is dropped if it is
-ever too long.
+This module is pure: the same material, budget and token counter return the same text. Parts take at most
+their share of the budget, and the excerpts get the rest. The whole text is counted last. If it is too long,
+the least valuable part is dropped.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ from lithos.text.words.tokens import Count, fitting_length
 #: Minimum and maximum budget, in tokens.
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
-#: Share of the budget for one note when there are others, or all but a number of tokens where that is more.
+#: Maximum share of the budget for one note if there are others. If larger, the budget minus a fixed number of
+#: tokens applies.
 NOTE_SHARE: Final = 0.5
 FOR_OTHERS: Final = 1_500
-#: Shares of the parts around the excerpts, if there are excerpts.
+#: Budget shares of the parts around the excerpts, if there are excerpts.
 TASK_SHARE: Final = 0.35
 WARNINGS_SHARE: Final = 0.15
 ACTIVITY_SHARE: Final = 0.1
@@ -52,41 +53,44 @@ DECISIONS_SHARE: Final = 0.15
 LEFT_OUT_SHARE: Final = 0.03
 #: Minimum number of tokens for the list of omitted notes.
 LEFT_OUT_LEAST: Final = 14
-#: Number of the likeliest passages considered for every thousand tokens of the budget.
+#: Number of likeliest passages to consider per thousand tokens of budget.
 OPTIONS: Final = 40
 LEAST_OPTIONS: Final = 60
-#: Number of times that the unused budget of the whole text is given to further passages, if it is worth it.
+#: Maximum number of passes that fill unused budget with further passages.
 FILLINGS: Final = 2
 LEAST_LEFT: Final = 12
-#: Share that one note may have if a question wants a complete list.
+#: Maximum share of one note if a question asks for a complete list.
 SHARE_OF_ALL: Final = 0.15
-#: Further blocks that a passage includes while its end wants a reply.
+#: Maximum number of reply blocks to add to a passage that ends with a question.
 REPLIES: Final = 2
-#: Passages of at least this share of the best one's probability are widened to their section.
+#: Minimum probability, relative to the best passage, at which a passage is widened within its section.
 WIDENED: Final = 0.3
-#: Maximum number of notes that are named as left out.
+#: Maximum number of omitted notes to name.
 MOST_LEFT_OUT: Final = 20
 NOTES_HEAD: Final = "## Notes"
 
 
 @frozen(kw_only=True, eq=False)
 class Material:
-    """The material of a briefing; `sources` best first, without notes that must not be shown."""
+    """Material of a briefing. `sources` are best first, without notes that must not be shown."""
 
     task: TaskPart | None = None
     sources: Sequence[SourceNote] = ()
     terms: Terms = Terms()
     warnings: Sequence[AboutNote] = ()
     activity: Sequence[str] = ()
-    #: Decisions of persons on the agent's proposals.
+    #: Decisions of people on the agent's proposals.
     decisions: Sequence[str] = ()
-    #: Notes that are never shown, whatever their text says.
+    #: Notes that are never shown, whatever their text contains.
     withheld: Sequence[LeftOut] = ()
 
 
 @frozen(kw_only=True)
 class Item:
-    """One excerpt: `score` is the probability of its best passage relative to the best passage of all."""
+    """Excerpt of a briefing.
+
+    `score` is its best passage's probability relative to the best passage of all.
+    """
 
     id: str
     version: int
@@ -100,7 +104,7 @@ class Item:
 
 @frozen(kw_only=True)
 class Briefing:
-    """The text, its tokens, its excerpts in their order, and the candidates that are not in it."""
+    """Briefing text with its token count, its excerpts in order, and the candidates that were left out."""
 
     text: str
     tokens: int
@@ -112,16 +116,16 @@ class Briefing:
 
 @frozen(kw_only=True)
 class Style:
-    """The style of a briefing.
+    """Style of a briefing.
 
-    A compact one has short headings with the number of the source and the note's own date, and no list of
-    omitted notes. Its passages include the reply to their last question. `per_source` is the number of
-    tokens that a source costs outside the text.
+    A compact briefing has short headings with the source number and the note's own date, and no list of
+    omitted notes. Its passages include the reply to their last question. `per_source` is the number of tokens
+    that a source costs outside the text.
     """
 
     is_compact: bool = False
     per_source: int = 0
-    #: The question wants a complete list: many short passages of many notes.
+    #: If true, the question asks for a complete list: many short passages from many notes.
     wants_all: bool = False
 
 
@@ -130,7 +134,7 @@ WHOLE: Final = Style()
 
 @frozen(kw_only=True, eq=False)
 class _Excerpt:
-    """Passages of one section of a source."""
+    """Excerpt that consists of passages from one section of a source."""
 
     source: int
     section: int
@@ -143,21 +147,21 @@ class _Excerpt:
     is_widened: bool = False
 
     def block(self, number: int | None = None) -> str:
-        """Return the excerpt under its heading, with the number of its source in a compact briefing."""
+        """Return the excerpt under its heading, which contains the source number in a compact briefing."""
         return f"{self.head if number is None else f'### [{number}] {self.head}'}\n{self.text}"
 
 
 @frozen(kw_only=True)
 class _Plan:
-    """The excerpts in the order they were taken, and the unused tokens."""
+    """Excerpts in the order of their choice, and the unused tokens."""
 
     excerpts: Sequence[_Excerpt] = ()
-    #: Sources with a passage that is related to the query.
+    #: Numbers of the sources with a passage related to the query.
     relevant: frozenset[int] = field(factory=frozenset)
     left: int = 0
-    #: With a larger budget more could be shown.
+    #: If true, a larger budget would show more.
     is_short: bool = False
-    #: By source: the tokens of its smallest passage that was considered.
+    #: Token cost of the smallest considered passage, by source.
     smallest: Mapping[int, int] = field(factory=dict)
 
 
@@ -168,8 +172,9 @@ def compose(
     weights: Weights = Weights(),  # noqa: B008 - frozen
     style: Style = WHOLE,
 ) -> Briefing:
-    """Return the best briefing of at most `budget` tokens by `count`; costs of sources in `style` count
-    too.
+    """Return the best briefing of at most `budget` tokens.
+
+    `count` counts tokens, and source costs in `style` are included.
     """
     has_notes = bool(material.sources)
     task = ""
@@ -201,7 +206,7 @@ def compose(
     excerpts = list(plan.excerpts)
     text, tokens, dropped = write(plan, excerpts)
     for _ in range(FILLINGS):
-        # The parts were counted one by one; the whole has fewer tokens.
+        # The parts were counted one by one. The whole text has fewer tokens.
         unused = budget - tokens - plan.left
         if not plan.is_short or unused < LEAST_LEFT:
             break
@@ -212,7 +217,7 @@ def compose(
             break
         plan, excerpts, (text, tokens, dropped) = fuller, list(fuller.excerpts), written
     while tokens > budget:
-        # With no known tokenizer: a text had more pieces than its parts.
+        # No known tokenizer does this: the text had more tokens than the sum of its parts.
         reserve, activity = 0, ""
         if excerpts:
             excerpts.pop()
@@ -235,13 +240,13 @@ def _assemble(task: str, warnings: str, blocks: Sequence[str], activity: str, le
 
 
 def _numbered(ordered: Sequence[_Excerpt]) -> list[str]:
-    """Return the excerpts under headings that number their sources from 1, in the order of the text."""
+    """Return the excerpts under headings that number their sources from 1, in text order."""
     numbers: dict[int, int] = {}
     return [each.block(numbers.setdefault(each.source, len(numbers) + 1)) for each in ordered]
 
 
 def _in_order(excerpts: Sequence[_Excerpt]) -> list[_Excerpt]:
-    """Return the notes by their best excerpt, the excerpts of one note in the order of its text."""
+    """Return the notes ordered by best excerpt, with each note's excerpts in the order of its text."""
     best: dict[int, float] = defaultdict(float)
     for each in excerpts:
         best[each.source] = max(best[each.source], each.worth)
@@ -277,12 +282,12 @@ def _reason(source: SourceNote, excerpt: _Excerpt) -> str:
 
 
 class _Choice:
-    """Plans for several budgets; the costs of the passages are counted once."""
+    """Plans for several budgets. The passage costs are counted only once."""
 
     def __init__(
         self, material: Material, budget: int, room: int, count: Count, weights: Weights, style: Style
     ) -> None:
-        """`room` is the minimum number of tokens that will be available."""
+        """Make the plans. `room` is the minimum number of tokens that will be available."""
         weighed = (
             weigh_passages(material.sources, material.terms, weights, budget) if material.sources else []
         )
@@ -324,7 +329,7 @@ class _Choice:
         return room if self._share is None else min(room, self._share)
 
     def within(self, room: int) -> _Plan:
-        """Return the best plan that fits."""
+        """Return the best plan within `room` tokens."""
         if not self._options:
             return _Plan(relevant=self._relevant)
         drawing, cap = self._drawing, self._cap(room)
@@ -340,7 +345,7 @@ class _Choice:
 
 
 class _Drawing:
-    """Costs and texts of passages; each passage is rendered and counted once."""
+    """Costs and texts of passages. Each passage is rendered and counted once."""
 
     def __init__(self, material: Material, count: Count, style: Style) -> None:
         self._sources = material.sources
@@ -354,7 +359,10 @@ class _Drawing:
         self.headers: dict[tuple[int, int], int] = {}
 
     def fit(self, weighed: WeightedPassage, cap: int) -> WeightedPassage | None:
-        """Return the passage, cut if it is too long for one note's part; None if no space is left at all."""
+        """Return the passage, shortened to the limit of one note if needed.
+
+        None if it does not fit at all.
+        """
         head = self._header(weighed.source, weighed.passage.section)
         if head + self._cost(weighed.source, weighed.passage) <= cap:
             return weighed
@@ -366,7 +374,10 @@ class _Drawing:
         return evolve(weighed, passage=passage)
 
     def answered(self, weighed: WeightedPassage) -> WeightedPassage:
-        """Return the passage of a compact briefing: one that ends on a question includes the reply."""
+        """Return the passage of a compact briefing.
+
+        A passage that ends with a question includes the reply.
+        """
         if not self._style.is_compact:
             return weighed
         split, passage = self._sources[weighed.source].split, weighed.passage
@@ -379,7 +390,7 @@ class _Drawing:
         return weighed if end == passage.end else evolve(weighed, passage=evolve(passage, end=end))
 
     def option(self, weighed: WeightedPassage) -> Option:
-        """Return the data of a passage that the choice needs."""
+        """Return the passage data that the choice needs."""
         text = self._sources[weighed.source].split.text_of(weighed.passage)
         return Option(
             note=weighed.source,
@@ -391,8 +402,9 @@ class _Drawing:
         )
 
     def draw(self, chosen: Sequence[WeightedPassage], room: int, cap: int) -> tuple[list[_Excerpt], int]:
-        """Return the excerpts and their costs; the likeliest are widened in their sections while that
-        fits.
+        """Return the excerpts and their costs.
+
+        The likeliest passages are widened within their sections while they fit.
         """
         places: dict[tuple[int, int], dict[int, Passage]] = defaultdict(dict)
         worth: dict[tuple[int, int], list[WeightedPassage]] = defaultdict(list)
@@ -420,7 +432,7 @@ class _Drawing:
         return [self._excerpt(key, places[key], worth[key], key in widened) for key in worth], spent
 
     def _beside(self, key: tuple[int, int], have: dict[int, Passage]) -> list[int]:
-        """Return the other passages of a section, the nearest to the shown ones first."""
+        """Return the other passages of a section, nearest to the shown passages first."""
         passages = self._sources[key[0]].split.passages
         first, last = min(have), max(have)
         while first > 0 and passages[first - 1].section == key[1]:
@@ -477,7 +489,7 @@ class _Drawing:
         return self.headers[key]
 
     def _cost(self, source: int, passage: Passage) -> int:
-        """Return the tokens of a passage shown alone."""
+        """Return the token cost of a passage that is shown alone."""
         key = (source, passage.start, passage.end)
         if key not in self._costs:
             content = self._sources[source].split.content
@@ -494,16 +506,16 @@ class _Drawing:
 
 
 def _concepts(text: str) -> tuple[str, ...]:
-    """Return pairs of neighbouring words, each once; the word itself if there is only one."""
+    """Return each pair of neighbouring words once, or the word itself if there is only one."""
     found = [word for _, word in words(fold(text))]
     return tuple(dict.fromkeys(map(" ".join, pairwise(found)))) or tuple(found)
 
 
-# -- what was left out ----------------------------------------------------------------------------
+# -- omitted notes -------------------------------------------------------------------------------
 
 
 def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> list[LeftOut]:
-    """Return candidates without an excerpt: first those that did not fit."""
+    """Return candidates without an excerpt, first those that did not fit."""
     shown = {each.source for each in excerpts}
     dropped: list[LeftOut] = []
     for number, source in enumerate(material.sources):

@@ -1,7 +1,7 @@
-"""The whole answer of `lithos_context` within its budget (docs/spec/context.md §1).
+"""Complete answer of `lithos_context` within its budget (docs/spec/context.md §1).
 
 A client receives the compact JSON of the answer. Its tokens are counted, and the text is composed again with
-a smaller budget until all of it fits.
+a smaller budget until the whole answer fits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one
 from lithos.memory.briefing.passages import SourceNote, Weights
 from lithos.text.words.tokens import Count, cut_tidily
 
-#: Shares of the budget that explanations and warnings may take in addition to the text.
+#: Budget shares that explanations and warnings may take in addition to the text.
 EXPLAINED: Final = 0.3
 WARNED: Final = 0.15
-#: Maximum number of times a text is composed again with a smaller budget.
+#: Maximum number of times that a text is composed again with a smaller budget.
 TRIES: Final = 4
 #: Maximum number of characters of a reason.
 REASON: Final = 120
@@ -31,7 +31,7 @@ _WEIGHTS: Final = Weights(skips_greetings=True)
 def compose_whole(
     material: Material, budget: int, count: Count, rest: Mapping[str, Any], *, wants_all: bool, explains: bool
 ) -> tuple[Briefing, dict[str, Any]]:
-    """Return the briefing, and the answer of at most `budget` tokens; `rest` are its other keys."""
+    """Return the briefing, and an answer of at most `budget` tokens. `rest` holds the answer's other keys."""
     sent = _Sent(count)
     cut = [evolve(source, split=cut_blocks(source.split)) for source in material.sources]
     material = evolve(material, sources=cut)
@@ -60,7 +60,7 @@ def compose_whole(
 
 
 class _Sent:
-    """Counts tokens of values that are sent as JSON."""
+    """Token counter for values that are sent as JSON."""
 
     def __init__(self, count: Count) -> None:
         self.count = count
@@ -75,10 +75,10 @@ class _Sent:
 
 
 def source_line(number: int, note_id: str, path: str, *, is_note: bool = True) -> str:
-    """Return a source as it is sent: the number that the text uses, and the path.
+    """Return a source as sent to the client: its number in the text, and its path.
 
-    Tools take the path of a note in place of its id, which costs twice as many tokens. The id is sent too
-    for an attachment, and for a path that is too long to be shown whole.
+    Tools accept the path of a note instead of its id, which costs twice as many tokens. The id is added for
+    an attachment, and for a path that is too long to be shown in full.
     """
     shown = one_line(path, PATH_SHOWN)
     return f"[{number}] {shown}" if is_note and shown == path else f"[{number}] {note_id} {shown}"
@@ -93,7 +93,7 @@ def _sources(briefing: Briefing) -> list[str]:
 
 
 def _per_source(sources: Sequence[SourceNote], count: Count) -> int:
-    """Return the tokens of a source in addition to the text, for an average one of these."""
+    """Return the average token cost of a source outside the text."""
     lines = [f'"{source_line(10, each.id, each.path, is_note=each.version > 0)}",' for each in sources[:20]]
     return -(-sum(map(count, lines)) // len(lines)) if lines else 0
 
@@ -113,7 +113,7 @@ def _warnings(about: Sequence[AboutNote], most: int, sent: _Sent) -> dict[str, A
 
 
 def _explained(briefing: Briefing, most: int, sent: _Sent) -> dict[str, Any]:
-    """Return the reasons of excerpts, then the omitted notes, as many rows as fit."""
+    """Return the reasons for excerpts and then the omitted notes, limited to `most` tokens."""
     numbers: dict[str, int] = {}
     rows: dict[str, list[dict[str, Any]]] = {"items": [], "dropped": []}
     most -= sent.size(rows)

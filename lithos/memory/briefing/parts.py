@@ -1,8 +1,8 @@
-"""The text around the excerpts: the task, warnings, recent activity, omitted notes.
+"""Text parts around the excerpts: task, warnings, recent activity and omitted notes.
 
-Each part is cut to its share of the budget, and says so. The Markdown can be pasted unchanged: no text of a
-note can look like the frame around it. Headings inside an excerpt become bold lines, fenced code that an
-excerpt cuts is opened or closed again, and texts of others are shown on one line of bounded length.
+Each part is cut to its share of the budget and reports what was cut. The Markdown can be pasted unchanged,
+because no note text can look like the surrounding frame. Headings inside an excerpt become bold lines, and
+cut fenced code is opened or closed again. Texts from other agents take one line of limited length.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from lithos.text.markdown import code_fences
 from lithos.text.outline.outline import TOP
 from lithos.text.words.tokens import Count, cut_tidily
 
-#: Characters of a title, of a path and of a section in a line of the frame.
+#: Maximum characters of a title, a path or a section in a frame line.
 TITLE_SHOWN: Final = 120
 PATH_SHOWN: Final = 240
 SECTION_SHOWN: Final = 120
-#: Replaces passages of a section that are left out.
+#: Mark for omitted passages within a section.
 GAP: Final = "\n\n[…]\n\n"
 
 _HEADING: Final = re.compile(r"^([ \t>]{0,16})(#{1,6})(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
@@ -36,12 +36,12 @@ _UNDERLINE: Final = re.compile(r"(?<=[^\n])\n {0,3}(?:=+|-+)[ \t]*(?=\n|\Z)")
 _CLOSING: Final = re.compile(r"[ \t]+#+$")
 _TICKS: Final = re.compile(r"`{3,}|~{3,}")
 _INFO: Final = re.compile(r"[\w+-]{0,20}")
-#: Characters that would end a line, or a `code` mark, of the frame.
+#: Characters that would end a frame line or a `code` span.
 _BREAKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def one_line(text: str, most: int) -> str:
-    """Return a text on one line, without invisible characters, with the middle left out if it is long."""
+    """Return a text on one line without invisible characters. The middle of a long text is left out."""
     text = _BREAKS.sub(" ", text[: 4 * most] if len(text) > 4 * most else text).strip()
     if len(text) <= most:
         return text
@@ -50,8 +50,8 @@ def one_line(text: str, most: int) -> str:
 
 
 def header(title: str, path: str, version: int, section: str) -> str:
-    """Return the heading line of an excerpt; of a long section path only the innermost names are shown."""
-    if not version:  # an attachment
+    """Return the heading line of an excerpt. A long section path is shortened to its innermost names."""
+    if not version:  # An attachment has no version.
         return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)})"
     names = section.split(" > ")
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
@@ -75,14 +75,12 @@ def short_header(title: str, section: str, date: str) -> str:
 
 
 def render_spans(content: str, spans: Sequence[tuple[int, int]], fences: Sequence[tuple[int, int]]) -> str:
-    """Return parts of a note in their order; `fences` are the positions of its fenced code
-    (`code_fences`).
-    """
+    """Return parts of a note in their order. `fences` are its fenced code positions (`code_fences`)."""
     return GAP.join(demote(without_hidden(_mended(content, start, end, fences))) for start, end in spans)
 
 
 def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> str:
-    """Return `content[start:end]` with the fences that it cuts opened and closed again."""
+    """Return `content[start:end]` with cut code fences opened and closed again."""
     text = content[start:end]
     for number in range(bisect_right(fences, start, key=itemgetter(1)), len(fences)):
         begin, stop = fences[number]
@@ -101,7 +99,7 @@ def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]
 
 
 def demote(text: str) -> str:
-    """Return the text with its headings, outside fenced code, as bold lines."""
+    """Return the text with its headings outside fenced code converted to bold lines."""
     if "#" not in text and "\n-" not in text and "\n=" not in text and "\n " not in text:
         return text
     return "".join(_demoted(text))
@@ -125,17 +123,17 @@ def _bold(found: re.Match[str]) -> str:
     return f"{found[1]}**{words}**" if words else found[1].rstrip()
 
 
-#: Share of a task's part that its description may take, if there are claims or findings, too.
+#: Maximum share of the task part for its description, if there are also claims or findings.
 _DESCRIPTION: Final = 0.5
-#: Characters of a finding, a reason or an activity that are read.
+#: Maximum characters read of a finding, a reason or an activity.
 _LINE: Final = 2_000
-#: Maximum number of claims and of blockers that are shown.
+#: Maximum number of claims and of blockers to show.
 _CLAIMS: Final = 8
 
 
 @frozen(kw_only=True)
 class TaskPart:
-    """A task with its claims and findings; `findings` oldest first, `is_news`: only news is shown."""
+    """Task with its claims and findings, oldest finding first. With `is_news`, only news is shown."""
 
     task: Task
     claims: Sequence[Claim] = ()
@@ -146,7 +144,7 @@ class TaskPart:
 
 @frozen
 class AboutNote:
-    """A warning, and its note; `is_left_out`: the note is named instead of shown."""
+    """Warning about a note. With `is_left_out`, the note is only named."""
 
     note_id: str
     note_title: str
@@ -156,18 +154,18 @@ class AboutNote:
 
 @frozen(kw_only=True)
 class LeftOut:
-    """A candidate that is not in the text: tokens of its whole content, and the reason."""
+    """Candidate that was left out of the text: tokens of its whole content, and the reason."""
 
     id: str
     title: str
     tokens: int
     reason: str
-    #: It did not fit; else it was not worth showing, or must not be trusted.
+    #: If true, the note did not fit. Otherwise it was not worth showing or is not trusted.
     has_no_room: bool = False
 
 
 def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
-    """Return as many of the first lines as fit in `most` tokens together."""
+    """Return the longest prefix of the lines that fits in `most` tokens."""
     taken: list[str] = []
     for line in lines:
         cost = count(line) + 1
@@ -179,7 +177,7 @@ def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
 
 
 def task_text(part: TaskPart, most: int, count: Count) -> str:
-    """Return the task within `most` tokens: state, claims and blockers, description, newest findings."""
+    """Return the task text within `most` tokens: state, claims and blockers, description, newest findings."""
     task = part.task
     kind = "Task" if task.task_type == "task" else task.task_type.capitalize()
     head = f"## {kind}: {one_line(task.title, 2 * TITLE_SHOWN)}"
@@ -213,7 +211,7 @@ def _facts(part: TaskPart) -> list[str]:
 
 
 def _finding_lines(part: TaskPart, room: int, count: Count) -> list[str]:
-    """Return the newest findings first; the last line gives the number of older ones."""
+    """Return the findings, newest first. The last line gives the number of older findings."""
     if not part.findings:
         return []
     head = "New findings:" if part.is_news else "Findings, newest first:"
@@ -236,7 +234,7 @@ def _finding_lines(part: TaskPart, room: int, count: Count) -> list[str]:
 
 
 def warnings_text(warnings: Sequence[AboutNote], most: int, count: Count) -> str:
-    """Return a line for each warning, first those about shown notes."""
+    """Return a line per warning, warnings about shown notes first."""
     if not warnings:
         return ""
     ordered = [*(w for w in warnings if not w.is_left_out), *(w for w in warnings if w.is_left_out)]
@@ -258,12 +256,12 @@ def activity_text(lines: Sequence[str], most: int, count: Count) -> str:
 
 
 def decisions_text(lines: Sequence[str], most: int, count: Count) -> str:
-    """Return the decisions of persons on the agent's proposals, newest first."""
+    """Return the decisions of people on the agent's proposals, newest first."""
     return _list_of("## Your proposals", [f"- {one_line(line, 500)}" for line in lines], most, count, "more")
 
 
 def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
-    """Return the notes that did not fit, and how to read them."""
+    """Return the list of notes that did not fit, with a hint on how to read them."""
     lines = [f"- {one_line(each.title, TITLE_SHOWN)} (`id={each.id}`, {each.tokens} tokens)" for each in left]
     text = _list_of(
         "## Left out: read with lithos_read", lines, most, count, "more: lithos_search finds them"
@@ -275,8 +273,9 @@ def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
 
 
 def _list_of(head: str, lines: Sequence[str], most: int, count: Count, more: str) -> str:
-    """Return a heading and as many lines as fit; the last line gives the number of others. Empty if none
-    fit.
+    """Return a heading and the lines that fit.
+
+    The last line gives the number of omitted lines. Empty if no line fits.
     """
     if not lines:
         return ""

@@ -1,21 +1,21 @@
-"""Choice of passages within a budget of tokens: greedy maximisation of a submodular function.
+"""Selection of passages within a token budget, by greedy maximisation of a submodular function.
 
 F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
 +  kept x sum of the worths of S
 
-Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by the
-number of concepts in that passage. So a passage counts by its worth, less the part that was shown already
-(near-duplicates count nothing), and by the terms of the query that no shown passage covers yet (a_pt: the
+Concepts are pairs of neighbouring words. W_c is the greatest worth of a passage that contains c, divided by
+the number of concepts in that passage. So a passage counts by its worth, minus the part that was already
+shown (near-duplicates count nothing), and by the query terms that no shown passage covers yet (a_pt: the
 share of term t in passage p, times its worth relative to the best). The last sum skips passages without any
-new concept. Without it a likely note that repeats the words of another one would lose to an unlikely note. F
-is monotone, and, apart from that exception, submodular: a sum of weighted coverage functions and a modular
-one (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
+new concept. Without that sum, a likely note that repeats another note's words would lose to an unlikely note.
+F is monotone. Apart from that exception, F is submodular: a sum of weighted coverage functions and a modular
+function (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
 
-A passage costs its tokens, and the tokens of its heading line unless that is shown already. The greedy
-algorithm takes the passage with the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating
-lazily (Minoux 1978: gains only shrink). If the best single passage is worth more, it is taken instead, which
-gives the constant-factor guarantee of Khuller, Moss and Naor (1999). Passages whose gain is below `least`
-times the first gain are not taken, and no note gets more than its cap.
+A passage costs its tokens, plus the tokens of its heading line unless that line is already shown. The greedy
+algorithm takes the passage with the highest gain / cost^scale while it fits (Lin and Bilmes 2010), and
+evaluates lazily (Minoux 1978: gains only shrink). If the best single passage is worth more, it is taken
+instead, which gives the constant-factor guarantee of Khuller, Moss and Naor (1999). Passages whose gain is
+below `least` times the first gain are not taken, and no note gets more than its limit.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from attrs import define, field, frozen
 
 @frozen(kw_only=True, eq=False)
 class Option:
-    """A passage that may be shown: its note and section (both by number), and its cost in tokens.
+    """Passage that may be shown: numbers of its note and section, and its cost in tokens.
 
-    `worth` is its probability to answer, `shares` its share of each term of the query.
+    `worth` is its probability to answer the query. `shares` gives its share of each query term.
     """
 
     note: int
@@ -49,35 +49,36 @@ class Limits:
     budget: int
     note: int
     headers: Mapping[tuple[int, int], int]
-    #: Tokens of a mark between passages of one section.
+    #: Token cost of a mark between passages of one section.
     gap: int
-    #: Tokens of a note outside the text.
+    #: Token cost of a note outside the text.
     source: int = 0
-    #: Exponent of the cost; weight of the query's terms relative to the worth; least share of the first gain.
+    #: Exponent of the cost. The fields below are the weight of query terms relative to the worth, and the
+    #: minimum share of the first gain.
     scale: float
     query: float
     least: float
-    #: Share of its worth that a passage keeps while anything in it is new.
+    #: Share of its worth that a passage keeps as long as part of it is new.
     kept: float = 0.0
 
 
 @define
 class _Shown:
-    """The passages shown already, and the parts of the query that are not covered yet."""
+    """Already shown passages, and the uncovered parts of the query."""
 
     concepts: set[str] = field(factory=set)
     sections: set[tuple[int, int]] = field(factory=set)
     spent: int = 0
     by_note: dict[int, int] = field(factory=dict)
-    #: By term: the product of (1 - a_pt).
+    #: Product of (1 - a_pt) by term.
     uncovered: dict[int, float] = field(factory=dict)
 
 
 class Chooser:
-    """Chooses among options; deterministic: among equal ones it takes the first."""
+    """Chooser among options. It is deterministic: the first of equal options wins."""
 
     def __init__(self, options: Sequence[Option], weights: Sequence[float], limits: Limits) -> None:
-        """`weights` are those of the query's terms, by number."""
+        """Make a chooser. `weights` are the weights of the query terms, by number."""
         self._options = options
         self._limits = limits
         total = sum(weights) or 1.0
@@ -91,12 +92,13 @@ class Chooser:
                 if part > self._concepts.get(concept, 0.0):
                     self._concepts[concept] = part
         nothing = _Shown()
-        #: The gain of each option with an empty selection.
+        #: Gain of each option with an empty selection.
         self._alone = [self._gain(number, nothing) for number in range(len(options))]
 
     def choose(self, limits: Limits | None = None) -> list[int]:
-        """Return the numbers of the chosen options, in the order they were taken; `limits` replace
-        earlier ones.
+        """Return the numbers of the chosen options in the order of their choice.
+
+        `limits` replace earlier limits.
         """
         self._limits = self._limits if limits is None else limits
         taken = self._take(range(len(self._options)))
@@ -112,7 +114,7 @@ class Chooser:
         return [single, *self._take([n for n in range(len(self._options)) if n != single], single)]
 
     def gains(self, chosen: Sequence[int]) -> list[float]:
-        """Return the gain of each option over those before it; their sum is F."""
+        """Return the gain of each option over the options before it. Their sum is F."""
         shown, gains = _Shown(), list[float]()
         for number in chosen:
             gains.append(self._gain(number, shown))
@@ -141,7 +143,7 @@ class Chooser:
             gain = self._gain(number, shown)
             density = -self._density(number, gain, shown)
             if density > former + 1e-15 and heap and density > heap[0][0]:
-                heappush(heap, (density, number))  # its gain has shrunk: another option may be next
+                heappush(heap, (density, number))  # The gain has shrunk, so another option may be next.
                 continue
             least = gain * self._limits.least if least is None else least
             if gain <= least * (1 if taken else 0):
@@ -152,7 +154,7 @@ class Chooser:
             self._show(number, shown)
             done.add(number)
             taken.append(number)
-            if is_new:  # the cost of heading and note is paid for its neighbours
+            if is_new:  # Neighbours need not pay for heading and note again.
                 for other in by_note[key[0]] if is_new_note and self._limits.source else by_section[key]:
                     if other not in done:
                         gain = self._gain(other, shown)

@@ -1,10 +1,11 @@
-"""The passages of a note: the pieces of a briefing.
+"""Passages of a note, from which a briefing is composed.
 
-A passage is a chunk of the note as the vector index has it (`text.chunk`: paragraphs that fit into about
-500 characters), cut where a section begins. So each has the similarity of its chunk and belongs to exactly
-one section. Headings alone are not passages: the section's path has the same words.
+A passage is a chunk of the note from the vector index (`text.chunk`: paragraphs that fit into about 500
+characters), cut at the start of each section. So each passage has the similarity of its chunk and belongs to
+exactly one section. Headings alone are not passages, because the section's path has the same words.
 
-The probability that a passage answers a query is that of its note, times that of the passage in the note:
+The probability that a passage answers a query is the note's probability times the passage's probability
+within the note:
 
 P(p) = (1 - WITHIN) x P(n) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
 + WITHIN x Q(n) x the share of the note that p is         both over the passages of n
@@ -12,13 +13,14 @@ P(n)   proportional to exp(STEEPNESS x (s_n / s_max - 1))        s_n: the score 
 Q(n)   the same, steeper with the budget: if only the note is known, all of the best note comes first
 
 `coverage` is the share of the query's idf-weighted terms in the passage (less for terms only in its section's
-path), `cosine` the similarity of its chunk, `lead` the share again, each term weighted by its position, early
-ones more. It is a log-linear model, as in learning to rank, mixed with one that knows only the note: an
-answer often shares no word with the question (a turn of a conversation, a row of a table) and is still in the
-right note. WITHIN grows with the budget, up to a bound: the first tokens are for passages that match, the
-last ones for passages that hardly match. So a large budget shows more of the best notes instead of a little
-of further ones. Passages unrelated to the query have only the second part; passages of a note with no related
-one have neither. The numbers were fitted on collections (`bench/context.py` of ee169747).
+path), and `cosine` is the similarity of its chunk. `lead` is the same share with each term weighted by its
+position, early terms more. This is a log-linear model, as in learning to rank, mixed with a model that knows
+only the note: an answer often shares no word with the question (a turn of a conversation, a row of a table)
+and is still in the right note. WITHIN grows with the budget, up to a limit: the first tokens are for passages
+that match, the last tokens for passages that hardly match. So a large budget shows more of the best notes
+instead of a little of further notes. Passages unrelated to the query have only the second part. Passages of a
+note without any related passage have neither part. The numbers were fitted on collections (`bench/context.py`
+of ee169747).
 """
 
 from __future__ import annotations
@@ -40,19 +42,19 @@ from lithos.text.pieces import PIECE, matches_in_lines
 from lithos.text.snippet import Terms, first_places, places_among
 from lithos.text.words.analysis import fold
 
-#: Weight of a term that occurs only in the path of the section, or only in the title.
+#: Weight of a term that occurs only in the section path or only in the title.
 IN_SECTION: Final = 0.7
 IN_TITLE: Final = 0.3
-#: Characters after which a term counts half in the lead of a passage.
+#: Number of characters after which a term's weight in the lead of a passage is halved.
 HALVING: Final = 200
-#: Shares of the query, or similarities, below which a passage has nothing to do with it.
+#: Minimum share of the query, and minimum similarity, of a passage related to the query.
 LEAST_COVERAGE: Final = 0.12
 LEAST_NEARNESS: Final = 0.3
 
 
 @frozen(kw_only=True)
 class Weights:
-    """The numbers of the model (see above), and those of the choice (`memory.briefing.choice`)."""
+    """Parameters of the model (see above) and of the choice (`memory.briefing.choice`)."""
 
     steepness: float = 6.0
     words: float = 6.0
@@ -62,23 +64,23 @@ class Weights:
     query: float = 0.2
     least: float = 0.001
     kept: float = 0.1
-    #: WITHIN for every thousand tokens of the budget, and its maximum.
+    #: WITHIN per thousand tokens of budget, and its maximum.
     within: float = 0.075
     within_most: float = 0.3
-    #: Q(n) is steeper than P(n) by this factor per thousand tokens of the budget, at least 1, at most
-    #: the bound.
+    #: Factor per thousand tokens of budget by which Q(n) is steeper than P(n). It is at least 1 and at most
+    #: the limit below.
     steeper: float = 1.0
     steeper_most: float = 2.0
-    #: Passages that only greet or say farewell are skipped, unless a note has no other.
+    #: If true, passages that only greet or say farewell are skipped, unless the note has no others.
     skips_greetings: bool = False
 
 
 @frozen(kw_only=True, eq=False)
 class SourceNote:
-    """A note that may be shown, as it was read; sources are ordered best first, ties by id.
+    """Note that may be shown, as read from disk. Sources are ordered best first, ties by id.
 
-    `score` is that of its ranking, `nearness` the similarity of each chunk to the query if it is known,
-    `reasons` say how it was found.
+    `score` is its ranking score. `nearness` is the similarity of each chunk to the query, if known. `reasons`
+    say how the note was found.
     """
 
     id: str
@@ -89,14 +91,14 @@ class SourceNote:
     split: SplitNote
     nearness: Sequence[float] = ()
     reasons: Sequence[str] = ()
-    #: The date that the note gives itself, in ISO form, and the words for it; empty without one.
+    #: Date inside the note in ISO form, and its wording in the note. Empty if the note has no date.
     date: str = ""
     dated: str = ""
 
 
 @frozen(eq=False)
 class WeightedPassage:
-    """A passage of a source (by number, and its place there): its probability, and its share of each term."""
+    """Passage with its source number and position, its probability, and its share of each query term."""
 
     source: int
     place: int
@@ -109,8 +111,9 @@ class WeightedPassage:
 def weigh_passages(
     sources: Sequence[SourceNote], terms: Terms, weights: Weights, budget: int = 2_000
 ) -> list[WeightedPassage]:
-    """Return passages related to the query, by source and place; notes without such a passage are left
-    out.
+    """Return passages related to the query by source and position.
+
+    Notes without a related passage are left out.
     """
     scores = [source.score for source in sources]
     within = min(weights.within_most, weights.within * budget / 1_000)
@@ -124,7 +127,10 @@ def weigh_passages(
 
 
 def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]:
-    """Return the probability that each source answers, by its score; their sum is `of`."""
+    """Return each source's probability to answer, computed from its score.
+
+    The probabilities add up to `of`.
+    """
     highest = max(scores, default=0.0)
     odds = [math.exp(steepness * (score / highest - 1)) if highest > 0 else 1.0 for score in scores]
     total = math.fsum(odds) or 1.0
@@ -134,13 +140,11 @@ def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]
 def _weigh(
     number: int, source: SourceNote, terms: Terms, weights: Weights, prior: tuple[float, float]
 ) -> list[WeightedPassage]:
-    """Return the weighted passages of one source; `prior` is shared by matching passages, and by all of
-    them.
-    """
+    """Return the weighted passages of one source. `prior` is divided among its passages."""
     title = f"{source.title} {source.dated}" if source.dated else source.title
     titled = dict.fromkeys(first_places(fold(title), terms), IN_TITLE)
     split = source.split
-    # Folded as a whole if positions stay; then a term that the note does not have is not searched again.
+    # Fold the whole text if positions stay the same. Then a term that the note lacks needs only one search.
     whole = fold(split.content) if split.content.isascii() else None
     sought = [(term, each) for term, each in enumerate(terms.terms) if whole is None or each.stem in whole]
     by_section: dict[int, tuple[dict[int, float], float]] = {}
@@ -183,7 +187,7 @@ def _weigh(
 def _probabilities(
     found: Sequence[tuple[float | None, Passage]], matched: float, whole: float
 ) -> list[float]:
-    """Return P(p) of each passage of a note by its energy; empty if no passage is related to the query."""
+    """Return P(p) of each passage of a note by its energy. Empty if no passage is related to the query."""
     energies = [energy for energy, _ in found if energy is not None]
     if not energies:
         return []
@@ -203,18 +207,17 @@ def _sum(shares: Mapping[int, float], terms: Terms) -> float:
     return math.fsum(terms.terms[term].weight * share for term, share in shares.items()) / terms.total
 
 
-#: Characters and lines of a note that are searched for underlined headings; in longer notes only `#` makes
-#: headings.
+#: Maximum characters and lines of a note in which underlined headings are recognised. Longer notes only have
+#: `#` headings.
 MOST_PARSED: Final = 24_000
 MOST_PARSED_LINES: Final = 500
-#: Maximum number of passages of one note; later ones are read with `lithos_read`.
+#: Maximum number of passages per note. Later text can be read with `lithos_read`.
 MOST_PASSAGES: Final = 4_000
 
-#: Characters of prose that take as long to scan as a heading or a fence, and as a line that may underline a
-#: heading.
+#: Characters of prose that take as long to scan as one heading, fence or possible underline.
 MARK: Final = 100
 PARSED_LINE: Final = 200
-#: Characters of a note that are always read.
+#: Number of characters that are always read of a note.
 LEAST_TEXT: Final = 20_000
 
 _MARK: Final = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:#{1,6}(?!\S)|`{3}|~{3})", re.MULTILINE)
@@ -229,7 +232,7 @@ _WORD: Final = re.compile(r"[^\W_]")
 
 @frozen
 class Passage:
-    """A passage: `content[start:end]`, the number of its section, and that of its chunk."""
+    """Passage `content[start:end]`, with the numbers of its section and chunk."""
 
     start: int
     end: int
@@ -239,9 +242,9 @@ class Passage:
 
 @frozen
 class SplitNote:
-    """A content with its passages in order; `sections` are the paths that `lithos_read` knows.
+    """Content with its passages in order. `sections` are the paths that `lithos_read` accepts.
 
-    In the content `HIDDEN` replaces each character that is never shown.
+    `HIDDEN` replaces each character of the content that is never shown.
     """
 
     content: str
@@ -254,8 +257,7 @@ class SplitNote:
 
 
 def affordable(content: str, most: int) -> tuple[str, int]:
-    """Return the part of a content that takes no longer to split than `most` characters of prose, and its
-    cost.
+    """Return the part of a content that splits as fast as `most` characters of prose, and its cost.
 
     `most` is at least `LEAST_TEXT`.
     """
@@ -264,7 +266,7 @@ def affordable(content: str, most: int) -> tuple[str, int]:
     lines = content.count("\n") + 1
     if len(content) + max(price * marks, PARSED_LINE * lines) > LEAST_TEXT and _is_parsed(content):
         price, marks = PARSED_LINE, lines
-    if len(content) + price * marks <= most:  # nearly every note
+    if len(content) + price * marks <= most:  # Nearly every note takes this path.
         return content, len(content) + price * marks
     cost, pattern = 0, _LINE if price == PARSED_LINE else _MARK
     for number, found in enumerate(matches_in_lines(pattern, content, 0), 1):
@@ -275,7 +277,7 @@ def affordable(content: str, most: int) -> tuple[str, int]:
 
 
 def split_note(title: str, content: str, size: int, maximum: int, frame: Frame = NO_FRAME) -> SplitNote:
-    """Return the passages of a note, without comments and blocks shared with others; linear in its length."""
+    """Return the passages of a note without comments and shared blocks. The time is linear in its length."""
     names, starts = _own_sections(content)
     shown = hide(content, frame)
     passages: list[Passage] = []
@@ -303,7 +305,10 @@ def _own_sections(content: str) -> tuple[list[str], list[int]]:
 
 
 def _outline(content: str) -> Outline:
-    """Return the headings: from the parser if a simple scan might differ and it takes only milliseconds."""
+    """Return the headings.
+
+    The parser is used only if a simple scan might differ and parsing takes milliseconds.
+    """
     return read_outline(content) if _is_parsed(content) else scan_outline(content)
 
 
@@ -316,7 +321,7 @@ def _is_parsed(content: str) -> bool:
 
 
 def _trimmed(content: str, start: int, end: int, *, has_heading: bool) -> tuple[int, int] | None:
-    """Return the passage without its heading and surrounding white space; None if it is empty."""
+    """Return the passage without its heading and surrounding white space. None if nothing is left."""
     if has_heading:
         line = _HEADING_LINE.match(content, start, end) or _UNDERLINED.match(content, start, end)
         start = line.end() if line is not None else start

@@ -1,6 +1,6 @@
-"""Settling a contradiction: two notes, the reasons why they contradict each other, and the outcome.
+"""Console page that settles a contradiction: two notes, the reasons for the contradiction, and the outcome.
 
-All open `contradicts` edges between the two notes are settled at once, through `lithos_conflict_resolve`.
+All open `contradicts` edges between the two notes are settled at once with `lithos_conflict_resolve`.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from lithos.server.console.console import Console, Form, PageRefused, given
 from lithos.server.console.formats import query_with, readable
 
 ADDRESS: Final = "/console/contradictions"
-#: Characters of each note that the page shows.
+#: Maximum characters of each note on the page.
 LONGEST: Final = 4_000
-#: Edges between two notes that one form settles.
+#: Maximum number of edges between two notes that one form settles.
 MOST_EDGES: Final = 50
-#: Reasons of an edge that are shown, and characters of one.
+#: Maximum number of reasons shown per edge, and maximum characters per reason.
 MOST_REASONS, LONGEST_REASON = 5, 400
-#: Ways to end a contradiction when neither note replaces the other: name and consequence.
+#: Outcomes of a contradiction in which neither note replaces the other: name and consequence.
 OTHER_ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "accepted_dual": (
         "Both are right",
         "Both notes stay as they are, without the warning. Retrieval still shows agents that they differ.",
     ),
     "refuted": (
-        "They do not contradict each other",
+        "The notes do not contradict each other",
         "Both notes stay as they are, without the warning.",
     ),
     "merged": (
-        "Their texts were merged",
+        "The texts were merged",
         "Both notes stay as they are, without the warning. Merge the texts yourself, before or afterwards.",
     ),
 }
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the page."""
+    """Add the routes of the page."""
     pages = Contradictions(console)
     console.asking(app, "/contradictions", pages.ask, pages.settle)
 
 
 @frozen
 class ContradictionEdge:
-    """One contradicting edge: its id, its author, and its reasons as pairs of name and text."""
+    """Contradicting edge: its id, its author, and its reasons as pairs of name and text."""
 
     edge_id: str
     by: str | None
@@ -61,19 +61,18 @@ class ContradictionEdge:
 
 @frozen
 class Contradictions:
-    """The page on which a person settles a contradiction between two notes."""
+    """Console page on which a person settles a contradiction between two notes."""
 
     _console: Console
 
     async def ask(self) -> Response:
-        """Show both notes, the authors of the contradiction, and the endings to choose from."""
+        """Show both notes, the authors of the contradiction, and the possible outcomes."""
         ids = given("one", 200), given("other", 200)
         notes = [await self._read(note_id) for note_id in ids]
         claims = await self._claims(*ids)
         if not claims:
             raise PageRefused(
-                "No open contradiction is known between these notes: it was settled or withdrawn. "
-                "Check the notes.",
+                "These notes have no open contradiction. It was settled or withdrawn. Check the notes.",
                 404,
             )
         return await self._console.show(
@@ -87,15 +86,20 @@ class Contradictions:
         )
 
     async def settle(self, form: Form) -> str:
-        """Settle it in the name of the person; show the note that remains valid, or the first one."""
+        """Settle the contradiction in the person's name.
+
+        Show the note that stays valid, or the first note.
+        """
         one, other, ending = form.get("one", ""), form.get("other", ""), form.get("ending", "")
         winner = {"one": one, "other": other}.get(ending)
         if winner is None and ending not in OTHER_ENDINGS:
-            raise PageRefused("Nothing was settled: choose what becomes of the contradiction.")
+            raise PageRefused("Nothing was settled. Choose an outcome of the contradiction.")
         page = f"/console/notes/{quote(winner or one, safe='')}"
         claims = await self._claims(one, other)
         if _seen(claims) != form.get("seen"):
-            self._console.tell("Nothing was settled: the contradiction was changed or settled meanwhile.")
+            self._console.tell(
+                "Nothing was settled. The contradiction was changed or settled meanwhile. Check it again."
+            )
             return _address(one, other) if claims else page
         warnings: list[str] = []
         for claim in claims:
@@ -108,7 +112,9 @@ class Contradictions:
             )
             warnings += done.get("warnings", ())
         told = f"“{self._title(winner)}” holds" if winner else OTHER_ENDINGS[ending][0]
-        self._console.tell(f"The contradiction is settled: {told}; recorded as {self._console.agent}.")
+        self._console.tell(
+            f"The contradiction was settled: {told}. It is recorded under {self._console.agent}."
+        )
         for warning in dict.fromkeys(warnings):
             self._console.tell(warning)
         return page
@@ -144,7 +150,10 @@ def _claim_of(edge: Mapping[str, Any]) -> ContradictionEdge:
 
 
 def _reasons_of(evidence: object) -> list[tuple[str, str]]:
-    """Return the evidence of an edge, as names and texts; one text without a name if it is not an object."""
+    """Return the evidence of an edge as names and texts.
+
+    Evidence that is not an object is one text without a name.
+    """
     try:
         told = json.loads(evidence) if isinstance(evidence, str) else evidence
     except ValueError:
@@ -159,5 +168,5 @@ def _reasons_of(evidence: object) -> list[tuple[str, str]]:
 
 
 def _seen(claims: Sequence[ContradictionEdge]) -> str:
-    """Return a value that identifies the current state of these claims."""
+    """Return a fingerprint of the current state of these edges."""
     return " ".join(f"{claim.edge_id}@{claim.at}" for claim in claims)

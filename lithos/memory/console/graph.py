@@ -1,4 +1,4 @@
-"""`/console/graph`: notes around a note or around the results of a search, drawn and as tables."""
+"""Console page `/console/graph`: a drawing and tables of the notes around a note or around search results."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import readable, whole
 
-#: Rows of each table.
+#: Number of rows per table.
 PAGE: Final = 100
-#: Maximum number of search results that a graph starts from.
+#: Maximum number of search results in the centre of a graph.
 FOUND: Final = 10
 LONGEST_QUERY: Final = 2_000
 KINDS: Final = {
@@ -37,13 +37,13 @@ COLOURINGS: Final[Mapping[str, ColourBy]] = {"folder": "folder", "type": "type",
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the page."""
+    """Add the routes of the page."""
     app.get("/graph", endpoint="graph")(GraphPage(console, Drawings(Threads())).show)
 
 
 @frozen
 class GraphPage:
-    """The page with the graph of notes."""
+    """Console page with the graph of notes."""
 
     _console: Console
     _drawings: Drawings
@@ -93,7 +93,7 @@ class GraphPage:
         if note_id:
             if note_id not in self._console.parts.get(Catalogue):
                 raise PageRefused(
-                    "There is no such note: it was deleted, or the id is wrong. Search for it.", 404
+                    "Unknown note id. The note was deleted or the id is wrong. Search for the note.", 404
                 )
             return await neighbourhoods.around([note_id], depth)
         if query.strip():

@@ -22,15 +22,15 @@ from lithos.server.console.formats import told, told_ids, whole
 from lithos.tasks.service.board import BoardReading
 
 PAGE: Final = 100
-#: Characters of a filter.
+#: Maximum characters of a filter.
 LONGEST_FILTER: Final = 200
-#: The names of scouts in receipts.
+#: Names of all scouts in receipts.
 ALL_SCOUTS: Final = name_scouts((*SCOUTS, CONTRADICTIONS))
 COMPLETED: Final = "task.completed"
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the list and the page of one receipt."""
+    """Add the routes of the list and of the page for one receipt."""
     pages = ReceiptPages(console)
     app.get("/receipts", endpoint="receipts")(pages.index)
     app.get("/receipts/<receipt_id>", endpoint="receipt")(pages.show)
@@ -38,7 +38,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class ReceiptFeedback:
-    """Feedback on a retrieval at the completion of the task; `other` is the receipt it named instead."""
+    """Feedback on a retrieval when the task was completed. `other` is the receipt it named instead."""
 
     agent: str
     cited: frozenset[str] = frozenset()
@@ -50,12 +50,12 @@ class ReceiptFeedback:
 
 @frozen
 class ReceiptPages:
-    """The console pages of retrievals."""
+    """Console pages for retrievals."""
 
     _console: Console
 
     async def index(self) -> Response:
-        """Show receipts, newest first."""
+        """Show the list of receipts, newest first."""
         agent, task, note = (given(name, LONGEST_FILTER) or None for name in ("agent", "task", "note"))
         wanted = ReceiptFilter(agent_id=agent, task_id=task, note_id=note)
         start = whole(request.args.get("before"), 18)
@@ -85,7 +85,7 @@ class ReceiptPages:
         receipt = await learning.receipt(receipt_id)
         if receipt is None:
             raise PageRefused(
-                "There is no such receipt. The newest lcma.receipts_kept are kept: look for it in the list.",
+                "Unknown receipt. Only the newest lcma.receipts_kept receipts are kept. Find it in the list.",
                 404,
             )
         is_secret = is_private(receipt, catalogue)
@@ -111,7 +111,7 @@ class ReceiptPages:
         )
 
     async def _task(self, task_id: str) -> Mapping[str, Any]:
-        """Return the task of a retrieval; only the id if the task is missing."""
+        """Return the task of a retrieval. If the task is missing, return only its id."""
         try:
             answer = await self._console.call("lithos_task_get", task_id=task_id)
         except PageRefused:
@@ -119,7 +119,7 @@ class ReceiptPages:
         return dict(answer["task"])
 
     async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> ReceiptFeedback | None:
-        """Return the feedback at the completion, while the journal holds it."""
+        """Return the feedback from the task's completion, if the journal still has it."""
         ended = task.get("resolved_at")
         if task.get("status") != "completed" or not ended:
             return None

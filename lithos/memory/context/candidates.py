@@ -1,4 +1,4 @@
-"""The candidates of a briefing: from `lithos_retrieve`, with a receipt, or only from hybrid search."""
+"""Candidates for a briefing, from `lithos_retrieve` with a receipt, or from hybrid search alone."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, HybridRanking
 from lithos.search.service.search import Search
 from lithos.text.snippet import Terms
 
-#: Factor by which a search is widened while too few notes pass the gate.
+#: Factor by which a search is widened while too few notes pass the access filter.
 _WIDER: Final = 4
-#: Minimum score, relative to the best, of a note named by the task's findings.
+#: Minimum score, relative to the best, of a note named in the task's findings.
 _OF_TASK: Final = 0.5
 _TASK_SCOUT: Final = "task_context"
 
 
 @frozen
 class ContextCandidate:
-    """A note that may be shown; `reasons` say how it was found."""
+    """Note that may be shown. `reasons` say how it was found."""
 
     entry: Entry
     score: float
@@ -34,10 +34,10 @@ class ContextCandidate:
 
 @define
 class RankedCandidates:
-    """The candidates, best first, and the weighted words of the query.
+    """Candidates, best first, and the weighted words of the query.
 
-    `keep` stores the receipt of the shown notes with their number of tokens, and returns whether it could;
-    without a receipt it does nothing.
+    `keep` stores the receipt for the shown notes with their token count, and returns whether that succeeded.
+    If LCMA is off, it stores nothing.
     """
 
     notes: Sequence[ContextCandidate]
@@ -49,7 +49,7 @@ class RankedCandidates:
 
 @define(eq=False)
 class Candidates:
-    """Finds the candidates of a briefing."""
+    """Search for the candidates of a briefing."""
 
     _retrieve: Retrieve
     _search: Search
@@ -60,7 +60,7 @@ class Candidates:
     async def find(
         self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
     ) -> AsyncIterator[RankedCandidates]:
-        """Yield the candidates of a request; an exception in the block leaves a receipt of the failure.
+        """Yield the candidates for a request. An exception in the block leaves a receipt of the failure.
 
         Raises `InvalidInput`, and `SearchBackendFailed` if LCMA is off and no index answers.
         """
@@ -92,7 +92,7 @@ class Candidates:
             )
 
     async def _search_for(self, request: RetrieveRequest) -> RankedCandidates:
-        """Return the best notes of a hybrid search that pass the gate."""
+        """Return the best notes of a hybrid search that pass the access filter."""
         await self._visibility.reach()
         gate = request.gate
         wanted = max(LEG_NOTES, LEG_SHARE * request.limit)

@@ -1,4 +1,4 @@
-"""Changes after a position of the journal, and recent activity, also as lines of a briefing."""
+"""Changes after a journal position, and recent activity, also as briefing lines."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from lithos.notes.catalogue.catalogue import Entry
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: Maximum number of lines.
+#: Maximum number of lines per list.
 MOST: Final = 12
-#: Share of the query's weight from which a task or finding is related to it.
+#: Minimum share of the query's weight in a task or finding that counts as related.
 _CONCERNS: Final = 0.3
 _TITLE: Final = 100
-#: Outcomes of proposals, in the words of a briefing.
+#: Outcomes of proposals, as worded in a briefing.
 _DECIDED: Final[Mapping[str, str]] = {
     "proposal.approved": "was approved", "proposal.rejected": "was rejected",
     "proposal.expired": "expired without review",
 }  # fmt: skip
-#: Changes that the server itself found at its start are not an agent's activity.
+#: Note events with their verbs. Changes found by the server at its start do not count as an agent's activity.
 _NOTES: Final[Mapping[str, str]] = {
     NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
 }  # fmt: skip
@@ -44,10 +44,11 @@ _NOTES: Final[Mapping[str, str]] = {
 def tell_activity(
     events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
 ) -> list[str]:
-    """Return one line per event, newest first, one per note; `note` returns the found notes that may be
-    shown.
+    """Return one line per event, newest first, one per note.
 
-    Findings and claims of the task are left out, since its own part shows them.
+    `note` returns the found notes that may be shown.
+
+    The task's own findings and claims are left out, because the task part shows them.
     """
     lines: list[str] = []
     told: set[str] = set()
@@ -62,7 +63,7 @@ def tell_activity(
 
 
 def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
-    """Return the outcomes of an agent's proposals, newest first, with the decision maker and reason."""
+    """Return the outcomes of an agent's proposals, newest first, with the deciding person and reason."""
     lines: list[str] = []
     for event in reversed(events):
         payload, what = event.draft.payload, event.draft.type
@@ -112,27 +113,27 @@ def _concerns(text: Any, terms: Terms) -> bool:
     return sum(terms.terms[number].weight for number in found) >= _CONCERNS * terms.total
 
 
-#: Maximum number of events that are read; beyond it everything counts as changed.
+#: Maximum number of events to read. If there are more, everything counts as changed.
 MOST_EVENTS: Final = 20_000
-#: Events of the journal that are read for recent activity.
+#: Number of newest journal events to read for recent activity.
 RECENT: Final = 300
 NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_RENAMED))
 
 
 @frozen(kw_only=True)
 class Changed:
-    """The events after a position, oldest first; `trouble` is the reason if they are unavailable."""
+    """Events after a position, oldest first. `trouble` is the reason if they are unavailable."""
 
     events: Sequence[Event]
     trouble: str | None = None
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return the changed notes, except notes whose frontmatter was only completed by enrichment."""
+        """Return the changed notes, except notes in which enrichment only completed the frontmatter."""
         return frozenset(str(event.draft.payload.get("id")) for event in self.events if is_of_note(event))
 
     def notes_by_enrichment(self) -> frozenset[str]:
-        """Return the notes that enrichment wrote, needed when it quarantined them."""
+        """Return the notes that enrichment wrote. They matter if enrichment quarantined them."""
         return frozenset(
             str(event.draft.payload.get("id"))
             for event in self.events
@@ -141,7 +142,7 @@ class Changed:
 
 
 def is_of_note(event: Event) -> bool:
-    """Return whether the event writes, moves or deletes a note."""
+    """Return whether the event creates, changes, moves or deletes a note."""
     return event.draft.type in NOTE_EVENTS and not _is_enrichment(event)
 
 
@@ -150,14 +151,14 @@ def _is_enrichment(event: Event) -> bool:
 
 
 class JournalChanges:
-    """Reads changes from the journal."""
+    """Reader of changes from the journal."""
 
     def __init__(self, journal: CoordinationStore, reading: Blocking) -> None:
         self._journal = journal
         self._reading = reading
 
     async def after(self, cursor: str) -> Changed:
-        """Return the events after a cursor, or the reason why everything has to count as new."""
+        """Return the events after a cursor, or the reason why everything counts as new."""
         seq, journal = parse_position(cursor), self._journal
         if seq is None:
             return Changed(events=(), trouble="since is not a cursor of an earlier answer")
@@ -167,12 +168,16 @@ class JournalChanges:
 
         events = await self._reading.run(look)
         if events is None:
-            return Changed(events=(), trouble="the cursor is older than the journal, or of another one")
+            return Changed(
+                events=(), trouble="the cursor is older than the journal or belongs to another journal"
+            )
         if len(events) > MOST_EVENTS:
-            return Changed(events=(), trouble=f"more than {MOST_EVENTS:,} events happened since")
+            return Changed(
+                events=(), trouble=f"more than {MOST_EVENTS:,} events have happened since the cursor"
+            )
         return Changed(events=events)
 
     async def recent(self) -> Sequence[Event]:
-        """The newest events, oldest first."""
+        """Return the newest events, oldest first."""
         journal = self._journal
         return () if journal is None else await self._reading.run(lambda: journal.newest_events(RECENT))

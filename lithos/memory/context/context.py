@@ -1,4 +1,4 @@
-"""The context service: one briefing instead of search, read, read, read (docs/spec/context.md §1)."""
+"""Context service: one briefing instead of many searches and reads (docs/spec/context.md §1)."""
 
 from __future__ import annotations
 
@@ -50,33 +50,33 @@ log = get_logger("lithos.context")
 SECTIONS: Final = ("task", "warnings", "notes", "activity")
 #: Maximum characters of a query that is built from a task.
 QUERY_OF_TASK: Final = 4_000
-#: Tokens of the budget per candidate, within these limits.
+#: Tokens of budget per candidate, and the limits for the number of candidates.
 TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
 MOST_NOTES: Final = 100
-#: Characters of all candidates together that are read, where text slower than prose counts more; each
-#: candidate beyond that gets `LEAST_TEXT`.
+#: Maximum characters to read of all candidates together. Text that is slower to split than prose counts more.
+#: Each candidate beyond the limit gets `LEAST_TEXT`.
 MOST_TEXT: Final = 2_000_000
-#: Maximum number of warnings of an answer.
+#: Maximum number of warnings in an answer.
 MOST_WARNINGS: Final = 30
-#: Share of the best score below which hidden notes are not named.
+#: Minimum score, relative to the best, at which a withheld note is named.
 WORTH_NAMING: Final = 0.3
-#: Score of an attachment's hit relative to the best score, by match strength.
+#: Score of an attachment hit relative to the best score, by match strength.
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
-#: Warnings that leave a note out of the excerpts.
+#: Warnings that exclude a note from the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
 
 
 class WaitingKeys(Protocol):
-    """Further keys of a briefing: items that wait for a person, if a capability has any."""
+    """Additional briefing keys: items that wait for a person, if a capability reports any."""
 
     def told(self) -> dict[str, int]:
-        """Return the numbers of waiting items, by key; empty if nothing waits."""
+        """Return the numbers of waiting items by key. Empty if no item waits."""
 
 
 @frozen(kw_only=True)
 class ContextRequest:
-    """The subject of a briefing: a query, a task, or both; `namespaces` None means any."""
+    """Subject of a briefing: a query, a task, or both. `namespaces` None means all namespaces."""
 
     query: str = ""
     task_id: str | None = None
@@ -87,15 +87,15 @@ class ContextRequest:
     since: str | None = None
     sections: tuple[str, ...] = SECTIONS
     kinds: frozenset[str] = frozenset(KINDS)
-    #: With short headings, the notes' own dates, and replies after questions.
+    #: If true, use short headings, the notes' own dates, and replies after questions.
     is_compact: bool = False
 
 
 @frozen(kw_only=True)
 class ContextAnswer:
-    """A briefing; `cursor` only if requested, `receipt_id` only if LCMA is on.
+    """Briefing answer. `cursor` is set only if requested, `receipt_id` only if LCMA is on.
 
-    `troubles` (kind, reason) say why it is `degraded`, as far as it is known.
+    `troubles` lists (kind, reason) pairs that explain why the answer is `degraded`, as far as known.
     """
 
     briefing: Briefing
@@ -104,13 +104,13 @@ class ContextAnswer:
     receipt_id: str | None
     degraded: bool
     troubles: Sequence[tuple[str, str]] = ()
-    #: Hits of attachments among the excerpts, by their ids.
+    #: Attachment hits among the excerpts, by id.
     places: Mapping[str, OtherHit] = field(factory=dict)
 
 
 @frozen(kw_only=True)
 class BriefingMaterial:
-    """The material of a briefing, before it is composed; `is_silent`: there is no news to report."""
+    """Material of a briefing before its text is composed. `is_silent` means that there is no news."""
 
     material: Material
     #: Function that counts tokens.
@@ -123,7 +123,7 @@ class BriefingMaterial:
     places: Mapping[str, OtherHit]
 
     async def answer(self, briefing: Briefing, budget: int) -> ContextAnswer:
-        """Return the answer with a briefing; the receipt keeps the part of this vault."""
+        """Return the answer for a briefing. The receipt stores only this vault's part."""
         kept = await self.found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
         return ContextAnswer(
             briefing=briefing,
@@ -138,7 +138,7 @@ class BriefingMaterial:
 
 @frozen
 class _Read:
-    """The sources of a briefing, and the candidates that were withheld, gone or not read."""
+    """Sources of a briefing, and the candidates that were withheld, deleted or not read."""
 
     sources: Sequence[SourceNote]
     withheld: Sequence[LeftOut]
@@ -148,12 +148,12 @@ class _Read:
 
 NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
 NOTHING: Final = Material()
-#: Factor for a note whose own date is in the time that a question names.
+#: Score factor of a note whose own date is in the period that a question names.
 OF_THAT_TIME: Final = 1.15
 
 
 class Context:
-    """The context service."""
+    """Context service that gathers material and composes briefings."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Context:
         catalogue.when_removed.append(self._splits.forget)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
-        """Return a briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
+        """Return a briefing within the budget. Raises `InvalidInput`, `TaskNotFound`."""
         async with self.gather(request) as gathered:
             briefing = NOTHING_TOLD
             if not gathered.is_silent:
@@ -205,7 +205,10 @@ class Context:
         explains: bool = False,
         has_cursor: bool = False,
     ) -> dict[str, Any]:
-        """Return a compact answer that fits as a whole, with the keys of `rest`. Raises as `brief`."""
+        """Return a compact answer that fits the budget as a whole, including the keys of `rest`.
+
+        Raises as `brief`.
+        """
         async with self.gather(request) as gathered:
             rest = {
                 "receipt_id": gathered.found.receipt_id,
@@ -226,21 +229,24 @@ class Context:
             return answer | ({"degraded": True} if kept else {})
 
     async def compose(self, material: Material, budget: int, count: Count) -> Briefing:
-        """Return the briefing of the gathered material, in a thread."""
+        """Compose a briefing from the gathered material, in a worker thread."""
         return await self._working.run(lambda: compose(material, budget, count))
 
     async def query_of(self, task_id: str) -> str:
-        """Return the query for a task that comes without one. Raises `TaskNotFound`."""
+        """Return the query for a task without its own query. Raises `TaskNotFound`."""
         return _query_of(await self._coordination.sheet(task_id))
 
     @asynccontextmanager
     async def gather(
         self, request: ContextRequest, ranking: HybridRanking | None = None
     ) -> AsyncIterator[BriefingMaterial]:
-        """Gather the material of a briefing; `ranking`: on one scale with other vaults. Raises as `brief`."""
+        """Yield the material of a briefing.
+
+        `ranking` is on one scale with other vaults. Raises as `brief`.
+        """
         _check(request)
         troubles = list[tuple[str, str]]()
-        cursor = str(self._coordinator.head)  # taken before the first read
+        cursor = str(self._coordinator.head)  # Take the cursor before the first read.
         sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
         if not request.query.strip():
             assert sheet is not None
@@ -249,7 +255,7 @@ class Context:
         troubles += [("tokenizer", trouble)] if trouble is not None else []
         changed = None if request.since is None else await self._changes.after(request.since)
         if changed is not None and changed.trouble is not None:
-            troubles.append(("cursor", f"{changed.trouble}; everything is shown as if it were new"))
+            troubles.append(("cursor", f"{changed.trouble}; everything is shown as new"))
             changed = None
         asked, is_followup = self._asked(request, changed), request.since is not None
         hits = await self._beside(request)
@@ -267,7 +273,7 @@ class Context:
             )
 
     async def _beside(self, request: ContextRequest) -> list[OtherHit]:
-        """Return the best hit of each attachment that answers, strong ones first; empty for news only."""
+        """Return the best hit per matching attachment, strong hits first. Empty if only news is requested."""
         if (
             self._others is None
             or not self._others.has_any(request.filters)
@@ -287,7 +293,7 @@ class Context:
         return list(best.values())
 
     async def _counter(self) -> tuple[Count, str | None]:
-        """Return the token counter, and the reason if it is only an estimate."""
+        """Return the token counter, and a reason if it only estimates."""
         async with self._loading:
             if self._count is None:
                 try:
@@ -334,7 +340,7 @@ class Context:
         changed: Changed | None,
         hits: Sequence[OtherHit] = (),
     ) -> tuple[Material, bool]:
-        """Return the material of the briefing; and whether a part of it was unavailable."""
+        """Return the material of the briefing, and whether a part of it was unavailable."""
         wanted = frozenset(request.sections)
         read = await self._read(request, found)
         task = None
@@ -359,7 +365,7 @@ class Context:
         return material, read.is_degraded
 
     async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
-        """Return the texts of the candidates that may be shown, cut into passages in a worker thread."""
+        """Return the texts of the candidates that may be shown, divided into passages in a worker thread."""
         now = self._clock()
         trusted: list[ContextCandidate] = []
         withheld: list[LeftOut] = []
@@ -390,7 +396,8 @@ class Context:
         sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
         serials = [entry.serial for entry in entries]
         if len(still := self._catalogue.at_serials(serials)) < len(serials):
-            # No other code forgets removed notes: they would stay until newer ones replace them.
+            # Only this code drops removed notes from the cache. Otherwise they would stay until newer notes
+            # replace them.
             for serial in set(serials).difference(entry.serial for entry in still):
                 self._splits.forget(serial)
         ids = {source.id for source in sources} | {each.id for each in withheld}
@@ -400,7 +407,7 @@ class Context:
     def _with_attachments(
         self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
     ) -> Sequence[SourceNote]:
-        """Return sources with hits of attachments among them: a strong hit counts as the best note does."""
+        """Return the sources including attachment hits. A strong hit counts as much as the best note."""
         if not hits:
             return sources
         best = max((source.score for source in sources), default=1.0)
@@ -433,12 +440,10 @@ class Context:
         asked: AskedTime | None,
         is_compact: bool,
     ) -> list[SourceNote]:
-        """Return the sources; of very long texts only the first notes are read as a whole. Runs in a
-        thread.
-        """
+        """Return the sources. Only the first very long texts are read in full. Runs in a worker thread."""
         left, sources = MOST_TEXT, list[SourceNote]()
         for candidate, shown in read:
-            if shown is None:  # deleted while it was read
+            if shown is None:  # The note was deleted during the read.
                 continue
             entry, (content, version) = candidate.entry, shown
             own = own_date(entry.note.extra, entry.note.title, entry.path, content) if is_compact else None
@@ -460,18 +465,18 @@ class Context:
                     reasons=candidate.reasons,
                 )
             )
-        # Notes of the requested time may now rank before others.
+        # Notes from the requested period may now rank before other notes.
         return sorted(sources, key=lambda each: (-each.score, each.id)) if asked is not None else sources
 
 
 def _check(request: ContextRequest) -> None:
     if not request.query.strip() and request.task_id is None:
-        raise InvalidInput("Give query, task_id or both, so that the briefing has a subject.")
+        raise InvalidInput("Give query, task_id or both. The briefing needs a subject.")
     if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
         raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
     for section in request.sections:
         if section not in SECTIONS:
-            raise InvalidInput(f"sections may contain {', '.join(SECTIONS)}; not {section[:100]!r}.")
+            raise InvalidInput(f"sections may contain {', '.join(SECTIONS)}, not {section[:100]!r}.")
 
 
 def _query_of(sheet: TaskSheet) -> str:
@@ -479,7 +484,7 @@ def _query_of(sheet: TaskSheet) -> str:
 
 
 def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
-    """Return the task; after a cursor only if it has news, and then only its new findings."""
+    """Return the task part. After a cursor, return only new findings, or None without news."""
     findings = sheet.findings
     if changed is not None:
         new = {str(event.draft.payload.get("finding_id")) for event in changed.events}
@@ -507,7 +512,7 @@ def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
 
 
 def _gate_of(request: ContextRequest) -> RetrievalFilter:
-    """Return the filter for notes that the caller may see."""
+    """Return the access filter for notes that the caller may see."""
     spaces = None if request.namespaces is None else frozenset(request.namespaces)
     return RetrievalFilter(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
 

@@ -1,7 +1,7 @@
-"""Notes split into passages, kept from one briefing to the next.
+"""Cache of notes that are already divided into passages.
 
-A briefing of 2,000 tokens scans 66 notes, and agents of one task ask for mostly the same notes. An entry
-is valid for one text only: a changed note has another content, and is split again.
+A briefing of 2,000 tokens scans 66 notes, and agents that work on one task ask for mostly the same notes. An
+entry is valid for one text only, so a changed note is split again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lithos.kernel.values.limits import Fitting
 from lithos.memory.briefing.passages import SplitNote, split_note
 from lithos.text.hidden_text import NO_FRAME, Frame
 
-#: Bytes of the cache without the contents of the notes: about 10,000 ordinary notes.
+#: Size of the cache in bytes, without note contents: about 10,000 ordinary notes.
 SPLIT_BYTES: Final = 16 * 1024 * 1024
-#: Characters of a note that is cached; a longer one is split each time.
+#: Maximum characters of a cached note. A longer note is split each time.
 LONGEST_SPLIT: Final = 64 * 1024
-#: Bytes of a split note, of a passage, of a section in addition to its path, and of a character.
+#: Estimated bytes of a split note, a passage, a section without its path, and a character.
 _NOTE, _PASSAGE, _SECTION, _CHARACTER = 400, 120, 60, 4
 
 
@@ -35,19 +35,19 @@ class _Split:
 
 
 class Splits(Fitting[int, _Split]):
-    """LRU cache of split notes by serial number, bounded in bytes; thread-safe.
+    """LRU cache of split notes by serial number, limited in bytes. It is thread-safe.
 
-    The contents themselves count too: `NoteTexts` usually shares them, but need not.
+    Note contents count towards the limit too, because `NoteTexts` does not always share them.
     """
 
     def __init__(self, size: int, maximum: int) -> None:
-        """`size` and `maximum` are those of the chunks."""
+        """Make a cache. `size` and `maximum` are the chunk sizes."""
         super().__init__(SPLIT_BYTES, attrgetter("size"))
         self._sizes = (size, maximum)
         self._lock = threading.RLock()
 
     def split(self, serial: int, title: str, content: str, frame: Frame = NO_FRAME) -> SplitNote:
-        """The passages of a note with this content, without the blocks that others share."""
+        """Return the passages of a note with this content, without blocks that other notes share."""
         with self._lock:
             known = self._kept.get(serial)
             if known is not None and (known.title, known.content, known.frame) == (title, content, frame):
@@ -62,7 +62,7 @@ class Splits(Fitting[int, _Split]):
         return split
 
     def forget(self, serial: int) -> None:
-        """Drop what is kept of a note."""
+        """Remove a note from the cache."""
         with self._lock:
             super().forget(serial)
 

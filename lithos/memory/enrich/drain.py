@@ -1,6 +1,6 @@
-"""Draining the enrich queue, one batch (window) of jobs at a time (docs/spec/memory.md §4).
+"""Processing of the enrich queue, one batch (window) of jobs at a time (docs/spec/memory.md §4).
 
-A window is claimed, processed and finished before the next one, so that a killed process costs few jobs an
+A window is claimed, processed and finished before the next window, so that a killed process costs few jobs an
 attempt. Jobs are idempotent.
 """
 
@@ -26,17 +26,17 @@ from lithos.memory.retrieve.feedback import Learning
 
 log = get_logger("lithos.enrichment")
 
-#: Rows of the queue that are claimed at once.
+#: Maximum number of queue rows to claim at once.
 WINDOW: Final = 50
-#: Jobs done together: their writes share disk syncs, and agents' writes still run in between.
+#: Number of concurrent jobs. Their writes share disk syncs, and agents' writes still run in between.
 AT_ONCE: Final = 8
-#: Attempts before a failing job is given up.
+#: Maximum number of attempts at a failing job.
 MOST_ATTEMPTS: Final = 3
 
 
 @frozen(kw_only=True)
 class Drain:
-    """Claims jobs from the queue and processes them; one run at a time."""
+    """Worker that claims and processes queued jobs. Only one run is active at a time."""
 
     clock: Clock
     metrics: Metrics
@@ -55,7 +55,7 @@ class Drain:
             await self._work_off(jobs)
 
     async def _claim(self, after: int) -> list[EnrichJob]:
-        """Claim the next window."""
+        """Claim and return the next window of jobs."""
         return await self.memory.submit(ClaimJobs(MOST_ATTEMPTS, after=after, most=WINDOW))
 
     async def _work_off(self, jobs: Sequence[EnrichJob]) -> None:
@@ -66,7 +66,7 @@ class Drain:
         await self._finish(jobs, failed)
 
     async def _extract(self, jobs: Sequence[EnrichJob]) -> list[EnrichJob]:
-        """Find the entities of these notes; returns the jobs that failed."""
+        """Extract the entities of these notes and return the failed jobs."""
         failed: list[EnrichJob] = []
         turn = trio.CapacityLimiter(AT_ONCE)
 
@@ -93,7 +93,7 @@ class Drain:
             if job.attempts >= MOST_ATTEMPTS:
                 self.metrics.count("lcma_enrich_exhausted")
                 log.warning(
-                    "enrichment given up until the next change",
+                    "enrichment stopped until next change",
                     note=job.node_id,
                     attempts=job.attempts,
                 )
@@ -108,7 +108,7 @@ class Drain:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def _settle(self, jobs: Sequence[EnrichJob]) -> None:
-        """Run the steps that are batched over all notes of a window."""
+        """Run the steps that handle all notes of a window together."""
         moved = [job.node_id for job in jobs if job.triggers & OF_EXISTENCE]
         await self.projection.project([job.node_id for job in jobs], appeared_or_gone=moved)
         changed = [job.node_id for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)]

@@ -1,4 +1,4 @@
-"""Entity extraction: names are kept in the database, or written into notes (docs/spec/memory.md §4)."""
+"""Entity extraction. Names are stored in the database or written into notes (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ from lithos.search.indexing.indexer import Indexer
 
 log = get_logger("lithos.entities")
 
-#: Changes a note's frontmatter; raises the refusals of the writer.
+#: Function that changes a note's frontmatter. It raises the writer's refusals.
 Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
 
 
 @frozen
 class NoteEntities:
-    """The entities of one version of a note; `before`: the former ones, `source`: the hash of its bytes."""
+    """Entities of one note version.
+
+    `before` are the former entities, `source` is the hash of the file's bytes.
+    """
 
     id: str
     path: str
@@ -54,28 +57,28 @@ class NoteEntities:
 
 @define(eq=False)
 class EntityExtraction:
-    """Determines which notes need extraction, and extracts.
+    """Entity extraction for the notes that need it.
 
-    With `patch` it changes frontmatter, never a body. Without it no file changes: entities are kept by
-    id, and apply if the file has no entities, or only machine-written ones.
+    With `patch`, extraction changes frontmatter, never a body. Without `patch`, no file changes: entities are
+    stored by note id, and count only if the file has no entities or only machine-written ones.
     """
 
     _catalogue: Catalogue
     _texts: NoteTexts
-    #: Only a dry run has no `ledger` and no `index`.
+    #: Absent only in a dry run, like the index.
     _ledger: Learning | None = None
     _patch: Patch | None = field(default=None, kw_only=True)
-    #: Notified of notes with changed entities.
+    #: Index that is notified of notes with changed entities.
     _index: Indexer | None = field(default=None, kw_only=True)
     _blocking: Threads = field(factory=Threads, init=False)
 
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
-        """Store the entities of a note if the specification's table requires it; True when they changed.
+        """Store the entities of a note if the specification's table requires it. Return whether they changed.
 
-        Entities with the current marker are extracted again too unless they were edited: the text may have
-        changed. Nothing is stored for a note that changes during extraction: its own event brings it back.
-        Entities of a deleted note are forgotten. `force` includes curated entities too, if they are written.
-        Raises `StorageFailed`.
+        Entities with the current marker are also extracted again, because the text may have changed, unless a
+        person edited them. If a note changes during extraction, nothing is stored: the change's own event
+        queues the note again. Entities of a deleted note are deleted. `force` includes curated entities too,
+        if entities are written into files. Raises `StorageFailed`.
         """
         if note_id not in self._catalogue:
             if self._ledger is not None and self._catalogue.entities.get(note_id) is not None:
@@ -85,9 +88,11 @@ class EntityExtraction:
         return found is not None and await self.store(found) and found.entities != found.before
 
     async def refresh_stale(self) -> int:
-        """Extract again entities by older rules or of another text; return the number of changed notes.
+        """Repeat the extraction for entities from older rules or another text.
 
-        A note that cannot be written is logged and left to the next sweep.
+        Return the number of changed notes.
+
+        A note that cannot be written is logged and retried at the next sweep.
         """
         written = 0
         for note_id in list(self.stale()):
@@ -98,7 +103,7 @@ class EntityExtraction:
         return written
 
     def stale(self) -> Iterator[str]:
-        """Return ids of notes with entities by older rules, or of other bytes."""
+        """Yield ids of notes whose entities come from older rules or from other bytes."""
         return (entry.note.id for entry in self._catalogue if self._is_stale(entry))
 
     def _is_stale(self, entry: Entry) -> bool:
@@ -108,9 +113,9 @@ class EntityExtraction:
         return found.extractor < MARKER or found.source != entry.digest
 
     async def look(self, note_id: str, *, force: bool = False) -> NoteEntities | None:
-        """Extract the entities to store for a note, None when none are due; stores nothing.
+        """Return the entities to store for a note, or None if no extraction is due. Nothing is stored.
 
-        Entities that are as a machine has written them last are not curated, whatever their marker.
+        Entities equal to the last machine-written ones are not curated, whatever their marker says.
         """
         entry, force = self._catalogue.get(note_id), force and self._patch is not None
         made = (
@@ -124,7 +129,7 @@ class EntityExtraction:
         if loaded is None or loaded.document.note.id != entry.note.id:
             return None
         note, source = loaded.document.note, digest_of(loaded.source.data)
-        force = force or is_machine_made(note, made)  # a person may have edited the file in the meantime
+        force = force or is_machine_made(note, made)  # A person may have edited the file meanwhile.
         entities = await self._extract(note, loaded.document.content, source, force)
         if entities is None:
             return None
@@ -134,7 +139,7 @@ class EntityExtraction:
     async def _extract(self, note: Note, content: str, source: str, force: bool) -> tuple[str, ...] | None:
         if self._patch is not None:
             if note.frontmatter_error is not None:
-                return None  # nothing can be stored in it
+                return None  # Entities cannot be stored in this note.
             due = await self._blocking.run(partial(decide_extraction, note, content, force=force))
             if due is not None or self._catalogue.entities.counting(note) is None:
                 return due
@@ -145,7 +150,7 @@ class EntityExtraction:
         return await self._blocking.run(partial(extract_entities, content))
 
     async def store(self, found: NoteEntities) -> bool:
-        """Store the result of `look` unless the note has changed since; True when stored."""
+        """Store the result of `look` unless the note has changed since. Return whether it was stored."""
         return await (self._keep(found) if self._patch is None else self._write(found, self._patch))
 
     async def _write(self, found: NoteEntities, patch: Patch) -> bool:
@@ -164,7 +169,7 @@ class EntityExtraction:
             await patch(request)
         except (NoteNotFound, VersionConflict):
             return False
-        except Forbidden:  # a protected note is not written: entities stay in the database
+        except Forbidden:  # A protected note is never written, so its entities stay in the database.
             return await self._keep(found)
         if self._ledger is not None:
             await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))
@@ -178,7 +183,7 @@ class EntityExtraction:
             await self._ledger.submit(RecordEntities(found.id, kept))
         entry = self._catalogue.get(found.id)
         if entry is None or not self._is_current(found):
-            return False  # its own event queues it again, and a deletion drops its entities
+            return False  # The note's own change event queues it again, and a deletion removes its entities.
         if self._index is not None and found.entities != found.before:
             self._index.promise(await self._index.accept(Upsert(entry, found.document, repair=True)))
         return True

@@ -1,7 +1,7 @@
-"""The feed of the enrich queue: which events trigger enrichment, and of what (docs/spec/memory.md §4).
+"""Feed of the enrich queue: selects events that trigger enrichment of notes (docs/spec/memory.md §4).
 
-Delivery is at least once: triggers are durable in the queue before the cursor moves. After a crash in between
-the same events are read again, and a note that is queued twice is still one job.
+Delivery is at least once: triggers are durable in the queue before the cursor moves. After a crash in
+between, the same events are read again. A note that is queued twice is still one job.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ log = get_logger("lithos.enrichment")
 
 
 FINDING_POSTED: Final = "finding.posted"
-#: Events after which the text of a note may have changed.
+#: Event types after which the text of a note may have changed.
 OF_CONTENT: Final = frozenset({NOTE_CREATED, NOTE_UPDATED})
-#: Events after which notes derived from this note are resolved again.
+#: Event types after which the derived notes are resolved again.
 OF_EXISTENCE: Final = frozenset({NOTE_CREATED, NOTE_DELETED})
 _OF_NOTES: Final = frozenset({NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED, NOTE_DELETED})
 
 
 def find_triggers(draft: EventDraft, catalogue: Catalogue) -> list[EnrichTrigger]:
-    """The triggers of an event; for a note that does not exist only when it was deleted.
+    """Return the triggers of an event. A missing note has a trigger only if the event deleted it.
 
-    Changes by enrichment itself trigger nothing, known by their hidden origin: any agent may use the name.
+    Changes by enrichment itself trigger nothing. Their hidden origin identifies them, because any agent may
+    use the name.
     """
     if draft.origin.partition(":")[0] == ENRICHMENT:
         return []
@@ -74,16 +75,16 @@ def _id_at(path: object, catalogue: Catalogue) -> str | None:
 
 
 CURSOR: Final = "lithos-enrich"
-#: Events per journal page: some 200 kB, a few milliseconds in a thread.
+#: Number of events per journal page: about 200 kB and a few milliseconds in a thread.
 PAGE: Final = 500
-#: Seconds to wait for more events: each turn costs two syncs of the disk, for any number of events.
+#: Seconds to wait for more events. Each turn costs two disk syncs, however many events it handles.
 LINGER: Final = 1.0
 #: Seconds until a failed write is retried.
 RETRY: Final = 10.0
 
 
 class _Bell:
-    """An auto-reset event: set by events, reset by the waiter."""
+    """Auto-reset event that the waiter resets."""
 
     def __init__(self) -> None:
         self._rung = trio.Event()
@@ -101,13 +102,13 @@ async def _follow(bell: _Bell, catch_up: Callable[[], Awaitable[object]]) -> Non
     while True:
         await bell.wait()
         await trio.sleep(LINGER)
-        if not await survive("enrichment cannot read on; it will try again", catch_up):
+        if not await survive("enrichment cannot read events; it will retry", catch_up):
             bell.ring()
             await trio.sleep(RETRY)
 
 
 class JournalFeed:
-    """Consumes the event journal from a durable cursor."""
+    """Consumer of the event journal with a durable cursor."""
 
     def __init__(
         self,
@@ -134,22 +135,20 @@ class JournalFeed:
         await _follow(self._bell, self.catch_up)
 
     def see(self, event: Event) -> None:
-        """Wake the feed (callback of the broadcaster), which reads the event from the journal."""
+        """Wake the feed, which then reads the event from the journal (broadcaster callback)."""
         self._bell.ring()
 
     def end(self) -> None:
-        """Do nothing (callback of the broadcaster at shutdown): the task of the feed is cancelled
-        separately.
-        """
+        """Do nothing at shutdown, because the feed's task is cancelled separately (broadcaster callback)."""
 
     async def catch_up(self) -> None:
-        """Return once all events before this call are in the queue."""
+        """Return once all events from before this call are in the queue."""
         async with self._turn:
             while await self._take_page():
                 pass
 
     async def _take_page(self) -> bool:
-        """Enqueue the triggers of one journal page; returns whether there may be more."""
+        """Enqueue the triggers of one journal page. Return whether more events may follow."""
         position = await self._find_position()
         events, pruned_through = await self._reading.run(partial(self._store.page_after, position, PAGE))
         if pruned_through > position:
@@ -166,16 +165,16 @@ class JournalFeed:
         return True
 
     async def _find_position(self) -> int:
-        """Return the durable cursor, initially the beginning of the journal."""
+        """Return the durable cursor, which is initially the beginning of the journal."""
         if self._position is None:
             found = await self._cursors.find(CURSOR)
             self._position = await self._reading.run(self._store.pruned_through) if found is None else found
         return self._position
 
     async def _take_all(self, position: int, pruned_through: int) -> None:
-        """Resync after unread events were pruned: enqueue all notes, which they may concern."""
+        """Enqueue all notes after unread events were pruned, because the events may concern any note."""
         log.warning(
-            "events lost to enrichment; every note is queued", cursor=position, lost_to=pruned_through
+            "events lost to enrichment; all notes are queued", cursor=position, lost_to=pruned_through
         )
         async for some in slices(list(self._catalogue)):
             triggers = [EnrichTrigger(trigger_type=NOTE_UPDATED, node_id=each.note.id) for each in some]

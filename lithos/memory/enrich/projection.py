@@ -1,8 +1,8 @@
-"""Projection of provenance (`derived_from_ids` of notes) to typed edges in `edges.db`.
+"""Projection of provenance (`derived_from_ids` of notes) onto typed edges in `edges.db`.
 
-Specified in docs/spec/memory.md §3.
+docs/spec/memory.md §3 specifies it.
 
-The notes are the source of truth. A source without a note has no edge.
+The notes are the source of truth. A source that does not exist as a note gets no edge.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ Desired: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
 class IncompleteScan(Exception):
-    """Some files were unreadable, so that stale edges cannot be determined; nothing was changed."""
+    """Failure because some files were unreadable, so stale edges are unknown. Nothing was changed."""
 
 
 class Projection:
-    """Reconciles the edges with the catalogue, for some notes or for all."""
+    """Reconciliation of provenance edges with the catalogue, for some notes or for all."""
 
     def __init__(self, catalogue: Catalogue, learning: Learning) -> None:
         self._catalogue = catalogue
         self._learning = learning
-        #: An earlier result must not overwrite a later one.
+        #: Lock that keeps an earlier result from overwriting a later one.
         self._turn = trio.Lock()
 
     async def project(
         self, note_ids: Iterable[str], *, appeared_or_gone: Iterable[str] = ()
     ) -> ProjectionOutcome:
-        """Project the provenance of these notes; deleted notes lose their edges.
+        """Project the provenance of these notes. Deleted notes lose their edges.
 
-        Notes derived from `appeared_or_gone` are checked too: their sources are resolved again.
+        Notes derived from `appeared_or_gone` are checked too, because their sources must be resolved again.
         """
         async with self._turn:
             wanted = dict.fromkeys([*note_ids, *self._derived_from(appeared_or_gone)])
@@ -83,13 +83,14 @@ class Projection:
 def check_complete(catalogue: Catalogue) -> None:
     """Raise `IncompleteScan` unless every file could be read.
 
-    A second file of an id was read, its note is the first one.
+    A second file with the same id counts as read. The first file is the note.
     """
     unread = [path for path, skipped in catalogue.skipped.items() if skipped.note_id is None]
     if unread:
         raise IncompleteScan(
-            f"{len(unread)} files could not be read, {min(unread)} among them; the provenance edges "
-            "stay as they are. Run `lithos validate`, then repair the files or make them readable."
+            f"{len(unread)} files could not be read, {min(unread)} among them. The provenance "
+            "edges are unchanged. Run `lithos validate`, then repair the files or make them "
+            "readable."
         )
 
 

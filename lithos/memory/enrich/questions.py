@@ -1,6 +1,6 @@
-"""Upkeep of the memory of questions: it follows the notes, the embedding model, and orders to forget.
+"""Upkeep of remembered questions after changes of notes or the embedding model, and on deletion orders.
 
-Entries are deleted with their note, and count half once its text was replaced; entries of another embedder
+Entries are deleted with their note, and count half once its text was replaced. Entries of another embedder
 are embedded again (docs/spec/memory.md §8).
 """
 
@@ -35,14 +35,14 @@ from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 
 log = get_logger("lithos.questions")
 
-#: Seconds between two checks for orders: a command waits for its own.
+#: Seconds between two checks for deletion orders. A waiting command sees this delay.
 LOOK: Final = 1.0
-#: Notes per command.
+#: Maximum number of notes per command.
 SOME: Final = 200
 
 
 class QuestionUpkeep:
-    """Background upkeep of questions; failures are retried at the next occasion."""
+    """Background upkeep of remembered questions. Failures are retried at the next opportunity."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class QuestionUpkeep:
         self._blocking = Threads()
 
     async def keep(self) -> None:
-        """Load the entries once there is a model, and again when another model has replaced it."""
+        """Load the entries once a model is available, and again whenever the model is replaced."""
         await self._semantic.decided.wait()
         await survive("questions are loaded when they are needed", self.embed)
         await self._semantic.settled.wait()
         await survive("questions are embedded at the next sweep", self.embed)
 
     async def embed(self) -> None:
-        """Embed the entries of other models, some at a time, and load all; nothing without a model."""
+        """Embed other models' entries in batches and load all entries. Without a model, do nothing."""
         try:
             await self.memory.load()
             embedder = name_embedder(self._semantic.static_identity())
@@ -78,7 +78,7 @@ class QuestionUpkeep:
                 last = waiting[-1].id
                 made = await self._semantic.static_codes([each.question for each in waiting])
                 if name_embedder(made.embedder) != embedder:
-                    return  # `keep` runs again for the new model
+                    return  # `keep` runs again for the new model.
                 codes = [row.tobytes() for row in made.codes]
                 ids = (each.id for each in waiting)
                 await self._learning.submit(EmbedQuestions(embedder, tuple(zip(ids, codes, strict=True))))
@@ -86,7 +86,7 @@ class QuestionUpkeep:
             log.info("questions wait for a model", reason=str(reason))
 
     async def follow(self, note_ids: Sequence[str]) -> None:
-        """Forget what notes that are gone were cited for; halve that of notes that were rewritten."""
+        """Delete the entries of deleted notes, and halve the entries of rewritten notes."""
         gone = tuple(note_id for note_id in note_ids if note_id not in self._catalogue)
         if gone:
             await self._learning.submit(ForgetQuestions(QuestionFilter(note_ids=gone)))
@@ -111,7 +111,7 @@ class QuestionUpkeep:
         log.info("questions halved", note=entry.note.id, kept=round(looked[0], 2), questions=halved)
 
     async def tidy(self) -> None:
-        """Forget the rest of deletions without an event, and entries beyond the limit."""
+        """Delete entries of notes that were deleted without an event, and entries beyond the limit."""
         noted = await self._learning.read(lambda tables: tables.questions.notes())
         gone = [note_id for note_id in noted if note_id not in self._catalogue]
         for begin in range(0, len(gone), SOME):
@@ -123,9 +123,9 @@ class QuestionUpkeep:
     # -- orders --------------------------------------------------------------------------------
 
     async def take_orders(self) -> None:
-        """Carry out orders of `lithos reconcile --forget-questions`, until cancelled."""
+        """Carry out the orders of `lithos reconcile --forget-questions` until cancelled."""
         while True:
-            await survive("orders to forget wait", self._take_waiting)
+            await survive("orders to forget questions wait", self._take_waiting)
             await trio.sleep(LOOK)
 
     async def _take_waiting(self) -> None:

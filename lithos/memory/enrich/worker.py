@@ -1,11 +1,11 @@
-"""The enrich worker: learns from events, separately from every read and write (docs/spec/memory.md §4).
+"""Enrich worker that learns from events, independently of reads and writes (docs/spec/memory.md §4).
 
-One task feeds events into a durable queue; another drains the queue at intervals and periodically sweeps over
-everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.
+One task feeds events into a durable queue. Another task drains the queue at intervals and periodically sweeps
+over all notes (`Enrichment`). Both tasks may be cancelled at any moment, because the queue is durable.
 
-`StatsRetention` limits the data that retrieval stores: old receipts are deleted in batches. A retrieval costs
-about 2 kB for its receipt. Deleted rows free space inside `stats.db` for
-later rows; the file itself does not shrink. `TaskStates` answers which tasks may still be completed.
+`StatsRetention` limits the stored retrieval data: it deletes old receipts in batches. A retrieval costs about
+2 kB for its receipt. Deleted rows free space inside `stats.db` for later rows, but the file does not shrink.
+`TaskStates` finds tasks that may still be completed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 
 class TaskStates:
-    """Queries of task status in the coordination database; all raise `DatabaseFailed`."""
+    """Queries of task status in the coordination database. All methods raise `DatabaseFailed`."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class TaskStates:
         reading: JournalThread,
     ) -> None:
         self._rows = journal.rows(TaskRows)
-        #: One thread for the one read connection of the coordination database.
+        #: Thread for the only read connection of the coordination database.
         self._reading = reading
 
     async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
-        """Return open tasks among these, and those closed later than `since`, which may be reopened."""
+        """Return the open tasks among these, and tasks closed later than `since`, which may be reopened."""
         found = await self._find(task_ids)
         return [task.id for task in found if task.is_open or (task.resolved_at or since) > since]
 
@@ -60,37 +60,36 @@ retention_log = get_logger("lithos.retention")
 
 #: Time for which receipts of a closed task are kept.
 REOPENED_WITHIN: Final = timedelta(days=30)
-#: Receipts per command: about 10 ms of the memory actor, for which retrievals wait.
+#: Maximum number of receipts per command: about 10 ms of the memory actor, for which retrievals wait.
 RECEIPTS: Final = 200
 #: Time for which the queue keeps finished and abandoned jobs.
 DONE: Final = timedelta(days=7)
 GIVEN_UP: Final = timedelta(days=365)
-#: Abandoned triggers and notes per command.
+#: Maximum number of abandoned triggers and of notes per command.
 SOME: Final = 200
-#: Deleted notes whose statistics are kept: they may return from a backup or another folder.
+#: Maximum number of deleted notes with statistics. They may return from a backup or another folder.
 GONE_NOTES: Final = 10_000
-#: Notes that are checked in one read.
+#: Number of notes to check in one read.
 PAGE: Final = 1_000
 
 
 @define(eq=False)
 class StatsRetention:
-    """Retention of `stats.db`: deletes old and surplus rows, one command after the other."""
+    """Retention of `stats.db`, which deletes old and surplus rows one command at a time."""
 
     _memory: Learning
-    #: Returns the given tasks that are open, or were closed later than a moment.
+    #: Returns those tasks that are open or were closed later than a given time.
     _unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]]
-    #: The settled clock.
+    #: Clock without sudden jumps.
     _clock: Callable[[], datetime]
-    #: 0 keeps all receipts.
+    #: Maximum number of kept receipts. 0 keeps all receipts.
     _receipts_kept: int = field(kw_only=True)
     _has_note: Callable[[str], bool] = field(default=lambda _: True, kw_only=True)
 
     async def forget_receipts(self) -> None:
-        """Delete the oldest receipts beyond the number that is kept, but for those of unsettled tasks.
+        """Delete the oldest receipts beyond the limit, except receipts of unsettled tasks.
 
-        Feedback comes with the completion of a task and asks for receipts of this task only; one that is
-        closed may be reopened.
+        A completion brings feedback and needs only receipts of its own task. A closed task may be reopened.
         """
         if not self._receipts_kept:
             return
@@ -106,7 +105,7 @@ class StatsRetention:
             if ids:
                 dropped += await self._memory.submit(ForgetReceipts(ids))
         if dropped:
-            retention_log.info("old receipts dropped", receipts=dropped)
+            retention_log.info("old receipts deleted", receipts=dropped)
 
     async def forget_jobs(self) -> None:
         """Delete old rows of the queue."""
@@ -116,13 +115,13 @@ class StatsRetention:
             await trio.lowlevel.checkpoint()
 
     async def forget_notes(self) -> None:
-        """Delete the statistics of deleted notes beyond `GONE_NOTES` of them."""
+        """Delete the statistics of deleted notes beyond the newest `GONE_NOTES`."""
         gone = [note_id async for note_id in self._noted() if not self._has_note(note_id)]
         surplus = gone[: max(0, len(gone) - GONE_NOTES)]
         for begin in range(0, len(surplus), SOME):
             await self._memory.submit(ForgetNotes(tuple(surplus[begin : begin + SOME])))
         if surplus:
-            retention_log.info("statistics of notes that are gone dropped", notes=len(surplus))
+            retention_log.info("statistics of deleted notes removed", notes=len(surplus))
 
     async def _noted(self) -> AsyncIterator[str]:
         last = ""
@@ -137,12 +136,12 @@ log = get_logger("lithos.enrichment")
 
 @define(eq=False)
 class Enrichment:
-    """Runs drains and sweeps, never two at once."""
+    """Scheduler of drains and sweeps, which never run at the same time."""
 
     _drain: Drain
     _retention: StatsRetention
     _lcma: LcmaConfig
-    #: Applies the pending feedback of completed tasks.
+    #: Function that applies the pending feedback of completed tasks.
     _teach: Callable[[], Awaitable[None]]
 
     async def run(self) -> None:
@@ -152,13 +151,13 @@ class Enrichment:
             nursery.start_soon(self._keep_time)
 
     async def keep_questions(self) -> None:
-        """Keep the memory of questions within its bounds until cancelled."""
+        """Keep the remembered questions within their limits until cancelled."""
         await self._drain.questions.keep()
 
     async def _keep_time(self) -> None:
         await self._catch_up()
         now, config = trio.current_time(), self._lcma
-        # The first drain comes one interval after the start.
+        # The first drain runs one interval after the start.
         interval = 60.0 * config.enrich_drain_interval_minutes
         drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes
         while True:
@@ -167,7 +166,7 @@ class Enrichment:
                 await self.sweep()
                 sweep_at = trio.current_time() + 3600.0 * config.sweep_interval_hours
             else:
-                await survive("enrichment is put off to the next interval", self.drain)
+                await survive("enrichment postponed to next interval", self.drain)
             drain_at = trio.current_time() + interval
 
     async def drain(self) -> None:
@@ -176,18 +175,18 @@ class Enrichment:
         await self._drain.run()
 
     async def _catch_up(self) -> None:
-        await survive("feedback waits for the next interval", self._teach)
+        await survive("feedback postponed to next interval", self._teach)
 
     async def sweep(self) -> None:
-        """Run all periodic maintenance once; a part that fails is logged, and the others still run."""
+        """Run all periodic maintenance once. A failing part is logged, and the other parts still run."""
         parts = self._drain
-        await survive("enrichment is put off to the next interval", parts.run)
-        await survive("provenance is projected at the next sweep", self._reconcile)
-        await survive("entities are refreshed at the next sweep", parts.entities.refresh_stale)
-        await survive("old receipts are kept until the next sweep", self._retention.forget_receipts)
-        await survive("old jobs are kept until the next sweep", self._retention.forget_jobs)
-        await survive("statistics are kept until the next sweep", self._retention.forget_notes)
-        await survive("questions of notes that are gone are kept until the next sweep", parts.questions.tidy)
+        await survive("enrichment postponed to next interval", parts.run)
+        await survive("provenance projection postponed to next sweep", self._reconcile)
+        await survive("entity refresh postponed to next sweep", parts.entities.refresh_stale)
+        await survive("receipt retention postponed to next sweep", self._retention.forget_receipts)
+        await survive("job retention postponed to next sweep", self._retention.forget_jobs)
+        await survive("statistics retention postponed to next sweep", self._retention.forget_notes)
+        await survive("question retention postponed to next sweep", parts.questions.tidy)
         log.info("swept")
 
     async def _reconcile(self) -> None:

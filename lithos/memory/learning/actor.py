@@ -1,17 +1,16 @@
-"""The memory actor: owns `edges.db` and `stats.db`, journals each change of an edge exactly once (outbox).
+"""Memory actor that owns `edges.db` and `stats.db`, and journals each edge change exactly once (outbox).
 
-A batch of commands is one transaction of each database, and a failure of one command fails no other. The
-transaction of the edges also holds the event of each change in an outbox. Then the coordinator journals the
-events, the outbox is cleared, and the callers get their replies. Whatever ends the process in between leaves
-the outbox, from which the next start resumes: each event has a unique origin, so that one which the journal
-has already is not appended again (deduplication).
+A batch of commands is one transaction per database, and a failed command affects no other command. The edge
+transaction also stores each change's event in an outbox. Then the coordinator journals the events, the outbox
+is cleared, and the callers get their replies. If the process ends in between, the outbox stays, and the next
+start resumes from it. Each event has a unique origin, so the journal never appends an event twice.
 
-The edges are committed first, then the statistics. When one database refuses, the commands that need it are
-refused; the others are carried out all the same. When the process ends between the two commits, a command
-that changes both has changed the edges only, and its caller has no reply; each is idempotent:
+The edges are committed first, then the statistics. If one database refuses, only the commands that need it
+are refused. If the process ends between the two commits, a command for both databases has changed only the
+edges, and its caller gets no reply. Each such command is idempotent:
 
-* `ApplyFeedback` is repeated too, since its lesson stays in `coordination.db` until then; the ledgers of both
-  databases know it.
+* `ApplyFeedback` is also repeated, because its lesson stays in `coordination.db` until then. The ledgers of
+  both databases recognise the repetition.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ from lithos.notes.model.entities import ExtractedEntities
 
 log = get_logger("lithos.memory")
 
-#: Raised by a statement for a value that no column can hold.
+#: Errors that a statement raises for a value that no column can store.
 _UNFIT = (UnicodeError, OverflowError)
 
 
 class _StoreFailed(Exception):
-    """A database could not be written: everything uncommitted is undone."""
+    """Failed write to a database. All uncommitted changes are undone."""
 
     def __init__(self, store: MemoryDatabase, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -61,7 +60,7 @@ class _StoreFailed(Exception):
 
 @attrs.define(eq=False)
 class _Job:
-    """One command of a batch; `settled` once its outcome can no longer change."""
+    """Command of a batch. It is `settled` once its outcome can no longer change."""
 
     command: MemoryCommand
     needs: frozenset[MemoryDatabase] = frozenset()
@@ -69,12 +68,12 @@ class _Job:
     settled: bool = False
 
     def refuse(self, reason: Exception) -> None:
-        """Settle it as not carried out."""
+        """Settle the job as refused."""
         self.done, self.settled = Done(_refusal(self.command, reason)), True
 
 
 class Batches:
-    """Carries batches out in the one thread that writes both databases."""
+    """Executor of batches in the only thread that writes both databases."""
 
     def __init__(self, edges: EdgeStore, stats: StatsStore, steps: Steps) -> None:
         self._edges = edges
@@ -82,17 +81,17 @@ class Batches:
         self._steps = steps
 
     def commit(self, commands: Sequence[MemoryCommand], now: datetime) -> list[Done[object]]:
-        """Return the result of each command; a `LithosError` as reply is a refusal."""
+        """Return the result of each command. A `LithosError` as reply is a refusal."""
         jobs = [self._plan(command) for command in commands]
         while waiting := [job for job in jobs if not job.settled]:
             try:
                 self._run(waiting, now)
             except _StoreFailed as failure:
-                log.error("memory cannot be written", store=failure.store.value, reason=str(failure))
+                log.error("memory database not written", store=failure.store.value, reason=str(failure))
                 for job in waiting:
                     if failure.store in job.needs and not job.settled:
                         job.refuse(failure)
-        self._stats.publish()  # whatever was undone: it reads what is stored now
+        self._stats.publish()  # Publish the stored state, whatever was undone.
         return [job.done for job in jobs]
 
     def _plan(self, command: MemoryCommand) -> _Job:
@@ -126,7 +125,7 @@ class Batches:
             raise _StoreFailed(store, failure) from failure
 
     def _carry_out(self, job: _Job, now: datetime) -> None:
-        """Carry out one command in its own part: a failure to store it harms no other."""
+        """Carry out one command in its own savepoint, so that its failure affects no other command."""
         try:
             with ExitStack() as parts:
                 for store in job.needs:
@@ -146,51 +145,51 @@ class Batches:
 
 
 def _refusal(command: MemoryCommand, reason: Exception) -> LithosError:
-    """Return the message for the caller of a command that could not be stored."""
+    """Return the error for the caller of a command that could not be stored."""
     if not isinstance(command, EdgeCommand):
         return StorageFailed(
             f"The feedback could not be stored: {reason}. Retry when the disk has space and is writable."
         )
     text = (
-        f"The edge could not be stored: {reason}. Nothing was changed; "
-        "retry when the disk has space and is writable."
+        f"The edge could not be stored: {reason}. Nothing was changed. Retry when the disk has "
+        "space and is writable."
     )
     return UpdateFailed(text) if isinstance(command, ResolveConflict) else StorageFailed(text)
 
 
-#: A few dozen agents at once; more wait in their own tasks.
+#: Mailbox size, enough for a few dozen agents at once. Further callers wait in their own tasks.
 CAPACITY = 64
 BATCH = 64
-#: Seconds between two tries to journal what could not be.
+#: Seconds between two attempts to journal the waiting events.
 RETRY_DELAY = 1.0
-#: Seconds that callers wait for the journal; their change is stored, and its event follows.
+#: Seconds that callers wait for the journal. Their change is already stored, and its event follows.
 JOURNAL_DEADLINE = 20.0
 
 
 @frozen
 class Deliver(Command[None]):
-    """Try again to journal what waits in the outbox."""
+    """Retry the journalling of events in the outbox."""
 
 
 @frozen
 class TryWriting(Command[None]):
-    """See whether a database that refused a write takes one now."""
+    """Check whether a database that refused a write accepts writes again."""
 
 
 MemoryMessage = MemoryCommand | Deliver | TryWriting
 MemoryMailbox = Mailbox[MemoryMessage]
-#: Edges that were changed, or all that count; None where they could not be read.
+#: Changed edges, or all counted edges. None if they could not be read.
 _Changed = Sequence[Edge] | CountedEdges | None
 
 
 def make_edge_id() -> str:
-    """A fresh `edge_` and 12 hexadecimal digits."""
+    """Return a new id: `edge_` and 12 hexadecimal digits."""
     return f"edge_{uuid.uuid4().hex[:12]}"
 
 
 @attrs.define(eq=False, slots=False)
 class Memory:
-    """The actor's state and its batches."""
+    """State and batches of the memory actor."""
 
     _store: EdgeStore
     _stats: StatsStore
@@ -199,19 +198,19 @@ class Memory:
     _journal: CoordinationStore
     _journal_reading: Blocking
     _clock: Callable[[], datetime]
-    #: Questions that notes were cited for and that are kept.
+    #: Maximum number of remembered questions with cited notes.
     _questions_kept: int = attrs.field(default=100_000, kw_only=True)
     _new_edge_id: Callable[[], str] = attrs.field(default=make_edge_id, kw_only=True)
-    #: Typed edges for trust, updated before the caller that changed one gets its reply.
+    #: Typed edges for trust. They are updated before the caller of a change gets its reply.
     _relations: Relations = attrs.field(factory=Relations, kw_only=True)
-    #: In the same way what was found in notes.
+    #: Entities found in notes, updated in the same way.
     _entities: KeptEntities = attrs.field(factory=KeptEntities, kw_only=True)
     mailbox: MemoryMailbox = attrs.field(factory=lambda: Mailbox("memory", CAPACITY), init=False)
-    #: The relations may differ from the stored edges: they must be read again.
+    #: If true, the relations may differ from the stored edges and must be read again.
     _is_mirror_doubtful: bool = attrs.field(default=True, init=False)
-    #: Events with a row in the outbox, in order.
+    #: Events in the outbox, in order.
     _undelivered: list[EventDraft] = attrs.field(factory=list, init=False)
-    #: Some of them may be in the journal, or kept by the coordinator, already.
+    #: If true, the journal or the coordinator may already have some of these events.
     _is_uncertain: bool = attrs.field(default=True, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -220,11 +219,11 @@ class Memory:
 
     @property
     def databases(self) -> tuple[LearningDatabase, ...]:
-        """Return its databases; any caller may read `failure` and `damage`."""
+        """Return the actor's databases. Any caller may read their `failure` and `damage`."""
         return (self._store, self._stats)
 
     async def start(self, inbox: Inbox[MemoryMessage], *, task_status: trio.TaskStatus[None]) -> None:
-        """Journal what an earlier run left, then serve commands until the mailbox closes."""
+        """Journal the events of an earlier run, then serve commands until the mailbox closes."""
         self._is_mirror_doubtful = True
         self._mirror(await self._blocking.run(lambda: self._look(())))
         self._entities.load(await self._blocking.run(self._read_entities))
@@ -254,19 +253,19 @@ class Memory:
         events = [event for each in done for event in each.events]
         self._undelivered += events
         if events or any(isinstance(message, Deliver) for message in messages):
-            await self._deliver()  # learned data does not wait for the journal
+            await self._deliver()  # Learned data does not wait for the journal.
         return [each.reply for each in done]
 
-    # -- the mirror of edges -------------------------------------------------------------------
+    # -- edge mirror ---------------------------------------------------------------------------
 
     def _commit_and_look(self, messages: Sequence[MemoryMessage]) -> tuple[list[Done[object]], _Changed]:
         done = self._commit(messages)
         return done, self._look(done)
 
     def _look(self, done: Sequence[Done[object]]) -> _Changed:
-        """The edges that were changed as they are stored now; all of them where that is not sure. Blocks.
+        """Return the changed edges as stored now, or all edges if the changes are uncertain. Blocks.
 
-        A command may be refused whose edges are stored: those of a batch are committed before the statistics.
+        A refused command may have stored its edges, because a batch commits edges before statistics.
         """
         if any(isinstance(each.reply, StorageFailed | UpdateFailed) for each in done):
             self._is_mirror_doubtful = True
@@ -276,11 +275,11 @@ class Memory:
             ids = [str(event.payload["edge_id"]) for each in done for event in each.events]
             return [edge for edge_id in ids if (edge := self._store.edge(edge_id)) is not None]
         except (DatabaseFailed, OSError) as failure:
-            log.error("typed edges not read; warnings may lack some", reason=str(failure))
+            log.error("typed edges not read; some warnings may be missing", reason=str(failure))
             return None
 
     def _mirror(self, changed: _Changed) -> None:
-        """Have the relations know; None: they are read again with the next batch."""
+        """Pass the changed edges to the relations. With None, all edges are read again in the next batch."""
         self._is_mirror_doubtful = changed is None
         if isinstance(changed, CountedEdges):
             self._relations.load_edges(changed)
@@ -294,7 +293,7 @@ class Memory:
             with self._stats.noticing_damage():
                 return self._stats.reading.ledgers.entities()
         except DatabaseFailed as failure:
-            log.error("entities not read; they are found again as notes change", reason=str(failure))
+            log.error("entities not read; they return as notes change", reason=str(failure))
             return {}
 
     def _mirror_entities(self, message: MemoryMessage) -> None:
@@ -305,28 +304,28 @@ class Memory:
                 self._entities.put(note_id, None)
 
     def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done[object]]:
-        """One transaction of each database; a refused command has written nothing."""
+        """Commit a batch in one transaction per database. A refused command has written nothing."""
         commands = [message for message in messages if isinstance(message, EdgeCommand | LearningCommand)]
         done = iter(self._batches.commit(commands, self._clock()) if commands else ())
         for store in self.databases:
             if store.failure and TryWriting() in messages:
-                with suppress(DatabaseFailed, OSError):  # it notes its failure itself
+                with suppress(DatabaseFailed, OSError):  # The database records its own failure.
                     store.try_writing()
         return [
             next(done) if isinstance(message, EdgeCommand | LearningCommand) else Done(None)
             for message in messages
         ]
 
-    # -- the outbox ----------------------------------------------------------------------------
+    # -- outbox --------------------------------------------------------------------------------
 
     async def _deliver(self) -> None:
-        """Journal waiting events, in order; events that fail stay in the outbox and are retried."""
+        """Journal waiting events in order. Failed events stay in the outbox and are retried."""
         if not self._undelivered:
             return
         try:
             with trio.fail_after(JOURNAL_DEADLINE):
                 unsent = await self._take_unsent()
-                self._is_uncertain = True  # until the coordinator has answered
+                self._is_uncertain = True  # The outcome is uncertain until the coordinator has answered.
                 answer = await self._coordinator.mailbox.ask(AppendEvents(tuple(unsent))) if unsent else None
                 if answer is Journalled.LATER or len(unsent) < len(self._undelivered):
                     return
@@ -338,10 +337,11 @@ class Memory:
             )
 
     async def _take_unsent(self) -> list[EventDraft]:
-        """The waiting events that the coordinator does not have; those that the journal has are forgotten."""
+        """Return the waiting events that the coordinator lacks. Events in the journal leave the outbox."""
         if not self._is_uncertain:
             return list(self._undelivered)
-        # Answered after everything that was sent before: then an event is journalled, kept, or was lost.
+        # The coordinator answers after all earlier messages. Each earlier event is then journalled, kept or
+        # lost.
         await self._coordinator.mailbox.ask(Flush())
         kept = self._coordinator.unwritten_origins
         origins = {draft.origin for draft in self._undelivered}

@@ -1,4 +1,4 @@
-"""The handler of each command of the memory actor: its changes to `edges.db` and `stats.db`."""
+"""Handlers of the memory actor's commands, which change `edges.db` and `stats.db`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MemoryCommand = EdgeCommand[object] | LearningCommand[object]
 
 
 class MemoryDatabase(Enum):
-    """The databases of the memory actor, in the order of their commits."""
+    """Databases of the memory actor, in commit order."""
 
     EDGES = "edges"
     STATS = "statistics"
@@ -64,7 +64,7 @@ _NONE: frozenset[MemoryDatabase] = frozenset()
 
 
 class Steps:
-    """The commands, carried out inside the transactions that `needs` names."""
+    """Command handlers that run inside the transactions named by `needs`."""
 
     def __init__(
         self,
@@ -100,11 +100,14 @@ class Steps:
         }
 
     def carry_out(self, command: MemoryCommand, now: datetime) -> Done[object]:
-        """Change the databases; a `LithosError` as reply is a refusal that has changed nothing."""
+        """Change the databases. A `LithosError` as reply is a refusal that has changed nothing."""
         return carry_out(self._handlers, command, now)
 
     def needs(self, command: MemoryCommand) -> frozenset[MemoryDatabase]:
-        """Return the databases that the command may write; a missing one is created only if it gets rows."""
+        """Return the databases that the command may write.
+
+        A missing database is created only for new rows.
+        """
         has_edges, has_stats = self._edges.is_there, self._stats.is_there
         if isinstance(command, EdgeCommand):
             return _EDGES
@@ -144,7 +147,7 @@ class Steps:
 
     def _carry(self, command: CarryLearned, now: datetime) -> Done[Carried]:
         if command.dry_run and not self.needs(command):
-            return Done(Carried(created=len(command.rows)))  # the database does not exist yet
+            return Done(Carried(created=len(command.rows)))  # The database does not exist yet.
         if LEARNED[command.table].database == "stats.db":
             return Done(self._stats.carry(command))
         carried, edges = self._edges.carry(command)
@@ -164,7 +167,7 @@ class Steps:
         before = self._load((*command.cited, *command.misleading, *command.ignored))
         stats = dict(before)
         if command.id is not None and not self._stats.writing.ledgers.note_lesson(command.id):
-            return self._struck(command, before)  # the edges were committed first: all is done
+            return self._struck(command, before)  # The edges are committed first, so everything is done.
         for node_id in command.cited:
             stats[node_id] = cite(stats[node_id], now)
         for node_id in command.misleading:
@@ -181,7 +184,7 @@ class Steps:
         if not pairs and not (command.misleading and self._edges.is_there):
             return
         if command.id is not None and not self._edges.learned.note_lesson(command.id):
-            return  # the process ended before the statistics were committed
+            return  # The process ended before the statistics were committed.
         if pairs:
             self._edges.learned.reinforce(pairs, self._new_edge_id, now)
         if command.misleading:
@@ -189,7 +192,7 @@ class Steps:
 
     @staticmethod
     def _struck(command: ApplyFeedback, stats: Mapping[str, NodeStats]) -> Done[tuple[str, ...]]:
-        """Return the notes that misled once too often."""
+        """Return the misleading notes that have reached the quarantine limit."""
         return Done(tuple(one for one in command.misleading if stats[one].misleading_count >= STRIKES))
 
     def _forget_lessons(self, command: ForgetLessons, now: datetime) -> Done[None]:
@@ -199,11 +202,11 @@ class Steps:
         return Done(None)
 
     def _load(self, node_ids: tuple[str, ...]) -> dict[str, NodeStats]:
-        """Stored or initial statistics of these notes."""
+        """Return the stored or initial statistics of these notes."""
         stored = self._stats.writing.nodes.get(node_ids)
         return {node_id: stored.get(node_id) or NodeStats(node_id=node_id) for node_id in node_ids}
 
-    # -- the queue, retention -------------------------------------------------------------------
+    # -- queue and retention ---------------------------------------------------------------------
 
     def _forget_receipts(self, command: ForgetReceipts, now: datetime) -> Done[int]:
         return Done(self._stats.writing.receipts.drop(command.ids))
@@ -232,7 +235,7 @@ class Steps:
         self._stats.writing.ledgers.keep_entities(command.node_id, command.found, command.written)
         return Done(None)
 
-    # -- the memory of questions, feedback aside -----------------------------------------------
+    # -- remembered questions without feedback ----------------------------------------------------
 
     def _forget_questions(self, command: ForgetQuestions, now: datetime) -> Done[int]:
         return Done(self._stats.writing.questions.forget(command.wanted))
@@ -252,7 +255,7 @@ class Steps:
         if not command.after:
             matrix.begin(command.embedder, command.dims)
         if matrix.embedder != command.embedder:
-            return Done(None)  # vectors of another embedder are being loaded
+            return Done(None)  # Vectors of another embedder are being loaded.
         last = self._stats.writing.questions.load(matrix, command.after, command.most)
         if last is None:
             matrix.finish()

@@ -1,4 +1,4 @@
-"""Tables of `edges.db` and `stats.db` that can be imported."""
+"""Importable tables of `edges.db` and `stats.db`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _RECEIPTS: Final = carried_table(
     "final_nodes conflicts_surfaced surface_conflicts:whole=0 temperature:number=0.0 "
     "terrace_reached:whole=0 agent_id task_id",
 )
-#: In the order of the import.
+#: Importable tables in the order of their import.
 LEARNED: Final[Mapping[str, CarriedTable]] = {table.name: table for table in (_EDGES, _NODE_STATS, _RECEIPTS)}
 
 
 @frozen(kw_only=True)
 class CarryLearned(LearningCommand[Carried]):
-    """Merge rows of one table of `edges.db` or `stats.db`; with `dry_run` nothing is written."""
+    """Merge rows of one table of `edges.db` or `stats.db`. With `dry_run`, nothing is written."""
 
     agent: str
     table: str

@@ -1,6 +1,6 @@
-"""Values and commands of the memory actor: node statistics, receipts, enriching, retention.
+"""Values and commands of the memory actor: node statistics, receipts, enrichment and retention.
 
-It carries the commands out over `stats.db` and `edges.db` (docs/spec/memory.md §1 to §6).
+The memory actor carries out the commands on `stats.db` and `edges.db` (docs/spec/memory.md §1 to §6).
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from lithos.notes.model.entities import ExtractedEntities
 
 
 class LearningCommand(Command[R_co]):
-    """A command to the memory actor."""
+    """Command to the memory actor."""
 
     __slots__ = ()
 
 
 @frozen
 class ForgetReceipts(LearningCommand[int]):
-    """Drop these receipts; the reply is their number."""
+    """Delete these receipts. The reply is the number of deleted receipts."""
 
     ids: tuple[str, ...]
 
 
 @frozen
 class ForgetLessons(LearningCommand[None]):
-    """Forget that these lessons were applied; they will not be repeated. No reply."""
+    """Delete the record that these lessons were applied. They will not be repeated. No reply."""
 
     ids: tuple[str, ...]
 
 
 @frozen
 class ForgetJobs(LearningCommand[int]):
-    """Drop jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
+    """Delete jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
 
-    The reply is the number of the latter: their attempts are exhausted.
+    The attempts of the second kind are exhausted. The reply is the number of those rows.
     """
 
     done_before: datetime
@@ -49,14 +49,14 @@ class ForgetJobs(LearningCommand[int]):
 
 @frozen
 class ForgetNotes(LearningCommand[int]):
-    """Drop the statistics and marks of these deleted notes; the reply is the number of rows."""
+    """Delete the statistics and marks of these deleted notes. The reply is the number of rows."""
 
     ids: tuple[str, ...]
 
 
 @frozen(kw_only=True)
 class NodeStats:
-    """The statistics of a note in retrieval; the defaults are those of an unused note."""
+    """Retrieval statistics of a note. The defaults describe an unused note."""
 
     node_id: str
     retrieval_count: int = 0
@@ -69,7 +69,7 @@ class NodeStats:
 
 @frozen
 class FinalNode:
-    """One result as stored in its receipt."""
+    """Retrieval result as stored in its receipt."""
 
     id: str
     reasons: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class FinalNode:
 
 @frozen
 class SurfacedConflict:
-    """A contradiction that a retrieval showed."""
+    """Contradiction that a retrieval showed."""
 
     edge_id: str
     from_id: str
@@ -86,16 +86,16 @@ class SurfacedConflict:
     conflict_state: str | None
 
 
-#: Characters of a question, and conflicts, that a receipt keeps.
+#: Maximum characters of the question, and maximum number of conflicts, in a receipt.
 QUERY_KEPT: Final = 20_000
 CONFLICTS_KEPT: Final = 200
 
 
 @frozen(kw_only=True)
 class Receipt:
-    """Query, steps and answer of one retrieval; `namespace_filter` None means any.
+    """Query, steps and answer of one retrieval. `namespace_filter` None means all namespaces.
 
-    `tokens` are those of a briefing (None: not a briefing), `is_followup` marks one about changes
+    `tokens` is the token count of a briefing and None otherwise. `is_followup` marks a briefing about changes
     since an earlier one.
     """
 
@@ -119,9 +119,9 @@ class Receipt:
 
 @frozen
 class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
-    """Store a receipt, and count that these notes were returned.
+    """Store a receipt and count a retrieval for each returned note.
 
-    The reply has the former statistics, of notes that had some.
+    The reply holds the former statistics of the notes that had any.
     """
 
     receipt: Receipt
@@ -130,11 +130,11 @@ class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
 
 @frozen(kw_only=True)
 class AskedQuestion:
-    """The question that feedback is about.
+    """Question to which feedback applies.
 
-    `codes` is its vector of the static tier, int8, as `embedder` made it; empty without a model. In that case
-    the entries count once they are embedded, and no more is learned from them. `is_private`: its words are
-    never shown.
+    `codes` is its int8 vector of the static tier, made by `embedder`, and empty without a model. Without a
+    vector, the entries count only after they are embedded, and nothing else is learned from them. With
+    `is_private`, the words are never shown.
     """
 
     text: str
@@ -148,23 +148,24 @@ class AskedQuestion:
 
 @frozen(kw_only=True)
 class ApplyFeedback(LearningCommand[tuple[str, ...]]):
-    """Learn from a completed task; the reply has the notes that misled for the third time or more.
+    """Learn from a completed task. The reply lists the notes that misled for the third time or more.
 
-    The lists hold notes that exist and are in the receipt, except `elsewhere`: notes that were cited but
-    found another way. They answer the question and are remembered for it, without any other effect.
-    `namespaces` maps cited notes of both kinds to theirs.
+    The lists contain existing notes from the receipt. The exception is `elsewhere`: cited notes that the
+    agent found in another way. They are remembered as answers to the question, without any other effect.
+    `namespaces` maps cited notes of both kinds to their namespaces.
     """
 
     task_id: str
-    #: Effects of one id apply once, however often it is repeated; with None it is never repeated.
+    #: Id under which the effects apply only once, however often the command is repeated. A command without an
+    #: id is never repeated.
     id: str | None = None
     cited: tuple[str, ...] = ()
     misleading: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(factory=dict)
-    #: The receipt of the query that the notes answer; its question, and sketches of the texts of cited
-    #: notes, are derived from it when the lesson is applied.
+    #: Receipt of the answered query. When the lesson is applied, the receipt provides the question, and the
+    #: cited notes' texts are sketched.
     receipt_id: str | None = None
     question: AskedQuestion | None = None
     sketches: Mapping[str, bytes] = field(factory=dict)
@@ -172,7 +173,7 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
 
 @frozen(kw_only=True)
 class EnrichTrigger:
-    """One note to enrich: `trigger_type` is an event type."""
+    """Note to enrich. `trigger_type` is an event type."""
 
     trigger_type: str
     node_id: str
@@ -180,31 +181,31 @@ class EnrichTrigger:
 
 @frozen
 class Enqueue(LearningCommand[None]):
-    """Put triggers into the enrich queue, durably; no reply."""
+    """Add triggers durably to the enrich queue. No reply."""
 
     triggers: tuple[EnrichTrigger, ...]
 
 
 @frozen(kw_only=True)
 class EnrichJob:
-    """All waiting triggers of one note; `rows` are their row ids in the queue."""
+    """Waiting triggers of one note. `rows` are their row ids in the queue."""
 
     rows: tuple[int, ...]
     triggers: frozenset[str]
     node_id: str
-    #: Attempts of the row that was tried most often, including this one.
+    #: Attempts of the most often tried row, including the current attempt.
     attempts: int = 1
-    #: Time of its oldest trigger.
+    #: Time of the oldest trigger.
     waiting_since: datetime | None = None
 
 
 @frozen
 class ClaimJobs(LearningCommand[list[EnrichJob]]):
-    """Take waiting jobs with fewer than `max_attempts` attempts; the reply is `list[EnrichJob]`.
+    """Claim waiting jobs with fewer than `max_attempts` attempts. The reply is `list[EnrichJob]`.
 
-    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It reads
-    at most `most` rows after row `after`, and takes all rows of the notes that begin there: a run that
-    continues after the last beginning sees each note once.
+    A claim counts as an attempt, so that a job which kills the process is not tried forever. The command
+    reads at most `most` rows after row `after`, and claims all rows of the notes whose first row is among
+    them. A run that continues after the last first row sees each note once.
     """
 
     max_attempts: int
@@ -214,7 +215,7 @@ class ClaimJobs(LearningCommand[list[EnrichJob]]):
 
 @frozen
 class FinishJobs(LearningCommand[None]):
-    """Mark these rows of the queue as done (`done`), or for a retry; no reply."""
+    """Mark these queue rows as done (`done`) or for a retry. No reply."""
 
     rows: tuple[int, ...]
     done: bool = True
@@ -222,14 +223,14 @@ class FinishJobs(LearningCommand[None]):
 
 @frozen
 class ProjectionOutcome:
-    """Numbers of rows with provenance_type `frontmatter` that were made, removed and repaired."""
+    """Numbers of created, deleted and repaired rows with provenance_type `frontmatter`."""
 
     created: int = 0
     removed: int = 0
     resynced: int = 0
 
     def __add__(self, other: ProjectionOutcome) -> ProjectionOutcome:
-        """Return the sum of both."""
+        """Return the sum of both outcomes."""
         return ProjectionOutcome(
             self.created + other.created, self.removed + other.removed, self.resynced + other.resynced
         )
@@ -239,9 +240,10 @@ class ProjectionOutcome:
 class ProjectProvenance(LearningCommand[ProjectionOutcome]):
     """Make the `derived_from` edges of these notes match their frontmatter.
 
-    `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs. `complete`
-    means that `desired` is the whole corpus: rows of all other notes are removed too, except those of notes
-    in `kept`, which were checked already. The reply is a `ProjectionOutcome`; `dry_run` only counts.
+    `desired` maps a note to its namespace and resolved sources. Notes in `gone` lose their edges. `complete`
+    means that `desired` covers the whole corpus. Rows of all other notes are then deleted too, except for
+    notes in `kept`, which were already checked. The reply is a `ProjectionOutcome`. With `dry_run`, rows are
+    only counted.
     """
 
     desired: Mapping[str, tuple[str, tuple[str, ...]]]
@@ -253,10 +255,10 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
 
 @frozen
 class RecordEntities(LearningCommand[None]):
-    """Keep the entities of a note; None forgets them. No reply.
+    """Store the entities of a note. None deletes them. No reply.
 
-    Of entities written into the note's file only the digest `written` (`digest_entities`) is kept: as long as
-    the note has exactly those, no person has chosen them.
+    For entities written into the note's file, only the digest `written` (`digest_entities`) is stored. As
+    long as the note has exactly these entities, no person has chosen them.
     """
 
     node_id: str
@@ -266,9 +268,9 @@ class RecordEntities(LearningCommand[None]):
 
 @frozen
 class RetrievalRecord:
-    """A retrieval or a briefing: agent, question (as a digest), time, and the notes of the answer.
+    """Retrieval or briefing: agent, digest of the question, time, and the notes in the answer.
 
-    `tokens` only for a briefing; `is_followup` marks a briefing about news only.
+    `tokens` is set only for a briefing. `is_followup` marks a briefing with news only.
     """
 
     at: datetime

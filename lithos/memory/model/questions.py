@@ -1,8 +1,9 @@
-"""The memory of questions (docs/spec/memory.md §8): formulas of evidence and feedback, the sketch of a text.
+"""Remembered questions (docs/spec/memory.md §8): formulas of evidence and feedback, and text sketches.
 
-An entry says that a note was cited for a question; `a` counts for it, `b` against it. Of a new question each
-entry has the kernel `k` (how much nearer the two questions are than any passage of the vault is to the new
-one) and the weight `w` (how far the entry is to be trusted), both 0..1.
+An entry records that a note was cited for a question. `a` counts feedback in favour of the entry, `b`
+feedback against it. For a new question, each entry has a kernel `k` (how much closer the two questions are
+than any passage of the vault is to the new question) and a weight `w` (the trust in the entry). Both are in
+0..1.
 """
 
 from __future__ import annotations
@@ -21,46 +22,54 @@ from attrs import frozen
 from lithos.memory.model.memory import LearningCommand
 from lithos.text.words.analysis import FUNCTION_WORDS
 
-#: The least cosine at which two questions are alike.
+#: Minimum cosine of two similar questions.
 LEAST_COSINE: Final = 0.6
-#: Prior of an entry's weight: one citation alone makes it 0.4.
+#: Prior of an entry's weight. A single citation has the weight 0.4.
 PRIOR: Final = 1.5
-#: Amount that full evidence adds to a search's score of 0..1.
+#: Amount that full evidence adds to a search score of 0..1.
 EVIDENCE_WEIGHT: Final = 0.8
-#: Evidence above which a note is a candidate although no search found it.
+#: Evidence above which a note is a candidate even if no search found it.
 CANDIDATE: Final = 0.05
-#: Cosine of two questions, and weight of an entry, from which notes cited for one answer the other.
+#: Minimum cosine of two questions, and minimum entry weight, at which notes cited for one question answer the
+#: other.
 SAME_NEED: Final = 0.9
 SURE: Final = 0.3
-#: Amount that a citation adds to near entries of the note, and subtracts from near entries of the other notes
-#: that were shown, both times the kernel.
+#: Amount, times the kernel, that a citation adds to the note's near entries and subtracts from near entries
+#: of the other shown notes.
 CITED_NEARBY: Final = 0.5
 PASSED_OVER: Final = 0.3
-#: Characters of a question that are kept.
+#: Maximum stored characters of a question.
 QUESTION_KEPT: Final = 2_000
 
 
 def threshold(highest: float) -> float:
-    """Return theta: the cosine a remembered question must exceed; `highest` is that of the nearest
-    passage.
+    """Return theta, the cosine that a remembered question must exceed.
+
+    `highest` is the nearest passage's cosine.
     """
     return max(LEAST_COSINE, highest)
 
 
 def kernel(cosine: float, theta: float) -> float:
-    """Return k: 0 up to `theta`, 1 for the same question; 0 too if a passage is the question itself."""
+    """Return k: 0 up to `theta`, 1 for the same question.
+
+    It is also 0 if a passage is the question itself.
+    """
     if theta >= 1 or not cosine > theta:
         return 0.0
     return min(1.0, (cosine - theta) / (1 - theta))
 
 
 def entry_weight(a: float, b: float) -> float:
-    """Return w: the smoothed share of feedback in favour of an entry."""
+    """Return w, the smoothed share of feedback in favour of an entry."""
     return a / (a + b + PRIOR)
 
 
 def evidence(entries: Iterable[tuple[float, float]]) -> float:
-    """Return E of one note: `1 - product of (1 - w k)` over its entries, given as (w, k); 0..1."""
+    """Return E of one note:
+
+    `1 - product of (1 - w k)` over its entries, passed as (w, k). The result is in 0..1.
+    """
     return 1 - math.prod(1 - w * k for w, k in entries)
 
 
@@ -69,17 +78,17 @@ SUSPECT_SHARE: Final = 0.7
 
 
 def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
-    """The score of ranking by evidence (docs/spec/memory.md §1); `trust` is below 1 for suspect notes.
+    """Return the score of ranking by evidence (docs/spec/memory.md §1). `trust` is below 1 for suspect notes.
 
-    Both scores are 0..1. Two thirds of the weight were measured too: a question asked again in other words
-    gains a quarter to a third less then, unrelated ones lose half as much (`bench/quality.md`).
+    Both scores are in 0..1. Two thirds of the evidence weight were also measured: rephrased questions then
+    gain a quarter to a third less, and unrelated questions lose half as much (`bench/quality.md`).
     """
     return trust * (hybrid + EVIDENCE_WEIGHT * evidenced)
 
 
 @frozen
 class MatrixEntry:
-    """An entry for feedback; `is_asked` if it has exactly the question of the feedback."""
+    """Entry that feedback affects. `is_asked` is true if it has exactly the feedback's question."""
 
     note_id: str
     is_asked: bool
@@ -94,9 +103,9 @@ def learn(
     cited: Collection[str],
     misleading: Collection[str],
 ) -> Iterator[MatrixEntry]:
-    """Return each entry after the feedback, in order.
+    """Yield each entry after the feedback, in order.
 
-    `entries` has one of the question itself for every cited note (with a = b = 0 if it is new).
+    `entries` contains one entry of the question itself for every cited note, with a = b = 0 if it is new.
     """
     for entry in entries:
         a, b = entry.a, entry.b
@@ -109,28 +118,29 @@ def learn(
         yield attrs.evolve(entry, a=a, b=b)
 
 
-# -- the sketch of a text ------------------------------------------------------------------------
+# -- text sketches -------------------------------------------------------------------------------
 
-#: Words of a text in its sketch: the share of lost words is then correct within about 0.05.
+#: Number of words in a text sketch. The estimated share of lost words is then accurate to about 0.05.
 SKETCHED: Final = 128
-#: Characters of a text that are sketched, in a millisecond or two; later ones change nothing.
+#: Maximum sketched characters of a text, which takes a millisecond or two. Later characters have no effect.
 SKETCHED_CHARACTERS: Final = 50_000
-#: A text with a lower remaining share counts as replaced.
+#: Share of remaining words below which a text counts as replaced.
 SHARE_KEPT: Final = 0.5
 _HASH_BYTES: Final = 4
 _WORD: Final = re.compile(r"\w+")
 
 
 def sketch_of(text: str) -> bytes:
-    """A uniform sample of the distinct content words of a text: the `SKETCHED` least of their hashes.
+    """Return a uniform sample of the distinct content words of a text: the `SKETCHED` smallest hashes.
 
-    (Bottom-k sampling, Cohen and Kaplan 2007.) Order, repetition, case and function words do not matter.
+    This is bottom-k sampling (Cohen and Kaplan 2007). Order, repetition, case and function words do not
+    matter.
     """
     return b"".join(sorted(_hashes(text))[:SKETCHED])
 
 
 def share_kept(sketch: bytes, text: str) -> float:
-    """The estimated share, 0..1, of the content words of the sketched text that `text` still has."""
+    """Return the estimated share, 0..1, of the sketched text's content words that `text` still contains."""
     old = [sketch[i : i + _HASH_BYTES] for i in range(0, len(sketch), _HASH_BYTES)]
     if not old:
         return 1.0
@@ -153,7 +163,7 @@ def digest_question(query: str) -> str:
 
 @frozen(kw_only=True)
 class RememberedQuestion:
-    """One entry of the memory of questions."""
+    """Entry of the remembered questions."""
 
     id: int
     note_id: str
@@ -173,7 +183,10 @@ class RememberedQuestion:
 
 @frozen(kw_only=True)
 class QuestionFilter:
-    """A filter of entries: all given conditions hold. `since` and `until`: time of the last question."""
+    """Filter of entries.
+
+    All given conditions must hold. `since` and `until` refer to the time of the last question.
+    """
 
     note_ids: tuple[str, ...] | None = None
     agent_id: str | None = None
@@ -183,21 +196,21 @@ class QuestionFilter:
 
 @frozen
 class ForgetQuestions(LearningCommand[int]):
-    """Drop entries; the reply is their number."""
+    """Delete the matching entries. The reply is their number."""
 
     wanted: QuestionFilter
 
 
 @frozen
 class TrimQuestions(LearningCommand[int]):
-    """Drop the oldest entries beyond `lcma.questions_kept`; the reply is their number."""
+    """Delete the oldest entries beyond `lcma.questions_kept`. The reply is their number."""
 
 
 @frozen
 class HalveQuestions(LearningCommand[int]):
-    """Halve the entries of a note whose text was replaced; the reply is the number of entries.
+    """Halve the entries of a note whose text was replaced. The reply is their number.
 
-    Nothing happens unless its sketch is still `old`: so a repetition halves nothing twice.
+    The command applies only if the note's sketch is still `old`. A repetition therefore halves nothing twice.
     """
 
     note_id: str
@@ -207,7 +220,7 @@ class HalveQuestions(LearningCommand[int]):
 
 @frozen
 class EmbedQuestions(LearningCommand[None]):
-    """Store the vectors that an embedder made for the texts of entries; no reply."""
+    """Store an embedder's vectors for the texts of entries. No reply."""
 
     embedder: str
     codes: tuple[tuple[int, bytes], ...]
@@ -215,9 +228,9 @@ class EmbedQuestions(LearningCommand[None]):
 
 @frozen
 class LoadQuestions(LearningCommand[int | None]):
-    """Load at most `most` entries of an embedder after entry `after` into the matrix that rankings read.
+    """Load at most `most` entries of an embedder after entry `after` into the matrix for rankings.
 
-    The reply is the last entry that was read; None if there are no more, and the matrix is complete.
+    The reply is the last read entry, or None if there are no more and the matrix is complete.
     """
 
     embedder: str

@@ -1,4 +1,4 @@
-"""Counters of notes, and the salience and usage derived from them (docs/spec/memory.md §2)."""
+"""Counters of notes, and the derived salience and usage (docs/spec/memory.md §2)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from lithos.memory.model.memory import NodeStats
 
 #: Misleading reports after which a note is quarantined.
 STRIKES: Final = 3
-#: Notes ignored more often than this, and more often than cited, lose salience.
+#: Number of times a note may be ignored. Beyond it, a note that is ignored more often than cited loses
+#: salience.
 PATIENCE: Final = 5
-#: Salience of a note without feedback, and the change for each citation, misleading report and neglect.
+#: Salience of a note without feedback, and the change per citation, misleading report and neglect.
 INITIAL_SALIENCE: Final = 0.5
 _CITED: Final = 0.02
 _MISLEADING: Final = 0.05
 _IGNORED: Final = 0.02
-#: Retrievals that count as full use.
+#: Number of retrievals that counts as full use.
 _FULL_USE: Final = 20
 
 
 def salience_of(stats: NodeStats) -> float:
-    """Return the learned usefulness of a note, 0..1, from the counters of its feedback."""
+    """Return the learned usefulness of a note, 0..1, based on its feedback counters."""
     neglect = max(0, stats.ignored_count - max(PATIENCE, stats.cited_count))
     feedback = _CITED * stats.cited_count - _MISLEADING * stats.misleading_count - _IGNORED * neglect
     return min(1.0, max(0.0, INITIAL_SALIENCE + feedback))
 
 
 def usage_of(stats: NodeStats) -> float:
-    """Return how often a note was retrieved, 0..1; 20 times and more are 1."""
+    """Return how often a note was retrieved, 0..1. 20 retrievals or more return 1."""
     return min(1.0, math.log1p(stats.retrieval_count) / math.log1p(_FULL_USE))
 
 
@@ -48,15 +49,15 @@ def pairs_within(node_ids: Iterable[str], namespaces: Mapping[str, str]) -> list
 
 
 def cite(stats: NodeStats, now: datetime) -> NodeStats:
-    """Count that the note helped with a task."""
+    """Return the statistics after a citation of the note."""
     return attrs.evolve(stats, cited_count=stats.cited_count + 1, last_used_at=now)
 
 
 def blame(stats: NodeStats) -> NodeStats:
-    """Count that the note misled."""
+    """Return the statistics after the note misled."""
     return attrs.evolve(stats, misleading_count=stats.misleading_count + 1)
 
 
 def ignore(stats: NodeStats) -> NodeStats:
-    """Count that the note was ignored."""
+    """Return the statistics after the note was ignored."""
     return attrs.evolve(stats, ignored_count=stats.ignored_count + 1)

@@ -1,4 +1,4 @@
-"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), and the selection."""
+"""Candidates of a retrieval: access filter (gate, docs/spec/memory.md §1) and selection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.text.snippet import Terms
 
 @frozen
 class Chosen:
-    """One note of an answer, with the scouts that found it."""
+    """Note in an answer, with the scouts that found it."""
 
     id: str
     score: float
@@ -23,10 +23,10 @@ class Chosen:
 
 @frozen(kw_only=True)
 class Selection:
-    """The notes of an answer, best first, and the number of notes that were `considered`.
+    """Notes of an answer, best first, and the number of `considered` notes.
 
-    `seeds` are the notes from which the answer was widened, `chunks` the chunk to show by serial, if known;
-    not `complete` when statistics could not be read.
+    `seeds` are the notes that the second phase started from. `chunks` gives the chunk to show by serial, if
+    known. `complete` is false if statistics could not be read.
     """
 
     notes: Sequence[Chosen]
@@ -34,7 +34,8 @@ class Selection:
     seeds: tuple[Entry, ...]
     chunks: Mapping[int, int]
     complete: bool
-    #: Terms for snippets; if empty: the words of the query, with equal weights.
+    #: Terms for snippets. If empty, the query's words have equal weights.
     terms: Terms = Terms()
-    #: Match strengths by serial, all others are weak; None if the rows say nothing about it.
+    #: Match strengths by serial. Notes without an entry match weakly. None if the result rows give no
+    #: verdict.
     matches: Mapping[int, MatchVerdict] | None = None

@@ -1,8 +1,8 @@
-"""The pipeline of retrieval: hybrid search, and the questions that notes were cited for.
+"""Retrieval pipeline that combines hybrid search with the questions that notes were cited for.
 
-Other scouts add candidates and reasons, never score: notes that the search did not find rank below those it
-found, unless evidence lifts them. An empty memory is therefore exactly hybrid search. The search acts as the
-scouts `vector` and `lexical`.
+Other scouts add candidates and reasons, but never score. Notes that the search did not find rank below its
+results, unless evidence lifts them. With an empty memory, the ranking therefore equals hybrid search. The
+search acts as the scouts `vector` and `lexical`.
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ from lithos.search.service.search import Search
 log = get_logger("lithos.retrieve")
 
 
-#: The scouts that the legs of the search replace.
+#: Scout names for the two parts of the hybrid search.
 _LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
 #: Reason shown for the rank of a suspect note.
 _SUSPECT: Final = f"suspect, so its score counts {SUSPECT_SHARE}: see warnings"
-#: Maximum number of candidates merged on the event loop, which takes a millisecond or two.
+#: Maximum number of candidates to merge on the event loop, which takes a millisecond or two.
 INLINE: Final = 3_000
-#: Seconds of lineage checks after which other tasks may run.
+#: Seconds of lineage checks after which other tasks get a turn.
 _TURN: Final = 0.002
-#: Factor by which the search is widened while too few notes pass the gate.
+#: Factor by which the search is widened while too few notes pass the access filter.
 _WIDER: Final = 4
 
 
 @define
 class _Looked:
-    """Results of the first phase: the search's notes that pass, by id in its order, and all evidence."""
+    """Results of the first phase: search results that pass the filter, in order, and all evidence."""
 
     hybrid: HybridRanking = NOTHING_RANKED
     scores: dict[str, float] = field(factory=dict)
-    #: The first of them, as far as `limit` ones that are not suspect lead; and the suspect ones among them.
+    #: Leading results up to `limit` notes that are not suspect. The suspect ones among them follow
+    #: separately.
     best: Sequence[str] = ()
     suspects: frozenset[str] = frozenset()
     evidence: Sequence[Evidence] = ()
@@ -62,7 +63,7 @@ class _Looked:
 
 @frozen
 class _Order:
-    """The search's best and the notes with evidence, best first; `values` is the evidence that counts."""
+    """Best search results and notes with evidence, best first. `values` is the counted evidence."""
 
     ids: Sequence[str]
     values: Mapping[str, Evidence]
@@ -72,7 +73,7 @@ class _Order:
 
 @frozen
 class EvidencePipeline:
-    """Ranks by hybrid score and evidence."""
+    """Ranking by hybrid score and evidence."""
 
     _catalogue: Catalogue
     _search: Search
@@ -83,7 +84,7 @@ class EvidencePipeline:
     _lineage: Lineage
 
     async def select(self, ask: ScoutRequest, context: int, report: ScoutReport) -> Selection:
-        """The notes of the answer; `context`: how many seeds the second phase starts from."""
+        """Return the notes of the answer. `context` is the number of seeds for the second phase."""
         looked = await self._look(ask, report)
         order = await self._order(looked, ask)
         others = await self._others(looked, order, report)
@@ -106,7 +107,7 @@ class EvidencePipeline:
     # -- looking -------------------------------------------------------------------------------
 
     async def _look(self, ask: ScoutRequest, report: ScoutReport) -> _Looked:
-        """The search, the memory and the scouts of the first phase, all at once."""
+        """Run the search, the question memory and the scouts of the first phase concurrently."""
         looked = _Looked()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._look_up, ask, report, looked)
@@ -128,7 +129,7 @@ class EvidencePipeline:
             self._dispatcher.fail(_LEGS[leg], report)
 
     async def _widen(self, ask: ScoutRequest, looked: _Looked) -> HybridRanking:
-        """Search for more until enough trusted notes pass the gate, or there are no more; fills `looked`."""
+        """Widen the search until enough trusted notes pass the filter or no more exist. Fills `looked`."""
         wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
         while True:
             hybrid = ask.hybrid or await self._search.rank_hybrid(ask.query, ask.gate.filters, wanted)
@@ -141,9 +142,9 @@ class EvidencePipeline:
             wanted *= _WIDER
 
     async def _best(self, note_ids: Sequence[str], limit: int) -> tuple[Sequence[str], frozenset[str]]:
-        """Return the first notes until `limit` ones are not suspect, with the suspect ones among them.
+        """Return the leading notes up to `limit` notes that are not suspect, and the suspect ones among them.
 
-        Later notes are in no answer: they score lower than all of these, even after adjustments.
+        Later notes never appear in an answer: they score lower than all of these, even after adjustments.
         """
         await self._lineage.settle()
         suspects: set[str] = set()
@@ -176,13 +177,15 @@ class EvidencePipeline:
             with trio.fail_after(DEADLINE):
                 looked.evidence = await self._memory.weigh(ask.query)
         except (LithosError, DatabaseFailed, IndexFailed, OSError, trio.TooSlowError) as failure:
-            log.warning("questions not remembered", reason=repr(failure))
+            log.warning("remembered questions not searched", reason=repr(failure))
             looked.complete = False
 
     async def _look_around(self, ask: ScoutRequest, order: _Order, report: ScoutReport) -> bool:
-        """The scouts of the second phase, where what they find can be in the answer; whether they looked.
+        """Run the scouts of the second phase if their results could be in the answer.
 
-        They leave seeds out. So when the answer is full of seeds, nothing they find changes it.
+        Return whether they ran.
+
+        These scouts never return seeds. If seeds fill the answer, their results change nothing.
         """
         second = self._team.second
         shown = order.ids[: ask.limit]
@@ -223,7 +226,7 @@ class EvidencePipeline:
         return [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
 
     async def _others(self, looked: _Looked, order: _Order, report: ScoutReport) -> list[str]:
-        """Return notes that only scouts found, the best of their scaled scores first, then by id."""
+        """Return notes that only scouts found, best scaled score first, then by id."""
         found = report.found
         is_little = sum(map(len, found.values())) <= INLINE
         pool = merge(found) if is_little else await self._working.run(lambda: merge(found))
@@ -240,7 +243,7 @@ class EvidencePipeline:
         order: _Order,
         report: ScoutReport,
     ) -> list[Chosen]:
-        """The notes with reasons and scouts."""
+        """Return the notes with their reasons and scouts."""
         entries = self._entries(note_ids)
         found = {**report.found, **_legs(entries, hybrid)}
         reasons = explain(found, note_ids)
@@ -271,7 +274,7 @@ class EvidencePipeline:
         ]
 
     async def _tell_citations(self, ask: ScoutRequest, values: Sequence[Evidence]) -> dict[str, tuple[str]]:
-        """The reason of each note with evidence: the question that has the greatest part in it."""
+        """Return a reason for each note with evidence: the question that contributes most."""
         told = [each for each in values if each.value > CANDIDATE]
         questions: Mapping[int, RememberedQuestion] = {}
         try:
@@ -291,13 +294,13 @@ class EvidencePipeline:
         }
 
     def _chunks(self, chosen: Sequence[Chosen], hybrid: HybridRanking) -> dict[int, int]:
-        """By serial the nearest chunk, to be shown where no passage has enough of the query's words."""
+        """Return the nearest chunk by serial. It is shown if no passage has enough of the query's words."""
         wanted = {entry.serial for entry in self._entries(note.id for note in chosen)}
         return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in wanted}
 
 
 def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[ScoutHit]]:
-    """The search's hits as those of the scouts it stands for, of these notes only."""
+    """Return the search results for these notes as hits of the scouts that the search replaces."""
     ids = {entry.serial: entry.note.id for entry in entries}
     return {
         "vector": [

@@ -1,11 +1,11 @@
-"""Feedback at the completion of a task: which retrieved notes helped, misled or were of no use.
+"""Feedback from completed tasks: which retrieved notes helped, misled or were not used.
 
-It is validated before the task is completed, and its effects follow the completion (docs/spec/memory.md §6).
+Feedback is validated before the task is completed, and applied after the completion (docs/spec/memory.md §6).
 A lesson is one feedback that is yet to be applied. It is stored with the completion until it has been
-applied: after a crash or a failed write it is retried later, and has its effects once (`Lessons`).
-With `lcma.enabled: false` nothing is retrieved and nothing is learned: then there is no `Feedback`, and the
-lists are only part of the completion's event. `Learning` reads all that retrieval has learned (statistics,
-receipts) and changes it through the memory actor.
+applied. After a crash or a failed write it is retried later, and takes effect only once (`Lessons`). With
+`lcma.enabled: false` nothing is retrieved or learned. In that case there is no `Feedback`, and the lists are
+only part of the completion event. `Learning` reads all learned retrieval data (statistics, receipts) and
+changes it through the memory actor.
 """
 
 from __future__ import annotations
@@ -56,50 +56,53 @@ T = TypeVar("T")
 log = get_logger("lithos.feedback")
 
 LEARNING_DEADLINE = 30.0
-#: Notes per command of what concerns all of them: some 25 ms of the memory actor.
+#: Maximum number of notes per command on all notes: about 25 ms of the memory actor.
 SLICE = 500
 
 
 class Learning:
-    """Queries over the read connection of `stats.db` (`DatabaseFailed`), commands to the memory actor."""
+    """Queries on the read connection of `stats.db`, and commands to the memory actor.
+
+    Raises `DatabaseFailed`.
+    """
 
     def __init__(self, mailbox: MemoryMailbox, store: StatsStore, reading: Blocking) -> None:
         self._mailbox = mailbox
         self._store = store
-        #: One thread for the one read connection of the statistics.
+        #: Thread for the only read connection of the statistics.
         self._reading = reading
 
     async def stats(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
-        """The statistics of these notes, where there are any; others have the defaults of `NodeStats`."""
+        """Return the stored statistics of these notes. Missing notes have the defaults of `NodeStats`."""
         wanted = list(node_ids)
         return await self.read(lambda tables: tables.nodes.get(wanted))
 
     async def receipt(self, receipt_id: str) -> Receipt | None:
-        """One receipt."""
+        """Return the receipt with this id, or None."""
         return await self.read(lambda tables: tables.receipts.get(receipt_id))
 
     async def newest_receipt(self, task_id: str, agent_id: str) -> Receipt | None:
-        """The latest receipt of an agent's retrievals for a task."""
+        """Return the latest receipt of an agent's retrievals for a task."""
         return await self.read(lambda tables: tables.receipts.newest(task_id, agent_id))
 
     async def receipt_count(self) -> int:
-        """How many receipts there are."""
+        """Return the number of receipts."""
         return await self.read(lambda tables: tables.receipts.count())
 
     async def noted(self, after: str, most: int) -> Sequence[str]:
-        """One page of the ids of notes with stored statistics or ledger rows, after `after`."""
+        """Return a page of ids, after `after`, of notes with stored statistics or ledger rows."""
         return await self.read(lambda tables: tables.ledgers.noted(after, most))
 
     async def oldest_receipts(self, after: int, most: int) -> list[OldReceipt]:
-        """One page of receipts after the place `after`, oldest first."""
+        """Return a page of receipts after the position `after`, oldest first."""
         return await self.read(lambda tables: tables.receipts.oldest(after, most))
 
     async def unembedded_questions(self, embedder: str, after: int) -> list[Unembedded]:
-        """Some entries behind one that have no vector of this embedder yet."""
+        """Return some entries after entry `after` that have no vector of this embedder yet."""
         return await self.read(lambda tables: tables.questions.unembedded(embedder, after))
 
     async def receipts(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
-        """One page of receipts, newest first."""
+        """Return a page of receipts, newest first."""
         return await self.read(lambda tables: tables.receipts.page(wanted, before, most))
 
     async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
@@ -115,7 +118,7 @@ class Learning:
     async def submit(self, command: LearningCommand[T]) -> T: ...
 
     async def submit(self, command: LearningCommand[object]) -> object:
-        """Run a command durably and return its reply. Raises the refusal, or `StorageFailed`.
+        """Run a command durably and return its reply. Raises the command's refusal, or `StorageFailed`.
 
         Commands on all notes are split into batches, so that no retrieval waits long for its receipt.
         """
@@ -124,7 +127,7 @@ class Learning:
         return await self._ask(command)
 
     async def _project_all(self, command: ProjectProvenance) -> ProjectionOutcome:
-        """Reconcile slices of notes, then remove what is left of all others."""
+        """Reconcile the notes in slices, then delete the edges of all other notes."""
         total, notes = ProjectionOutcome(), list(command.desired.items())
         for begin in range(0, len(notes), SLICE):
             some = dict(notes[begin : begin + SLICE])
@@ -134,21 +137,21 @@ class Learning:
         return total + rest
 
     async def _ask(self, command: LearningCommand[T]) -> T:
-        with honest_outcome("Look at the statistics again before you retry."):
+        with honest_outcome("Check the statistics again before you retry."):
             return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
 
     async def read(self, query: Callable[[StatsTables], T]) -> T:
-        """Return the result of a query of the tables."""
+        """Run a query on the tables and return its result."""
 
         def look() -> T:
             with self._store.noticing_damage():
-                return query(self._store.reading)  # looked up here: the first write replaces the tables
+                return query(self._store.reading)  # read here, because the first write replaces it
 
         return await self._reading.run(look)
 
 
 class Lessons:
-    """Pending lessons; reads over the read connection of `coordination.db` raise `DatabaseFailed`."""
+    """Pending lessons. Reads on the connection of `coordination.db` raise `DatabaseFailed`."""
 
     def __init__(
         self,
@@ -161,11 +164,14 @@ class Lessons:
         self._reading = reading
 
     def write_down(self, feedback: ApplyFeedback) -> Lesson:
-        """Serialize a lesson for storage with the completion of its task."""
+        """Return the lesson as stored with the completion of its task."""
         return Lesson(feedback.id or "", json.dumps(cattrs.unstructure(feedback)))
 
     async def due(self) -> list[ApplyFeedback]:
-        """The pending lessons (perhaps applied already), oldest first; an unreadable one is dropped."""
+        """Return the pending lessons, oldest first.
+
+        Some may be applied already. Unreadable lessons are dropped.
+        """
         found = []
         for lesson in await self._reading.run(self._rows.lessons):
             try:
@@ -176,38 +182,38 @@ class Lessons:
         return found
 
     def drop(self, lesson_id: str) -> None:
-        """Delete a lesson that was applied; not awaited, as applying it again is idempotent."""
+        """Delete an applied lesson without waiting. Applying it again would be harmless."""
         self._mailbox.nudge(DropLesson(id=lesson_id, agent=ENRICH_AGENT))
 
 
-#: Seconds for which a completion waits for its effects, even when its caller has gone.
+#: Seconds that a completion waits for its effects, even if its caller has disconnected.
 EFFECTS_DEADLINE = 30.0
 QUARANTINED = "quarantined"
-#: The reason stored in the note.
+#: Quarantine reason that is stored in the note.
 MISLEADING_FEEDBACK = "misleading feedback"
-#: Notes cited without having been retrieved, of one completion, that are learned from.
+#: Maximum number of cited but not retrieved notes to learn from per completion.
 MOST_ELSEWHERE = 20
 
 
 @frozen
 class FeedbackEffects:
-    """The effects of one completion."""
+    """Effects of one completion."""
 
     _feedback: Feedback
     _lesson: ApplyFeedback
 
     @property
     def written(self) -> Lesson:
-        """The lesson as it is stored with the completion."""
+        """Return the lesson to store with the completion."""
         return self._feedback.lessons.write_down(self._lesson)
 
     async def apply(self) -> None:
-        """Apply the lesson; as `Feedback.apply`."""
+        """Apply the lesson as `Feedback.apply` does."""
         await self._feedback.apply(self._lesson)
 
 
 class Feedback:
-    """Validates the feedback of a completion against its receipt, and applies it to the notes' statistics."""
+    """Validation of completion feedback against its receipt, and its application to the note statistics."""
 
     def __init__(
         self,
@@ -221,18 +227,18 @@ class Feedback:
         self._knowledge = knowledge
         self._catalogue = catalogue
         self.lessons = lessons
-        #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
+        #: Function that adds the feedback's question. It raises `LithosError` and `DatabaseFailed`.
         self._prepare = prepare
 
     async def begin(self, command: CompleteTask) -> FeedbackEffects | None:
-        """Return the lesson of a completion; raises as `check` does."""
+        """Return the effects of a completion, or None. Raises as `check` does."""
         lesson = await self.check(command)
         return None if lesson is None else FeedbackEffects(self, lesson)
 
     async def check(self, command: CompleteTask) -> ApplyFeedback | None:
-        """Validate the feedback of a completion and return its lesson, if any; changes nothing.
+        """Validate the feedback of a completion without changes. Return its lesson, or None without feedback.
 
-        Raises `ReceiptNotFound`, and `StorageFailed` when a receipt cannot be looked up.
+        Raises `ReceiptNotFound`, and `StorageFailed` if a receipt cannot be read.
         """
         if command.cited_nodes is None and command.misleading_nodes is None:
             return None
@@ -242,9 +248,9 @@ class Feedback:
         return None if receipt is None else self._judge(command, receipt)
 
     async def apply(self, feedback: ApplyFeedback) -> None:
-        """Apply a lesson, and quarantine notes that misled too often. A failure is logged: the task is done.
+        """Apply a lesson, and quarantine notes that misled too often. Failures are only logged.
 
-        A caller that disconnects does not interrupt this. Failures are repeated by `catch_up`.
+        A disconnecting caller does not interrupt this. `catch_up` repeats failed lessons.
         """
         with trio.move_on_after(EFFECTS_DEADLINE, shield=True) as scope:
             try:
@@ -257,10 +263,10 @@ class Feedback:
             if feedback.id is not None:
                 self.lessons.drop(feedback.id)
         if scope.cancelled_caught:
-            log.error("feedback took too long", task=feedback.task_id, seconds=EFFECTS_DEADLINE)
+            log.error("feedback deadline exceeded", task=feedback.task_id, seconds=EFFECTS_DEADLINE)
 
     def _still_there(self, feedback: ApplyFeedback) -> ApplyFeedback:
-        """The lesson without notes that were deleted since it was written down."""
+        """Return the lesson without notes that were deleted after it was stored."""
         known = self._catalogue
 
         lists = ("cited", "misleading", "ignored", "elsewhere")
@@ -270,7 +276,7 @@ class Feedback:
         return attrs.evolve(feedback, **there)
 
     async def catch_up(self) -> None:
-        """Apply the pending lessons that could not be applied when their tasks were completed.
+        """Apply the pending lessons that failed when their tasks were completed.
 
         Raises `LithosError` and `DatabaseFailed`.
         """
@@ -280,7 +286,7 @@ class Feedback:
         if settled:
             await self._learning.submit(ForgetLessons(tuple(sorted(settled))))
         for feedback in due:
-            log.info("feedback taken up again", task=feedback.task_id)
+            log.info("pending feedback retried", task=feedback.task_id)
             await self.apply(feedback)
 
     async def _named_receipt(self, command: CompleteTask, receipt_id: str) -> Receipt:
@@ -288,13 +294,13 @@ class Feedback:
             receipt = await self._learning.receipt(receipt_id)
         except DatabaseFailed as failure:
             raise StorageFailed(
-                f"The receipt could not be looked up: {failure}. The task stays open; retry, or leave the "
-                "feedback out."
+                f"The receipt could not be read: {failure}. The task stays open. Retry, or leave "
+                "the feedback out."
             ) from failure
         if receipt is None or receipt.task_id != command.task_id:
             raise ReceiptNotFound(
-                f"There is no receipt {receipt_id[:100]!r} for this task, which stays open. "
-                "Leave receipt_id out, or give the one that a retrieve call for this task answered."
+                f"Unknown receipt {receipt_id[:100]!r} for this task. The task stays open. Leave "
+                "receipt_id out, or pass the receipt id from a retrieve call for this task."
             )
         return receipt
 
@@ -314,7 +320,7 @@ class Feedback:
         return receipt
 
     def _judge(self, command: CompleteTask, receipt: Receipt) -> ApplyFeedback:
-        """Return the lists without deleted notes, and separately the notes that were not in the receipt."""
+        """Return the feedback without deleted notes. Notes outside the receipt are listed separately."""
         retrieved = [node.id for node in receipt.final_nodes if node.id in self._catalogue]
         cited = _among(command.cited_nodes or (), retrieved)
         misleading = _among(command.misleading_nodes or (), retrieved)
@@ -335,7 +341,7 @@ class Feedback:
         )
 
     def _elsewhere(self, command: CompleteTask, receipt: Receipt, judged: set[str]) -> tuple[str, ...]:
-        """The first cited notes that are not in the receipt, of those that its asker may see."""
+        """Return the first cited notes outside the receipt that its agent may see."""
         spaces = receipt.namespace_filter
         gate = RetrievalFilter(
             namespaces=None if spaces is None else frozenset(spaces),
@@ -370,5 +376,5 @@ class Feedback:
 
 
 def _among(given: Iterable[str], known: list[str]) -> tuple[str, ...]:
-    """Those that are known, each once, in the given order."""
+    """Return the known ids, each once, in the given order."""
     return tuple(dict.fromkeys(note_id for note_id in given if note_id in known))

@@ -1,6 +1,6 @@
-"""The memory of questions in use: evidence for a new question, and the question that feedback is about.
+"""Use of remembered questions: evidence for a new question, and the question behind feedback.
 
-Vectors are those of the static tier; functions that need a model wait for it, or work without it.
+Vectors come from the static tier. Functions that need a model wait for it, or work without it.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 
 T = TypeVar("T")
 
-#: Characters of a question in a reason.
+#: Maximum characters of a question in a reason.
 LONGEST_QUOTE: Final = 300
-#: The reason where the words must not be shown.
+#: Reason if the words of the question must not be shown.
 CITED_BEFORE: Final = "was cited for a question much like this one"
 PRIVATE: Final = "agent_private"
 
 
 def is_private(receipt: Receipt, notes: Catalogue) -> bool:
-    """Whether the console shows a question only to its agent, and to `admin` (docs/spec/memory.md §8)."""
+    """Return whether the console shows a question only to its agent and `admin` (docs/spec/memory.md §8)."""
     entries = (notes.get(node.id) for node in receipt.final_nodes)
     return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
 
 
 def name_embedder(identity: EmbedderIdentity) -> str:
-    """An embedder's identity as entries have it."""
+    """Return an embedder's identity in the form that entries store."""
     return f"{identity.name}/{identity.dims}/{identity.dtype}/{identity.model_sha256}"
 
 
 def tell_question(question: RememberedQuestion | None, *, may_read: bool) -> str:
-    """The reason of a note that was cited; the words only of a question the asker may read."""
+    """Return the reason for a cited note. It quotes only a question that the asker may read."""
     if question is None or question.is_private or not may_read:
         return CITED_BEFORE
     words = " ".join(question.question.split())
@@ -59,7 +59,10 @@ def tell_question(question: RememberedQuestion | None, *, may_read: bool) -> str
 
 
 class QuestionMemory:
-    """Queries over the memory of questions; database reads raise `DatabaseFailed`, commands `LithosError`."""
+    """Queries on remembered questions.
+
+    Database reads raise `DatabaseFailed`, commands raise `LithosError`.
+    """
 
     def __init__(
         self,
@@ -77,22 +80,22 @@ class QuestionMemory:
         self._loading = trio.Lock()
 
     async def weigh(self, query: str) -> Sequence[Evidence]:
-        """The notes with evidence for a query, the most first; none while there is no model."""
+        """Return the notes with evidence for a query, most evidence first. Empty without a model."""
         return await self._compare(
             query, lambda asked: self.matrix.weigh(asked.codes, threshold(asked.highest))
         )
 
     async def cited_before(self, query: str) -> Sequence[str]:
-        """The notes that were cited for a question much like this one, the nearest first."""
+        """Return the notes that were cited for a very similar question, nearest question first."""
         if not query.strip():
             return ()
         return await self._compare(query, lambda asked: self.matrix.cited_near(asked.codes, SAME_NEED, SURE))
 
     async def _compare(self, query: str, look: Callable[[StaticQuestion], Sequence[T]]) -> Sequence[T]:
-        """Return the result of a search of the matrix, in a worker thread; None if it is empty."""
+        """Search the matrix in a worker thread and return the result. Empty if the matrix is empty."""
 
         def compare(asked: StaticQuestion) -> Sequence[T]:
-            # Of another model since a moment ago?
+            # Another model may have replaced the matrix a moment ago.
             return look(asked) if name_embedder(asked.embedder) == self.matrix.embedder else ()
 
         try:
@@ -104,7 +107,7 @@ class QuestionMemory:
             return ()
 
     async def load(self) -> None:
-        """Have the matrix hold the entries of the present model. Raises `SemanticUnavailable`."""
+        """Load the entries of the current model into the matrix. Raises `SemanticUnavailable`."""
         identity = self._semantic.static_identity()
         embedder = name_embedder(identity)
         if self._is_loaded(embedder):
@@ -118,15 +121,15 @@ class QuestionMemory:
         return self.matrix.embedder == embedder and self.matrix.is_complete
 
     async def questions(self, entries: Iterable[int]) -> Mapping[int, RememberedQuestion]:
-        """Entries by id."""
+        """Return the remembered questions by entry id."""
         wanted = list(entries)
         return await self._learning.read(lambda tables: tables.questions.get(wanted)) if wanted else {}
 
     async def prepare(self, feedback: ApplyFeedback) -> ApplyFeedback:
         """Return the feedback with its question and the sketches of the cited texts.
 
-        Without a receipt, or with a receipt of an empty query, it has no question, and nothing is learned
-        about questions.
+        Without a receipt, or with an empty query, the feedback has no question, and nothing is learned about
+        questions.
         """
         if feedback.receipt_id is None or not (feedback.cited or feedback.misleading or feedback.elsewhere):
             return feedback
@@ -140,7 +143,7 @@ class QuestionMemory:
         return attrs.evolve(feedback, question=question, sketches=sketches)
 
     async def _question(self, receipt: Receipt, feedback: ApplyFeedback) -> AskedQuestion | None:
-        """None when the model knows no word of the query."""
+        """Return the asked question. None if the model knows no word of the query."""
         shown = (*feedback.cited, *feedback.misleading, *feedback.ignored, *feedback.elsewhere)
         entries = [entry for note_id in shown if (entry := self._catalogue.get(note_id)) is not None]
         asked = AskedQuestion(
@@ -172,7 +175,7 @@ class QuestionMemory:
         }
 
     async def sketch(self, entries: Sequence[Entry]) -> list[bytes | None]:
-        """The sketches of the texts of notes; None of one that cannot be read."""
+        """Return the text sketches of these notes, with None for an unreadable note."""
         return await self._texts.map_contents(
             entries, lambda place, content: sketch_of(f"{entries[place].note.title}\n{content}")
         )

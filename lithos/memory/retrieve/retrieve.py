@@ -1,6 +1,6 @@
-"""The retrieval service: a pipeline chooses notes, which are shown with reasons, and a receipt is kept.
+"""Retrieval service: a pipeline chooses notes, the answer explains them, and a receipt is stored.
 
-Specified in docs/spec/memory.md §1.
+docs/spec/memory.md §1 specifies it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from lithos.text.snippet import Terms
 
 log = get_logger("lithos.retrieve")
 
-#: Seconds to wait for the receipt to be on disk; then the answer is sent without it.
+#: Seconds to wait until the receipt is on disk. After that the answer is sent without a receipt.
 RECEIPT_DEADLINE: Final = 5.0
 #: Seconds to wait for the statistics of notes.
 STATS_DEADLINE: Final = 5.0
@@ -56,11 +56,11 @@ STATS_DEADLINE: Final = 5.0
 
 @frozen(kw_only=True)
 class RetrieveRequest:
-    """One retrieval request; `namespaces` None means any, `max_context_nodes` None means `limit`.
+    """Retrieval request. `namespaces` None means all namespaces, `max_context_nodes` None means `limit`.
 
-    `among`: only these notes. `with_quarantined`: include quarantined notes, for callers that only name them.
-    `most`: maximum number of results, for callers that do not return them as rows; None: the configured
-    number. `room`: characters of JSON of all rows, 0: no limit.
+    `among` restricts the results to these notes. `with_quarantined` includes quarantined notes, for callers
+    that only name them. `most` is the maximum number of results for callers that do not return them as rows.
+    None means the configured number. `room` is the JSON character limit of all rows, 0 means no limit.
     """
 
     query: str
@@ -78,7 +78,7 @@ class RetrieveRequest:
 
     @property
     def gate(self) -> RetrievalFilter:
-        """Return the filter for notes that the caller may and wants to see."""
+        """Return the filter for notes that the caller may see and wants to see."""
         return RetrievalFilter(
             namespaces=None if self.namespaces is None else frozenset(self.namespaces),
             task_id=self.task_id,
@@ -91,7 +91,7 @@ class RetrieveRequest:
 
 @define
 class PendingRetrieval:
-    """An accepted request under way: its receipt so far, and which scouts have reported."""
+    """Accepted request in progress, with its receipt so far and the scouts that have reported."""
 
     request: RetrieveRequest
     receipt: Receipt
@@ -101,7 +101,7 @@ class PendingRetrieval:
 
 @frozen
 class SelectedNotes:
-    """The selection of a pipeline: existing notes that pass the filter, best first, with their entries."""
+    """Selection of a pipeline: existing notes that pass the filter, best first, with their entries."""
 
     ask: ScoutRequest
     selection: Selection
@@ -110,7 +110,7 @@ class SelectedNotes:
 
 @frozen
 class RetrievedNote:
-    """One result: the note, the reasons, the scouts that found it, and its statistics."""
+    """Result of a retrieval: the note, its reasons, the scouts that found it, and its statistics."""
 
     hit: Hit
     reasons: tuple[str, ...]
@@ -120,9 +120,9 @@ class RetrievedNote:
 
 @frozen(kw_only=True)
 class RetrieveAnswer:
-    """Results, best first. `conflicts` only if requested.
+    """Results, best first. `conflicts` is set only if requested.
 
-    `degraded` means that a part is missing: a scout, the statistics, or the stored receipt.
+    `degraded` means that a scout, the statistics or the stored receipt is missing.
     """
 
     results: tuple[RetrievedNote, ...]
@@ -133,13 +133,13 @@ class RetrieveAnswer:
 
 
 def make_receipt_id() -> str:
-    """A fresh `rcpt_` and 16 hexadecimal digits."""
+    """Return a new id: `rcpt_` and 16 hexadecimal digits."""
     return f"rcpt_{uuid.uuid4().hex[:16]}"
 
 
 @define(eq=False)
 class Retrieve:
-    """The retrieval service."""
+    """Retrieval service with receipts."""
 
     _settings: SearchConfig
     _lcma: LcmaConfig
@@ -155,13 +155,13 @@ class Retrieve:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything is retrieved at all (`lcma.enabled`)."""
+        """Return whether retrieval is switched on (`lcma.enabled`)."""
         return self._lcma.enabled
 
     async def retrieve(self, request: RetrieveRequest) -> RetrieveAnswer:
-        """The top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
+        """Return the top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
 
-        Every accepted call leaves a receipt, whether it finds something, fails or is given up.
+        Every accepted call leaves a receipt, even if it finds nothing, fails or is cancelled.
         """
         async with self.accept(request) as drawing:
             with self._metrics.timed("lcma_retrieve_duration_seconds"):
@@ -169,7 +169,7 @@ class Retrieve:
         return await self.complete(drawing, answer)
 
     async def complete(self, drawing: PendingRetrieval, answer: RetrieveAnswer) -> RetrieveAnswer:
-        """Keep the receipt of what was shown; the answer with the statistics of before."""
+        """Store the receipt for the shown notes. Return the answer with their former statistics."""
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer.receipt, len(answer.results))
         if known is None:
@@ -183,10 +183,10 @@ class Retrieve:
 
     @asynccontextmanager
     async def accept(self, request: RetrieveRequest) -> AsyncIterator[PendingRetrieval]:
-        """Accept a request; a block that fails or is given up leaves a receipt that says so.
+        """Accept a request. If the block fails or is cancelled, a receipt records that.
 
-        Within it call `select`, and `keep` for what is shown; or `show`, and `complete` after it. Raises
-        `LcmaDisabled`, `InvalidInput`.
+        Inside the block, call `select`, then either `keep` for the shown notes, or `show` and `complete`.
+        Raises `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
         drawing = PendingRetrieval(request, self._draft_receipt(request, self._clock()), ScoutReport())
@@ -200,9 +200,10 @@ class Retrieve:
             raise
 
     async def select(self, drawing: PendingRetrieval, hybrid: HybridRanking | None = None) -> SelectedNotes:
-        """The notes of an accepted request, best first, all of which pass the gate now.
+        """Return the notes of an accepted request, best first. All of them pass the filter now.
 
-        `hybrid`: the search's ranking of these notes, where it is on one scale with those of other vaults.
+        `hybrid` is the search ranking of these notes, if it is on one scale with the rankings of other
+        vaults.
         """
         request, report = drawing.request, drawing.report
         await self._visibility.reach()
@@ -223,9 +224,9 @@ class Retrieve:
         *,
         is_followup: bool,
     ) -> bool:
-        """Store the receipt of the notes of a selection that a briefing shows, with its number of tokens.
+        """Store the receipt for the notes that a briefing shows, with its token count.
 
-        Return whether that succeeded. Once per request.
+        Return whether that succeeded. Call it once per request.
         """
         final = [(note, entry) for note, entry in drawn.notes if note.id in shown]
         receipt = attrs.evolve(
@@ -242,9 +243,9 @@ class Retrieve:
         return known is not None
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
-        """The request with its limit in bounds."""
+        """Return the request with its limit in range."""
         if not self._lcma.enabled:
-            raise LcmaDisabled("Retrieval that learns is off (lcma.enabled). Use lithos_search instead.")
+            raise LcmaDisabled("Learning retrieval is off (lcma.enabled). Use lithos_search instead.")
         context = request.max_context_nodes
         if context is not None and context < 1:
             raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
@@ -264,7 +265,7 @@ class Retrieve:
         )
 
     async def show(self, drawing: PendingRetrieval, drawn: SelectedNotes) -> RetrieveAnswer:
-        """The answer that shows the notes of a selection, without storing the receipt."""
+        """Return the answer with the selected notes, without storing the receipt."""
         request, report = drawing.request, drawing.report
         ask, selection = drawn.ask, drawn.selection
         conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
@@ -301,7 +302,7 @@ class Retrieve:
         return tuple(found or ())
 
     async def _present(self, drawn: SelectedNotes, room: int) -> tuple[RetrievedNote, ...]:
-        """Read the texts; notes that are gone by now are left out."""
+        """Read the texts of the selected notes. Notes deleted meanwhile are left out."""
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries, matches = [entry for _, entry in present], selection.matches
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
@@ -323,10 +324,11 @@ class Retrieve:
         )
 
     async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> Mapping[str, NodeStats] | None:
-        """Store the receipt and the lessons of the results, durably; return the former statistics,
-        None if refused.
+        """Store the receipt and result counts durably.
 
-        This also runs when the caller has gone: the receipt documents the retrieval.
+        Return the former statistics, or None if the write was refused.
+
+        This also runs after the caller has disconnected, because the receipt documents the retrieval.
         """
         command = RecordRetrieval(receipt, tuple(entry.note.id for entry in entries))
         try:
@@ -337,7 +339,7 @@ class Retrieve:
             return None
 
     async def _read_stats(self, note_ids: Sequence[str]) -> Mapping[str, NodeStats]:
-        """The stored statistics of these notes; none when they cannot be read."""
+        """Return the stored statistics of these notes. Empty if they cannot be read."""
         try:
             with trio.fail_after(STATS_DEADLINE):
                 return await self._recorder.stats(note_ids)

@@ -1,6 +1,6 @@
-"""Scouts over the catalogue (names, tags, expiry, sources); the team.
+"""Team of all scouts, and the scouts on the catalogue (names, tags, expiry, sources).
 
-The team of all scouts is in the order of the spec's table.
+The team lists all scouts in the order of the table in the specification.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.paths import host_of, slug_of
 from lithos.search.ranking.ranking import ScoutHit
 
-#: Oversampling: how many results are requested per result wanted.
+#: Oversampling factor: number of scout results to request per wanted result.
 GENEROSITY: Final = 3
-#: Reasons of the scouts that hybrid search stands for.
+#: Reasons of the scouts that hybrid search replaces.
 NEAR: Final = "is close in meaning"
 MATCHING: Final = "matches the words of the query"
 
 
-#: Characters of an id that identify a note well enough.
+#: Minimum characters of an id prefix that identifies a note.
 SHORTEST_PREFIX: Final = 6
-#: Words by which a query asks for what may have to be looked up again.
+#: Query words that ask for information which may need an update.
 FRESHNESS_WORDS: Final = frozenset(("update", "refresh", "recheck", "verify", "latest"))
 _WORD: Final = re.compile(r"\w+")
 _STALE: Final = 1.0
@@ -37,12 +37,15 @@ _FRESH: Final = 0.5
 
 @define(eq=False)
 class NameScouts:
-    """The scouts over the catalogue alone; none of them can fail."""
+    """Scouts that use only the catalogue. They never fail."""
 
     _catalogue: Catalogue
 
     async def find_by_name(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """The note the query names as a wiki-link would, by its slug or the beginning of its id: 1.0."""
+        """Return the note that the query names like a wiki-link, by slug or by id prefix.
+
+        The score is 1.0.
+        """
         name = ask.words.strip()
         if not name:
             return ()
@@ -54,7 +57,7 @@ class NameScouts:
         return [*found, *(ScoutHit(note_id, 1.0, "has the id of the query") for note_id in starting)]
 
     async def _ids_starting(self, text: str) -> list[str]:
-        # Ids hold no blanks, so most queries need not be compared with every one of them.
+        # Ids contain no spaces, so most queries need no comparison with every id.
         prefix = text.lower()
         if len(prefix) < SHORTEST_PREFIX or len(prefix.split()) > 1:
             return []
@@ -64,7 +67,10 @@ class NameScouts:
         return found
 
     async def find_newest(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """The newest notes with the tags or path, at most 3 x `limit`: 1, 1/2, 1/3 …, among equals by id."""
+        """Return at most 3 x `limit` newest notes with the tags or path.
+
+        Scores are 1, 1/2, 1/3 …, ties by id.
+        """
         admitted = ask.admitted or ()
         newest = nsmallest(
             GENEROSITY * ask.limit,
@@ -77,7 +83,7 @@ class NameScouts:
         ]
 
     async def find_expiring(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Notes that expire: 1.0 for stale ones, 0.5 for others."""
+        """Return notes with an expiry. Stale notes score 1.0, others 0.5."""
         found: list[ScoutHit] = []
         async for some in slices(self._catalogue.facets.expiring(), CHEAP_SLICE):
             found += [
@@ -89,7 +95,7 @@ class NameScouts:
         return found
 
     async def find_of_same_host(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """1.0 for every note whose source is on the web site of a seed's source."""
+        """Return notes whose source is on the same web site as a seed's source. Each scores 1.0."""
         found: list[ScoutHit] = []
         for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
             reason = f"comes from {host} as well"
@@ -116,7 +122,7 @@ class Team:
 
 
 def make_team(names: NameScouts, relations: RelationScouts) -> Team:
-    """All scouts, by phase."""
+    """Return all scouts by phase."""
     return Team(
         first=(
             Scout("exact_alias", names.find_by_name),

@@ -1,6 +1,6 @@
-"""Scouts (candidate generators) and their dispatch: concurrent, each with a deadline, failures isolated.
+"""Scouts (candidate generators) and their concurrent dispatch with deadlines and isolated failures.
 
-And those that traverse relations: from a task to notes, and from seeds to their neighbours.
+Relation scouts lead from a task to notes, and from seeds to their neighbours.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.tasks.service.coordination import Coordination
 
 _LINK_SCORE: Final = 0.5
-#: A contradiction in another state is settled.
+#: States of an open contradiction. All other states are settled.
 _OPEN_STATES: Final = (None, "accepted_dual")
 
-#: Gives the typed edges that touch any of these notes.
+#: Function that returns the typed edges from or to any of these notes.
 EdgesTouching: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Edge]]]
 
 
 @frozen
 class RelationScouts:
-    """The relation scouts; they raise what the databases raise."""
+    """Scouts that follow relations. They raise the errors of the databases."""
 
     catalogue: Catalogue
     edges_touching: EdgesTouching
     findings: Coordination
 
     async def find_of_task(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Notes that the findings of the task name, and notes made for it: 1.0 each."""
+        """Return notes named in the task's findings, and notes made for the task. Each scores 1.0."""
         task_id = ask.gate.task_id
         assert task_id is not None
         named = [
@@ -60,7 +60,7 @@ class RelationScouts:
         return [*named, *made]
 
     async def find_sources(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return the sources of seeds, and the notes derived from seeds: 1.0 each."""
+        """Return the sources of seeds, and the notes derived from seeds. Each scores 1.0."""
         graph = self.catalogue.graph.provenance
         found: list[ScoutHit] = []
         async for some in slices(ask.seeds):
@@ -70,8 +70,9 @@ class RelationScouts:
         return _without_seeds(found, ask)
 
     async def find_neighbours(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return the notes linked with seeds, either way: 0.5 a link, a typed edge its weight, the
-        best per note.
+        """Return notes linked to or from seeds.
+
+        A link scores 0.5, a typed edge its weight. The best score per note counts.
         """
         graph = self.catalogue.graph.links
         found: list[ScoutHit] = []
@@ -90,7 +91,7 @@ class RelationScouts:
                 yield ScoutHit(other_end(edge, seed_id), edge.weight, reason)
 
     async def find_contradictions(self, ask: ScoutRequest) -> list[SurfacedConflict]:
-        """Unsettled contradictions of seeds with notes that exist and may be seen, oldest first."""
+        """Return unsettled contradictions between seeds and existing, visible notes, oldest first."""
         return [
             SurfacedConflict(edge.id, edge.from_id, edge.to_id, edge.conflict_state)
             for edge in await self.edges_touching(ask.seed_ids)
@@ -108,7 +109,7 @@ class RelationScouts:
 def _beside(
     graph: LinkGraph, seed: Entry, direction: Direction, score: float, reason: str
 ) -> Iterator[ScoutHit]:
-    """The direct neighbours."""
+    """Yield hits for the direct neighbours of a seed."""
     near = graph.reach([seed.note.id], 1, direction)
     return (ScoutHit(note_id, score, reason) for note_id in near)
 
@@ -118,7 +119,7 @@ def _without_seeds(found: Sequence[ScoutHit], ask: ScoutRequest) -> list[ScoutHi
 
 
 def _best_per_note(found: Sequence[ScoutHit]) -> list[ScoutHit]:
-    """The first of the best ones of each note."""
+    """Return the best hit of each note, the first one among equals."""
     best: dict[str, ScoutHit] = {}
     for candidate in found:
         known = best.get(candidate.id)
@@ -127,21 +128,21 @@ def _best_per_note(found: Sequence[ScoutHit]) -> list[ScoutHit]:
     return list(best.values())
 
 
-#: Characters of a query that lexical and name scouts read; the semantic scout gets the whole query.
+#: Maximum query characters for lexical and name scouts. The semantic scout gets the whole query.
 LONGEST_QUERY: Final = 4_000
-#: Notes of which one thing is looked at in one turn of the event loop: a millisecond or less.
+#: Number of notes to compare by one attribute per event loop turn: a millisecond or less.
 CHEAP_SLICE: Final = 2_000
-#: Characters of a title in a reason.
+#: Maximum characters of a title in a reason.
 LONGEST_TITLE: Final = 80
 
 
 @frozen(kw_only=True)
 class ScoutRequest:
-    """The request to a scout.
+    """Request to a scout.
 
-    `admitted` are all notes that pass the gate, known only when it is narrow. `seeds` are the best notes
-    so far, for the scouts that start from them. `hybrid`: the search's ranking of these notes, where it is
-    on one scale with those of other vaults.
+    `admitted` are all notes that pass the filter, known only if the filter is narrow. `seeds` are the best
+    notes so far, for the scouts that start from them. `hybrid` is the search ranking of these notes, if it is
+    on one scale with the rankings of other vaults.
     """
 
     query: str
@@ -152,7 +153,7 @@ class ScoutRequest:
     seeds: tuple[Entry, ...] = ()
     hybrid: HybridRanking | None = None
     seed_ids: frozenset[str] = field(init=False)
-    #: The numbers of the admitted notes in the indexes.
+    #: Index serials of the admitted notes.
     admitted_serials: frozenset[int] | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -162,22 +163,22 @@ class ScoutRequest:
 
     @property
     def words(self) -> str:
-        """The query, truncated to `LONGEST_QUERY` characters."""
+        """Return the query, truncated to `LONGEST_QUERY` characters."""
         return self.query[:LONGEST_QUERY]
 
 
-#: Generates candidates; a note may come more than once, and hidden ones are dropped later.
+#: Generates candidates. A note may occur more than once, and hidden notes are dropped later.
 Find: TypeAlias = Callable[[ScoutRequest], Awaitable[Sequence[ScoutHit]]]
 
 
 def always(ask: ScoutRequest) -> bool:
-    """The condition of a scout that takes part in every retrieval."""
+    """Accept every request. This is the condition of a scout that runs in every retrieval."""
     return True
 
 
 @frozen
 class Scout:
-    """A candidate generator; it runs only for requests that meet its condition `wants`."""
+    """Candidate generator. It runs only for requests that meet its condition `wants`."""
 
     name: str
     find: Find
@@ -185,7 +186,7 @@ class Scout:
 
 
 def quote(entry: Entry) -> str:
-    """The title of a note inside a reason."""
+    """Return the title of a note in quotes, for use in a reason."""
     title = entry.note.title
     return f'"{title}"' if len(title) <= LONGEST_TITLE else f'"{title[:LONGEST_TITLE]}…"'
 
@@ -194,9 +195,9 @@ log = get_logger("lithos.retrieve")
 
 T = TypeVar("T")
 
-#: Candidates that are checked in one turn of the event loop, a millisecond or less.
+#: Number of candidates to check per event loop turn: a millisecond or less.
 PASSED: Final = 500
-#: Seconds a scout may take; all of them together take some ten milliseconds.
+#: Maximum seconds per scout. Normally all scouts together take about ten milliseconds.
 DEADLINE: Final = 2.0
 CONTRADICTIONS: Final = "contradictions"
 _ORDER: Final = (*SCOUTS, CONTRADICTIONS)
@@ -204,7 +205,7 @@ _ORDER: Final = (*SCOUTS, CONTRADICTIONS)
 
 @define
 class ScoutReport:
-    """The candidates by scout, and which scouts ran or failed; `failed` ones found nothing."""
+    """Candidates by scout, and the scouts that ran or failed. A scout in `failed` has no candidates."""
 
     found: dict[str, list[ScoutHit]] = field(factory=dict)
     fired: set[str] = field(factory=set)
@@ -212,19 +213,19 @@ class ScoutReport:
 
 
 def name_scouts(names: Iterable[str]) -> tuple[str, ...]:
-    """Their names as clients see them, in table order."""
+    """Return the public names of the scouts, in table order."""
     return tuple(f"scout_{name}" for name in sorted(names, key=_ORDER.index))
 
 
 @define
 class Dispatcher:
-    """Runs scouts concurrently and filters their candidates by the gate."""
+    """Runner of concurrent scouts that filters their candidates by access."""
 
     _catalogue: Catalogue
     _metrics: Metrics = field(factory=Metrics)
 
     async def send(self, scouts: Sequence[Scout], ask: ScoutRequest, report: ScoutReport) -> None:
-        """Run all scouts whose condition holds; their candidates are added to the report."""
+        """Run all scouts whose condition holds, and add their candidates to the report."""
         async with trio.open_nursery() as nursery:
             for scout in scouts:
                 if scout.wants(ask):
@@ -241,13 +242,15 @@ class Dispatcher:
     async def attempt(
         self, name: str, look: Callable[[], Awaitable[T]], report: ScoutReport, *also: str
     ) -> T | None:
-        """The result of `look`, or None when it fails or exceeds its deadline; the report records which.
+        """Return the result of `look`, or None if it fails or misses its deadline.
 
-        `also`: further scouts that `look` stands for.
+        The report records the outcome.
+
+        `also` names further scouts that `look` represents.
         """
         began = perf_counter()
         try:
-            await trio.lowlevel.checkpoint()  # the scouts of a phase take turns with all other tasks
+            await trio.lowlevel.checkpoint()  # Scouts of a phase take turns with all other tasks.
             with trio.fail_after(DEADLINE):
                 found = await look()
         except Exception as failure:  # noqa: BLE001 - any answer is better than none (docs/spec/memory.md §1)

@@ -1,10 +1,10 @@
-"""`.lithos/edges.db`: typed edges between notes, and the outbox of their events (docs/spec/memory.md §5).
+"""Database `.lithos/edges.db`: typed edges between notes, and their event outbox (docs/spec/memory.md §5).
 
-An event waits in the outbox, which is written in the same transaction as its edge, until the journal
-in `coordination.db` has it. Only a server, or the first write, creates the file.
+An event is written to the outbox in the same transaction as its edge, and waits there until the journal in
+`coordination.db` has it. Only a server or the first write creates the file.
 
-`LearnedEdges` are the changes that learning makes: weights, pairs, projected edges
-(docs/spec/memory.md §3). They are not announced.
+`LearnedEdges` makes the changes of learning: weights, pairs and projected edges (docs/spec/memory.md §3).
+These changes are not announced as events.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from lithos.notes.model.edges import (
     UpsertEdge,
 )
 
-#: Weight that a shared use adds to an existing edge.
+#: Weight that a joint citation adds to an existing edge.
 REINFORCEMENT: Final = 0.03
-#: The weight of an edge made for notes cited together.
+#: Weight of a new edge between notes cited together.
 CITED_WEIGHT: Final = 0.5
-#: How such an edge came about.
+#: Provenance type of edges made by reinforcement.
 REINFORCED: Final = "reinforcement"
 #: Weight that each edge of a misleading note loses.
 BLAME: Final = 0.05
 #: Values of a projected edge: weight, actor, evidence, conflict state.
 _PROJECTED: Final = (1.0, None, None, None)
 
-#: A note, its source and the namespace.
+#: Ids of a note and its source, and the namespace.
 _Key = tuple[str, str, str]
 
 _REINFORCE: Final = (
@@ -74,7 +74,7 @@ _PROJECT: Final = (
 
 
 class LearnedEdges(LessonLedger):
-    """Works on the writing connection inside an open transaction."""
+    """Learned changes to edges, on the writing connection inside an open transaction."""
 
     def reinforce(
         self,
@@ -82,14 +82,14 @@ class LearnedEdges(LessonLedger):
         new_id: Callable[[], str],
         now: datetime,
     ) -> None:
-        """Strengthen the `related_to` edge of each pair, or make it with `CITED_WEIGHT`."""
+        """Strengthen the `related_to` edge of each pair, or create it with `CITED_WEIGHT`."""
         moment = format_time(now)
         for first, second, namespace in pairs:
             row = (new_id(), first, second, CITED_WEIGHT, namespace, moment, ENRICH_AGENT, REINFORCED)
             self.connection.execute(_REINFORCE, row)
 
     def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
-        """Weaken every edge that touches any of these notes, each once; returns how many."""
+        """Weaken every edge from or to these notes once. Return the number of edges."""
         return self._run(_WEAKEN, format_time(now), listed(node_ids))
 
     # -- projection ----------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class LearnedEdges(LessonLedger):
     def project(
         self, command: ProjectProvenance, new_id: Callable[[], str], now: datetime
     ) -> ProjectionOutcome:
-        """Reconcile the projected edges with the frontmatter; edges of other provenance are left alone."""
+        """Reconcile the projected edges with the frontmatter. Edges of other provenance are not changed."""
         standing = self._standing(command)
         wanted = wanted_edges(command.desired)
         missing = sorted(key for key in wanted if key not in standing)
@@ -131,7 +131,7 @@ class LearnedEdges(LessonLedger):
 
 
 def wanted_edges(desired: Mapping[str, tuple[str, tuple[str, ...]]]) -> set[_Key]:
-    """The keys of the projected edges of these notes."""
+    """Return the keys of the projected edges for these notes."""
     return {(note, source, space) for note, (space, sources) in desired.items() for source in sources}
 
 
@@ -152,7 +152,7 @@ CREATE INDEX IF NOT EXISTS edges_to ON edges(to_id);
 CREATE INDEX IF NOT EXISTS edges_type ON edges(type);
 CREATE INDEX IF NOT EXISTS edges_namespace ON edges(namespace);
 """
-#: The key of upserts: a constraint of the table, except in older files without namespaces.
+#: Key of upserts. It is a table constraint, except in older files without namespaces.
 _KEY: Final = ("from_id", "namespace", "to_id", "type")
 _KEY_INDEX: Final = "CREATE UNIQUE INDEX IF NOT EXISTS edges_key ON edges(from_id,to_id,type,namespace)"
 #: Columns that older files may lack, with their definitions.
@@ -181,7 +181,7 @@ _TOUCHING: Final = (
     " ORDER BY created_at, rowid"
 )
 _TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
-#: Without evidence and times: they are not needed, and there may be tens of thousands of edges.
+#: Columns for trust, without evidence and times. There may be tens of thousands of edges.
 _TRUST_NAMES: Final = (
     "id", "from_id", "to_id", "type", "weight", "namespace", "provenance_type", "conflict_state",
 )  # fmt: skip
@@ -201,31 +201,31 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 
 
 class EdgeStore(LearningDatabase):
-    """The edges; lists use the second connection."""
+    """Store of typed edges. Lists use the second connection."""
 
     layout = DatabaseLayout(_TABLES + LEDGER_TABLE, _upgrade, set_aside=SET_ASIDE)
 
     @property
     def learned(self) -> LearnedEdges:
-        """The changes of learning and projection, inside a transaction."""
+        """Return the changes of learning and projection, for use inside a transaction."""
         return LearnedEdges(self._writer)
 
-    # -- writing, inside a transaction ---------------------------------------------------------
+    # -- writes inside a transaction ------------------------------------------------------------
 
     def upsert(self, wanted: UpsertEdge, new_id: str, now: datetime) -> Edge:
-        """Insert the edge, or overwrite the one on its key, which keeps id and `created_at`."""
+        """Insert the edge, or overwrite the edge with the same key, which keeps its id and `created_at`."""
         given = attrs.asdict(wanted, filter=lambda each, _: each.name != "agent")
         edge = Edge(id=new_id, created_at=now, updated_at=now, **given)
         sql = f"{_EDGES.upsert} RETURNING {_EDGES.columns}"
         return _edge(self._writer.execute(sql, _EDGES.row(edge)).fetchall()[0])
 
     def edge(self, edge_id: str) -> Edge | None:
-        """One edge as the open transaction sees it."""
+        """Return an edge as the open transaction sees it."""
         found = self._writer.execute(f"{_EDGES.select} WHERE edge_id=?", (edge_id,)).fetchone()
         return None if found is None else _edge(found)
 
     def carry(self, command: CarryLearned) -> tuple[Carried, list[Edge]]:
-        """Merge imported rows; return the outcomes, and the edges that were written."""
+        """Merge imported rows. Return the outcomes and the written edges."""
         merger = RowMerger(self._writer, LEARNED[command.table], dry_run=command.dry_run)
         carried = merger.merge(command.rows)
         written = [] if command.dry_run else [*merger.created, *merger.updated]
@@ -240,25 +240,25 @@ class EdgeStore(LearningDatabase):
         return attrs.evolve(edge, conflict_state=state, provenance_actor=actor, updated_at=now)
 
     def add_to_outbox(self, drafts: Iterable[EventDraft]) -> None:
-        """Enqueue events in the outbox, until `clear_outbox`."""
+        """Add events to the outbox. They stay until `clear_outbox`."""
         self._writer.executemany(_OUTBOX.insert, map(_OUTBOX.row, drafts))
 
     def clear_outbox(self, origins: Iterable[str]) -> None:
-        """Delete events that the journal has."""
+        """Delete journalled events from the outbox."""
         self._writer.executemany("DELETE FROM outbox WHERE origin=?", [(origin,) for origin in origins])
 
     # -- reading -------------------------------------------------------------------------------
 
     def outbox(self) -> list[EventDraft]:
-        """The events that may not be journalled yet, in order; for the writing caller."""
+        """Return the events that may not be journalled yet, in order. Only the writing thread may call it."""
         if self._connections is None:
             return []
         return list(map(_OUTBOX.read, self._writer.execute(f"{_OUTBOX.select} ORDER BY id")))
 
     def trust_edges(self) -> list[Edge]:
-        """The edges of types that trust follows, but no projected ones; for the writing caller.
+        """Return the edges that affect trust, without projected ones. Only the writing thread may call it.
 
-        Without evidence, times and actors.
+        The edges lack evidence, times and actors.
         """
         if self._connections is None:
             return []
@@ -270,12 +270,12 @@ class EdgeStore(LearningDatabase):
             ]
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
-        """The edges that pass, oldest first, over the read connection."""
+        """Return the edges that pass the filter, oldest first, on the read connection."""
         where, given = matching({f"{name}=?": value for name, value in attrs.asdict(wanted).items()})
         return self._read(f"{_EDGES.select} WHERE {where} ORDER BY created_at, rowid", *given)
 
     def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
-        """The edges that leave or reach any of these notes, each once, oldest first (read connection)."""
+        """Return the edges from or to these notes, each once, oldest first (read connection)."""
         return self._read(_TOUCHING, listed(note_ids))
 
     def _read(self, sql: str, *given: str) -> list[Edge]:
@@ -286,5 +286,5 @@ class EdgeStore(LearningDatabase):
 
 
 def _edge(row: tuple[Any, ...]) -> Edge:
-    """An edge; a missing `updated_at` is when it was made."""
+    """Return an edge. A missing `updated_at` becomes the creation time."""
     return _EDGES.read(row if row[7] else (*row[:7], row[6], *row[8:]))

@@ -1,7 +1,7 @@
-"""Orders to forget remembered questions, which a command leaves in `.lithos` for a server.
+"""Orders to delete remembered questions, which a command stores in `.lithos` for a server.
 
-They are `forget-questions-<random>.json` (`lithos reconcile --forget-questions`); the server removes each
-once it is carried out.
+`lithos reconcile --forget-questions` writes `forget-questions-<random>.json` files. The server deletes each
+file once it has carried out the order.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ _CONVERTER = make_converter()
 
 
 class ForgetOrders:
-    """The orders that wait. Methods block."""
+    """Waiting deletion orders. Methods block."""
 
     def __init__(self, private: Path) -> None:
         self._private = private
 
     def leave(self, wanted: QuestionFilter) -> str:
-        """Write an order; its name."""
+        """Write an order and return its name."""
         path = self._private / f"{_PREFIX}{uuid.uuid4().hex}.json"
         replace_file(path, json.dumps(_CONVERTER.unstructure(wanted)).encode())
         return path.name
 
     def waiting(self) -> list[str]:
-        """The names of all orders that are not carried out."""
+        """Return the names of all waiting orders."""
         if not self._private.is_dir():
             return []
         return sorted(path.name for path in self._private.glob(f"{_PREFIX}*.json"))
 
     def read(self, name: str) -> QuestionFilter | None:
-        """Return the content of an order; None if it is gone or unreadable."""
+        """Return the content of an order. None if the file is gone or unreadable."""
         try:
             return _CONVERTER.structure(json.loads((self._private / name).read_bytes()), QuestionFilter)
         except (OSError, ValueError, TypeError, cattrs.BaseValidationError) as failure:
-            log.error("order to forget dropped", file=name, reason=str(failure))
+            log.error("unreadable order deleted", file=name, reason=str(failure))
             return None
 
     def is_waiting(self, name: str) -> bool:
-        """True until a server has carried the order out."""
+        """Return whether an order still waits for a server."""
         return (self._private / name).exists()
 
     def settle(self, name: str) -> None:
-        """Remove an order."""
+        """Delete a finished order."""
         (self._private / name).unlink(missing_ok=True)

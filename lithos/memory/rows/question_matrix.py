@@ -1,6 +1,6 @@
-"""The vectors of remembered questions in memory: one int8 matrix of one embedder, scanned exhaustively.
+"""In-memory vectors of remembered questions: one int8 matrix per embedder, scanned in full.
 
-100,000 questions of 256 numbers are 26 MB and are compared with another in about a millisecond.
+100,000 questions with 256 numbers each take 26 MB. A comparison with all of them takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from lithos.memory.model.questions import entry_weight
 from lithos.search.index.chunk_rows import Codes, compare_codes, invert_lengths
 from lithos.search.index.embedder import Matrix
 
-#: Notes that one question can have evidence for: the best ones.
+#: Maximum number of notes with evidence for one question, best first.
 MOST_NOTES: Final = 1_000
 
 
 class QuestionVector(NamedTuple):
-    """One entry as the matrix has it."""
+    """Entry in the form that the matrix stores."""
 
     id: int
     note_id: str
@@ -31,7 +31,7 @@ class QuestionVector(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """E of one note, with the entry that has the greatest part in it."""
+    """Evidence E for one note, with the entry that contributes most."""
 
     note_id: str
     value: float
@@ -39,17 +39,17 @@ class Evidence(NamedTuple):
 
 
 class QuestionMatrix:
-    """The vectors, notes and weights of all entries of one embedder.
+    """Vectors, notes and weights of all entries of one embedder.
 
-    One thread at a time changes it; any thread may call `weigh` meanwhile and then waits a few milliseconds
-    at most.
+    Only one thread at a time may change the matrix. Any thread may call `weigh` meanwhile and then waits a
+    few milliseconds at most.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: Whose vectors these are; None before the first load.
+        #: Embedder of these vectors. None before the first load.
         self.embedder: str | None = None
-        #: Every stored entry of that embedder is here.
+        #: True once every stored entry of that embedder is loaded.
         self.is_complete = False
         self._clear(0)
 
@@ -66,21 +66,21 @@ class QuestionMatrix:
         self._notes: list[str] = []
 
     def __len__(self) -> int:
-        """How many entries can be found."""
+        """Return the number of searchable entries."""
         return len(self._row_of)
 
     def begin(self, embedder: str | None, dims: int) -> None:
-        """Clear the matrix for vectors of an embedder; it is not complete until `finish`."""
+        """Clear the matrix for vectors of an embedder. It is incomplete until `finish`."""
         with self._lock:
             self.embedder, self.is_complete = embedder, False
             self._clear(dims)
 
     def finish(self) -> None:
-        """Everything is loaded."""
+        """Mark the matrix as completely loaded."""
         self.is_complete = True
 
     def put(self, entries: Sequence[QuestionVector]) -> None:
-        """Insert or replace entries; one without a vector of the right length cannot be found."""
+        """Insert or replace entries. An entry without a vector of the right length cannot be found."""
         dims = self._codes.shape[1]
         fitting = [entry for entry in entries if len(entry.codes) == dims]
         self.drop(entry.id for entry in entries if len(entry.codes) != dims)
@@ -122,7 +122,7 @@ class QuestionMatrix:
         return number
 
     def drop(self, ids: Iterable[int]) -> None:
-        """Take entries out, where they are."""
+        """Remove these entries if they are present."""
         with self._lock:
             for entry in ids:
                 row = self._row_of.pop(entry, None)
@@ -133,7 +133,7 @@ class QuestionMatrix:
                 self._clear(self._codes.shape[1])
 
     def cited_near(self, codes: Codes, cosine: float, weight: float) -> list[str]:
-        """The notes cited, with more than this weight, for a question at least so near; the nearest first."""
+        """Return notes cited for a question at least this near, with more than this weight, nearest first."""
         with self._lock:
             if (cosines := self._compare(codes)) is None:
                 return []
@@ -143,15 +143,15 @@ class QuestionMatrix:
         return list(dict.fromkeys(notes[owner] for owner in owners.tolist()))
 
     def _compare(self, codes: Codes) -> Matrix | None:
-        """The similarity of all entries to a question; None where there is nothing to compare."""
+        """Return the similarity of all entries to a question, or None without a comparable entry."""
         if not self._row_of or len(codes) != self._codes.shape[1] or not codes.any():
             return None
         return next(compare_codes(self._codes[: self._used], self._inverse[: self._used], codes[None]))
 
     def weigh(self, codes: Codes, theta: float) -> list[Evidence]:
-        """The notes with evidence for the question whose vector this is (dims,), the most first.
+        """Return the notes with evidence for the question vector (dims,), most evidence first.
 
-        `theta` is that of `memory.model.questions`, whose formulas these are; ties by note.
+        `theta` is defined in `memory.model.questions`, like the formulas. Ties are ordered by note.
         """
         if theta >= 1:
             return []

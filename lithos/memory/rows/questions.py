@@ -1,8 +1,8 @@
-"""The memory of questions in `stats.db`: the questions that notes were cited for (docs/spec/memory.md §8).
+"""Remembered questions in `stats.db`: questions that notes were cited for (docs/spec/memory.md §8).
 
-`question_memory` has an entry per question and note. Beyond the specification it has the hash that identifies
-a question, the agent who asked first, and whether the words may be shown;
-`question_texts` has a sketch of each note's text, to detect rewrites.
+`question_memory` has one entry per question and note. In addition to the specification, it stores the hash
+that identifies a question, the agent that asked first, and whether the words may be shown. `question_texts`
+stores a sketch of each note's text, to detect rewrites.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEW: Final = (
     "INSERT INTO question_memory(digest,note_id,namespace,question,vector,embedder,agent_id,is_private,a,b,"
     "last_at) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
 )
-#: A question that was asked openly once stays open; `last_at` is when it was asked last.
+#: A question that was once asked openly stays open. `last_at` is the time of the last request.
 _OLD: Final = (
     "UPDATE question_memory SET a=:a,b=:b,last_at=IFNULL(:asked_at,last_at),"
     "is_private=MIN(is_private,:is_private) WHERE id=:id"
@@ -35,30 +35,30 @@ _SHOWN: Final = Table(
     "question_memory", RememberedQuestion, a=or_else(0.0), b=or_else(0.0), is_private=FLAG, last_at=MOMENT
 )
 _VECTORS: Final = "SELECT id,note_id,vector,a,b,embedder FROM question_memory"
-#: Entries embedded in one go: some 10 ms.
+#: Number of entries to embed at once, which takes about 10 ms.
 EMBEDDED: Final = 200
 
 
 @frozen
 class Unembedded:
-    """An entry without a vector of the present embedder."""
+    """Entry without a vector of the current embedder."""
 
     id: int
     question: str
 
 
 class QuestionRows(Rows):
-    """The entries as one connection sees them; writing needs an open transaction."""
+    """Entries on one connection. Writes need an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
-        #: Entries that were changed and that the matrix does not have as they are now.
+        #: Changed entries that are not up to date in the matrix.
         self.touched: set[int] = set()
 
     # -- feedback ------------------------------------------------------------------------------
 
     def apply(self, feedback: ApplyFeedback, most: int, now: datetime) -> None:
-        """Carry out the feedback's update (`learn`), then drop the oldest entries beyond `most`."""
+        """Apply the feedback's update (`learn`), then delete the oldest entries beyond `most`."""
         question = feedback.question
         if question is None or not most:
             return
@@ -90,7 +90,7 @@ class QuestionRows(Rows):
             self.trim(most)
 
     def _standings(self, question: AskedQuestion, shown: Sequence[str]) -> dict[int, MatrixEntry]:
-        """The entries of these notes by id, with their kernels."""
+        """Return the entries of these notes by id, with their kernels."""
         rows = self._all(
             "SELECT id,note_id,digest,embedder,vector,a,b FROM question_memory"
             " WHERE note_id IN (SELECT value FROM json_each(?)) ORDER BY id",
@@ -120,7 +120,7 @@ class QuestionRows(Rows):
         return [kernel(cosine, question.theta) for cosine in cosines]
 
     def add(self, question: AskedQuestion, standing: MatrixEntry, namespace: str, now: datetime) -> None:
-        """Insert an entry of the question."""
+        """Insert an entry for the question."""
         self._run(
             _NEW, question.digest, standing.note_id, namespace, question.text, question.codes or None,
             question.embedder, question.agent_id, int(question.is_private), standing.a, standing.b,
@@ -129,7 +129,10 @@ class QuestionRows(Rows):
         self.touched.add(self.connection.last_insert_rowid())
 
     def _sketch(self, sketches: Mapping[str, bytes]) -> None:
-        """A note that has a sketch keeps it: many small changes make a rewrite, too."""
+        """Store sketches for notes without one.
+
+        A note keeps its first sketch. Therefore many small changes can add up to a rewrite.
+        """
         self._run_all(
             "INSERT OR IGNORE INTO question_texts(note_id,sketch) SELECT ?1,?2"
             " WHERE EXISTS(SELECT 1 FROM question_memory WHERE note_id=?1)",
@@ -139,7 +142,10 @@ class QuestionRows(Rows):
     # -- upkeep --------------------------------------------------------------------------------
 
     def halve(self, note_id: str, old: bytes, new: bytes) -> int:
-        """Halve all entries of a note whose sketch is `old`, which becomes `new`; how many."""
+        """Halve all entries of a note if its sketch is `old`, and replace that with `new`.
+
+        Return their number.
+        """
         if not self._run(
             "UPDATE question_texts SET sketch=? WHERE note_id=? AND sketch=?", new, note_id, old
         ):
@@ -149,18 +155,18 @@ class QuestionRows(Rows):
         return len(rows)
 
     def forget(self, wanted: QuestionFilter) -> int:
-        """Drop entries; how many."""
+        """Delete matching entries and return their number."""
         return self._drop(*_condition(wanted))
 
     def trim(self, most: int) -> int:
-        """Drop the entries beyond the `most` last ones; how many."""
+        """Delete all but the `most` latest entries and return the number of deleted entries."""
         surplus = self.count(QuestionFilter()) - most
         if surplus <= 0:
             return 0
         return self._drop("id IN (SELECT id FROM question_memory ORDER BY last_at,id LIMIT ?)", [surplus])
 
     def _drop(self, where: str, given: Sequence[Any]) -> int:
-        """Drop entries, and the sketches of notes without any remaining entry."""
+        """Delete entries, and the sketches of notes that have no entries left."""
         rows = self._all(f"DELETE FROM question_memory WHERE {where} RETURNING id,note_id", *given)  # noqa: S608
         self.touched.update(row[0] for row in rows)
         if rows:
@@ -172,21 +178,24 @@ class QuestionRows(Rows):
         return len(rows)
 
     def embed(self, embedder: str, codes: Iterable[tuple[int, bytes]]) -> None:
-        """Give entries their vectors."""
+        """Store the vectors of entries."""
         rows = [(vector, embedder, entry) for entry, vector in codes]
         self._run_all("UPDATE question_memory SET vector=?,embedder=? WHERE id=?", rows)
         self.touched.update(entry for _, _, entry in rows)
 
-    # -- the matrix ----------------------------------------------------------------------------
+    # -- matrix --------------------------------------------------------------------------------
 
     def load(self, matrix: QuestionMatrix, after: int, most: int) -> int | None:
-        """Put at most `most` entries behind `after` into the matrix; the last of them, None at the end."""
+        """Load at most `most` entries after `after` into the matrix.
+
+        Return the last one, or None at the end.
+        """
         rows = self._all(f"{_VECTORS} WHERE id>? ORDER BY id LIMIT ?", after, most)
         matrix.put(_vectors(rows, matrix.embedder))
         return rows[-1][0] if len(rows) == most else None
 
     def publish(self, matrix: QuestionMatrix) -> None:
-        """Have the matrix agree with the touched entries as they are stored now."""
+        """Update the touched entries in the matrix with their stored values."""
         touched, self.touched = self.touched, set()
         if not touched or matrix.embedder is None:
             return
@@ -197,46 +206,46 @@ class QuestionRows(Rows):
     # -- reading -------------------------------------------------------------------------------
 
     def get(self, ids: Iterable[int]) -> dict[int, RememberedQuestion]:
-        """Entries by id."""
+        """Return entries by id."""
         shown = self._find(_SHOWN, "WHERE id IN (SELECT value FROM json_each(?))", listed(ids))
         return {each.id: each for each in shown}
 
     def of_note(self, note_id: str, most: int) -> list[RememberedQuestion]:
-        """The entries of a note that are trusted most."""
+        """Return the most trusted entries of a note."""
         where = "WHERE note_id=? ORDER BY a/(a+b+1.5) DESC,last_at DESC,id LIMIT ?"
         return self._find(_SHOWN, where, note_id, most)
 
     def newest(self, most: int) -> list[RememberedQuestion]:
-        """The entries that were asked last, newest first."""
+        """Return the entries with the latest questions, newest first."""
         return self._find(_SHOWN, "ORDER BY last_at DESC,id DESC LIMIT ?", most)
 
     def of_question(self, digest: str, note_ids: Iterable[str]) -> list[RememberedQuestion]:
-        """The entries of these notes for one question, given by its digest."""
+        """Return the entries of these notes for the question with this digest."""
         where = "WHERE note_id IN (SELECT value FROM json_each(?)) AND digest=?"
         return self._find(_SHOWN, where, listed(note_ids), digest)
 
     def count(self, wanted: QuestionFilter) -> int:
-        """How many entries there are of some."""
+        """Return the number of matching entries."""
         where, given = _condition(wanted)
         return int(self._first(f"SELECT COUNT(*) FROM question_memory WHERE {where}", *given)[0])  # noqa: S608
 
     def unembedded(self, embedder: str, after: int = 0) -> list[Unembedded]:
-        """At most `EMBEDDED` entries behind one that have no vector of this embedder."""
+        """Return at most `EMBEDDED` entries after `after` without a vector of this embedder."""
         sql = "SELECT id,question FROM question_memory WHERE id>? AND embedder<>? ORDER BY id LIMIT ?"
         return [Unembedded(*row) for row in self._all(sql, after, embedder, EMBEDDED)]
 
     def sketch(self, note_id: str) -> bytes | None:
-        """The sketch of a note's text; None of a note without entries."""
+        """Return the sketch of a note's text. None for a note without entries."""
         row = self._first("SELECT sketch FROM question_texts WHERE note_id=?", note_id)
         return None if row is None else row[0]
 
     def notes(self) -> list[str]:
-        """The notes that have entries."""
+        """Return the ids of notes with entries."""
         return self._texts("SELECT DISTINCT note_id FROM question_memory")
 
 
 def _vectors(rows: Iterable[Any], embedder: str | None) -> list[QuestionVector]:
-    """Of another embedder there is no vector."""
+    """Return the vectors of the rows. Rows of another embedder have no vector."""
     return [
         QuestionVector(entry, note_id, vector or b"" if of == embedder else b"", a or 0.0, b or 0.0)
         for entry, note_id, vector, a, b, of in rows

@@ -1,4 +1,4 @@
-"""The enrich queue with its attempts, and the idempotency ledgers that make enrichment happen once."""
+"""Enrich queue with its attempts, and the idempotency ledgers that let each effect happen once."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lithos.notes.model.entities import ExtractedEntities
 _KEEP: Final = (
     "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"
 )
-#: id, trigger, note, attempts with the one that is counted now, time.
+#: Columns id, trigger, note, attempts including the current one, and time.
 _CLAIMED: Final = "id,trigger_type,node_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
-#: Tables of which each row is about one note.
+#: Tables in which each row belongs to one note.
 _OF_NOTES: Final = ("node_stats", "extracted_entities")  # kept rows: node_stats: deleted below
-#: Rows of tasks, which earlier versions queued, wait for nothing.
+#: Condition for waiting rows. Task rows from earlier versions never wait.
 _WAITING: Final = "processed_at IS NULL AND node_id IS NOT NULL AND IFNULL(attempts,0)<?"
 
 
 class QueueRows(Rows):
-    """The queue as one connection sees it; writing needs an open transaction."""
+    """Queue on one connection. Writes need an open transaction."""
 
     def add(self, triggers: Iterable[EnrichTrigger], now: datetime) -> None:
-        """Enqueue triggers."""
+        """Add triggers to the queue."""
         moment = format_time(now)
         self._run_all(
             "INSERT INTO enrich_queue(trigger_type,node_id,triggered_at,attempts) VALUES(?,?,?,0)",
@@ -37,9 +37,9 @@ class QueueRows(Rows):
         )
 
     def claim(self, max_attempts: int, after: int = 0, most: int | None = None) -> list[EnrichJob]:
-        """Claim jobs that may be tried and count an attempt; grouped by note, oldest first.
+        """Claim due jobs and count an attempt. Return them grouped by note, oldest first.
 
-        Only notes whose first waiting row is among the `most` rows after `after`.
+        Only notes whose first waiting row is among the `most` rows after `after` are claimed.
         """
         behind, groups = after, list[list[Any]]()
         while not groups:
@@ -57,7 +57,7 @@ class QueueRows(Rows):
         return [_job(group) for group in groups]
 
     def _groups_of(self, window: list[Any], max_attempts: int) -> list[list[Any]]:
-        """All waiting rows of the notes in the window."""
+        """Return all waiting rows of the notes in the window."""
         rows = self._all(
             f"SELECT {_CLAIMED} WHERE {_WAITING} AND node_id IN"  # noqa: S608 - constants
             " (SELECT value FROM json_each(?)) ORDER BY id",
@@ -70,21 +70,21 @@ class QueueRows(Rows):
         return list(groups.values())
 
     def finish(self, rows: Iterable[int], now: datetime) -> None:
-        """Acknowledge rows: mark them as processed."""
+        """Mark rows as processed."""
         sql = "UPDATE enrich_queue SET processed_at=? WHERE id IN (SELECT value FROM json_each(?))"
         self._run(sql, format_time(now), listed(rows))
 
     def drop_processed(self, before: datetime) -> None:
-        """Retention: delete rows that were processed before."""
+        """Delete rows that were processed before `before`."""
         self._run("DELETE FROM enrich_queue WHERE processed_at<?", format_time(before))
 
     def drop_given_up(self, before: datetime, most: int) -> int:
-        """Retention: delete rows queued since before, whose attempts are exhausted; returns how many."""
+        """Delete rows queued before `before` with exhausted attempts. Return their number."""
         old = "SELECT id FROM enrich_queue WHERE triggered_at<? LIMIT ?"
         return self._run(f"DELETE FROM enrich_queue WHERE id IN ({old})", format_time(before), most)  # noqa: S608
 
     def length(self) -> int:
-        """Queue length: how many rows are not processed."""
+        """Return the number of unprocessed rows."""
         sql = "SELECT COUNT(*) FROM enrich_queue WHERE processed_at IS NULL AND node_id IS NOT NULL"
         return int(self._first(sql)[0])
 
@@ -100,26 +100,26 @@ def _job(rows: list[Any]) -> EnrichJob:
 
 
 class LessonLedger(Rows):
-    """The lessons whose effects one database has, so that each has them once."""
+    """Ledger of lessons that one database has applied, so that each lesson takes effect once."""
 
     def note_lesson(self, lesson_id: str) -> bool:
-        """Enter a lesson as applied; False when it was already."""
+        """Record a lesson as applied. Return False if it was already recorded."""
         return self._run("INSERT OR IGNORE INTO applied_lessons VALUES(?)", lesson_id) > 0
 
     def lessons(self) -> list[str]:
-        """The lessons that were entered."""
+        """Return the ids of recorded lessons."""
         return self._texts("SELECT id FROM applied_lessons")
 
     def forget_lessons(self, ids: Iterable[str]) -> None:
-        """Delete the entries of lessons."""
+        """Delete the records of lessons."""
         self._drop_from("applied_lessons", "id", ids)
 
 
 class LedgerRows(LessonLedger):
-    """Entities of notes, and applied lessons; writing needs an open transaction."""
+    """Entities of notes, and applied lessons. Writes need an open transaction."""
 
     def noted(self, after: str, most: int) -> list[str]:
-        """Return at most `most` notes with stored data, by id, after `after`."""
+        """Return at most `most` ids of notes with stored data, ordered by id, after `after`."""
         union = " UNION ".join(
             f"SELECT node_id FROM {table} WHERE node_id>?1"  # noqa: S608 - constants
             for table in _OF_NOTES
@@ -127,12 +127,15 @@ class LedgerRows(LessonLedger):
         return self._texts(f"{union} ORDER BY 1 LIMIT ?2", after, most)
 
     def drop_notes(self, ids: Iterable[str]) -> int:
-        """Delete all rows of these notes; returns how many."""
+        """Delete all rows of these notes and return the number of rows."""
         notes = [*ids]
         return sum(self._drop_from(table, "node_id", notes) for table in _OF_NOTES)
 
     def keep_entities(self, node_id: str, found: ExtractedEntities | None, written: str) -> None:
-        """Store what was found in a note, or the digest of what was written into its file; else forget it."""
+        """Store a note's extracted entities, or the digest of entities written into its file.
+
+        Without either, delete the row.
+        """
         if found is None and not written:
             self._run("DELETE FROM extracted_entities WHERE node_id=?", node_id)
         elif found is None:
@@ -142,9 +145,9 @@ class LedgerRows(LessonLedger):
             self._run(_KEEP, node_id, found.instead_of, found.extractor, found.source, texts)
 
     def entities(self) -> dict[str, ExtractedEntities]:
-        """Return the entities of each note, without those written into files."""
+        """Return the entities of each note, except entities written into files."""
         if all(row[1] != "entities" for row in self._all("PRAGMA table_info(extracted_entities)")):
-            return {}  # a file of an earlier version that was not opened for writing yet
+            return {}  # The file is from an earlier version and was not opened for writing yet.
         rows = self._all(
             "SELECT node_id,entities,extractor,source,digest FROM extracted_entities"
             " WHERE entities IS NOT NULL"
@@ -155,6 +158,6 @@ class LedgerRows(LessonLedger):
         }
 
     def entities_digest(self, node_id: str) -> str | None:
-        """The digest of what a machine wrote into the note's file, as `keep_entities` has it."""
+        """Return the digest of the entities that a machine wrote into the note's file."""
         row = self._first("SELECT digest FROM extracted_entities WHERE node_id=?", node_id)
         return None if row is None else row[0]

@@ -1,4 +1,4 @@
-"""Receipts of retrievals."""
+"""Rows of retrieval receipts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ASKED: Final = (
     "SELECT rowid,ts,agent_id,query,task_id,final_nodes,tokens,is_followup,terrace_reached FROM receipts"
     " WHERE rowid>? ORDER BY rowid LIMIT ?"
 )
-#: Behind every place.
+#: Position after every row.
 _LAST: Final = (1 << 63) - 1
 
 
 @frozen
 class ReceiptSummary:
-    """A receipt as lists show it."""
+    """Receipt as shown in lists."""
 
     id: str
     ts: datetime
@@ -39,20 +39,20 @@ class ReceiptSummary:
 
 @frozen
 class OldReceipt:
-    """A receipt as far as the retention needs it; `place` is its place in insertion order."""
+    """Receipt data for the retention. `place` is its position in insertion order."""
 
     place: int
     id: str
     task_id: str | None
 
 
-#: Receipts of one page that are scanned for a note: its id is in the texts of the rows.
+#: Maximum number of receipts to scan for a note per page. Note ids are only in the rows' texts.
 SCANNED: Final = 5_000
 
 
 @frozen(kw_only=True)
 class ReceiptFilter:
-    """Which receipts: all that is given holds. `note_id` is a note that was returned."""
+    """Filter of receipts. All given conditions must hold. `note_id` is a returned note."""
 
     agent_id: str | None = None
     task_id: str | None = None
@@ -61,9 +61,10 @@ class ReceiptFilter:
 
 @frozen
 class ReceiptPage:
-    """Receipts, newest first. `before` is where the next page begins; None behind the oldest.
+    """Receipts, newest first. `before` is the start of the next page, or None after the oldest receipt.
 
-    A page about a note may be short, or empty, and others follow: it looks at `SCANNED` receipts.
+    A page about a note may be short or empty even if others follow, because only `SCANNED` receipts are
+    scanned.
     """
 
     receipts: Sequence[Receipt]
@@ -90,7 +91,7 @@ def _read_conflicts(text: str | None) -> tuple[SurfacedConflict, ...]:
 
 
 def _objects(text: str | None, *keys: str) -> list[dict[str, Any]]:
-    """The objects of a list that have these keys, as texts."""
+    """Return the objects of a JSON list that have these keys as texts."""
     value = load_json(text)
     items = value if isinstance(value, list) else []
     return [
@@ -115,27 +116,27 @@ _RECEIPTS: Final = Table(
 
 
 class ReceiptRows(Rows):
-    """The rows as one connection sees them; writing needs an open transaction."""
+    """Receipt rows on one connection. Writes need an open transaction."""
 
     def add(self, receipt: Receipt) -> None:
         """Insert a receipt."""
         self.connection.execute(_RECEIPTS.insert, _RECEIPTS.row(receipt))
 
     def get(self, receipt_id: str) -> Receipt | None:
-        """One receipt."""
+        """Return a receipt, or None if it does not exist."""
         return next(iter(self._find(_RECEIPTS, "WHERE id=?", receipt_id)), None)
 
     def newest(self, task_id: str, agent_id: str) -> Receipt | None:
-        """The latest receipt of this task and agent."""
+        """Return the latest receipt for this task and agent."""
         where = "WHERE task_id=? AND agent_id=? ORDER BY ts DESC, rowid DESC LIMIT 1"
         return next(iter(self._find(_RECEIPTS, where, task_id, agent_id)), None)
 
     def of_task(self, task_id: str, most: int) -> list[ReceiptSummary]:
-        """The latest receipts of a task, newest first."""
+        """Return the latest receipts of a task, newest first."""
         return self._summaries("task_id=?1 ORDER BY rowid DESC LIMIT ?2", task_id, most)
 
     def of_agent(self, agent_id: str, before: datetime, most: int) -> list[ReceiptSummary]:
-        """The latest receipts of an agent from before a time, newest first."""
+        """Return an agent's latest receipts from before a time, newest first."""
         where = "agent_id=?1 AND ts<?2 ORDER BY rowid DESC LIMIT ?3"
         return self._summaries(where, agent_id, format_time(before), most)
 
@@ -149,7 +150,7 @@ class ReceiptRows(Rows):
         return [ReceiptSummary(row[0], stored_time(row[1]), row[2] or "", *row[3:]) for row in rows]
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of receipts."""
         return int(self._first("SELECT COUNT(*) FROM receipts")[0])
 
     def oldest(self, after: int, most: int) -> list[OldReceipt]:
@@ -182,7 +183,7 @@ class ReceiptRows(Rows):
     def asked(self, after: int, most: int) -> tuple[list[RetrievalRecord], int]:
         """Return the questions of at most `most` receipts after a position, and the position of the last one.
 
-        Failed retrievals answered nothing, and are left out.
+        Failed retrievals are left out, because they have no answer.
         """
         rows = self._all(_ASKED, after, most)
         found = [
@@ -201,5 +202,5 @@ class ReceiptRows(Rows):
         return found, rows[-1][0] if rows else after
 
     def drop(self, ids: Iterable[str]) -> int:
-        """Drop receipts; how many there were."""
+        """Delete receipts and return the number of deleted receipts."""
         return self._drop_from("receipts", "id", ids)

@@ -1,12 +1,12 @@
-"""`.lithos/stats.db`: node statistics and other data of retrieval (docs/spec/memory.md §5).
+"""Database `.lithos/stats.db`: node statistics and other retrieval data (docs/spec/memory.md §5).
 
-Only a server, or the first write, creates the file; until then it reads as empty. `_TABLES` is the schema, to
-which older files are migrated; their further tables and columns are kept. `NodeRows` has the counters
-of notes.
+Only a server or the first write creates the file. Until then it reads as empty. Older files are migrated to
+the schema `_TABLES`, and their additional tables and columns are kept. `NodeRows` stores the counters of
+notes.
 
-`extracted_entities` has the entities of notes, and the digest of entities that a machine wrote into their
-files, to distinguish them from a person's choice. `applied_lessons` is beyond the specification: with it
-feedback is repeated when the process ended before all its effects were stored.
+`extracted_entities` stores the entities of notes, and the digest of entities that a machine wrote into their
+files. The digest distinguishes them from a person's choice. `applied_lessons` is an addition to the
+specification: with it, feedback is repeated if the process ended before all effects were stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNT: Final = "INTEGER NOT NULL DEFAULT 0"
 _SCORE: Final = "REAL NOT NULL DEFAULT 0"
 _TEXT: Final = "TEXT NOT NULL"
 
-#: The columns of each table with their definitions.
+#: Columns of each table with their definitions.
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "node_stats": {
         "node_id": "TEXT PRIMARY KEY", "retrieval_count": _COUNT, "last_retrieved_at": "TEXT",
@@ -66,7 +66,7 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def _make_table(name: str, columns: Mapping[str, str]) -> str:
-    """The statement that makes the table unless it is there."""
+    """Return the statement that creates the table if it is missing."""
     defined = ", ".join(f'"{column}" {definition}' for column, definition in columns.items())
     return f"CREATE TABLE IF NOT EXISTS {name}({defined});"
 
@@ -84,7 +84,7 @@ CREATE INDEX IF NOT EXISTS enrich_waiting_notes ON enrich_queue(node_id) WHERE p
 
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
-    """Give an older file what it lacks, inside a transaction."""
+    """Add missing tables and columns to an older file, inside a transaction."""
     add_missing_columns(connection, _TABLES)
     connection.execute(_INDEXES)
 
@@ -94,7 +94,7 @@ _NODES: Final = Table(
     retrieval_count=COUNT, last_retrieved_at=MOMENT, last_used_at=MOMENT, ignored_count=COUNT,
     misleading_count=COUNT, cited_count=COUNT,
 )  # fmt: skip
-#: All columns are given, since those of older files may have no defaults.
+#: All columns are listed, because columns of older files may have no defaults.
 _RETRIEVED: Final = (
     f"{_NODES.insert} ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"
     " last_retrieved_at=excluded.last_retrieved_at"
@@ -102,15 +102,15 @@ _RETRIEVED: Final = (
 
 
 class NodeRows(Rows):
-    """The rows as one connection sees them; writing needs an open transaction."""
+    """Note counters on one connection. Writes need an open transaction."""
 
     def get(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
-        """The stored rows among these notes."""
+        """Return the stored rows of these notes."""
         found = self._find(_NODES, "WHERE node_id IN (SELECT value FROM json_each(?))", listed(node_ids))
         return {each.node_id: each for each in found}
 
     def all(self) -> list[NodeStats]:
-        """Every row, by id."""
+        """Return every row, ordered by id."""
         return self._find(_NODES, "ORDER BY node_id")
 
     def put(self, changed: Iterable[NodeStats]) -> None:
@@ -127,7 +127,7 @@ class NodeRows(Rows):
 
 
 class StatsTables:
-    """The tables as one connection sees them."""
+    """Tables of `stats.db` on one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.nodes = NodeRows(connection)
@@ -138,7 +138,7 @@ class StatsTables:
 
 
 class StatsStore(LearningDatabase):
-    """The statistics; `reading` uses the second connection, `remembered` has all questions in memory."""
+    """Statistics store. `reading` uses the second connection, `remembered` has all questions in memory."""
 
     layout = DatabaseLayout(TABLES, upgrade, set_aside=SET_ASIDE)
 
@@ -147,21 +147,24 @@ class StatsStore(LearningDatabase):
         empty = apsw.Connection(":memory:")
         empty.execute(TABLES)
         self.remembered = QuestionMatrix()
-        #: The last committed state, for one reader at a time.
+        #: Last committed state, for one reader at a time.
         self.reading = StatsTables(empty)
-        #: The state inside the open transaction.
+        #: State inside the open transaction.
         self.writing = self.reading
 
     def carry(self, command: CarryLearned) -> Carried:
-        """Merge carried rows, inside a transaction."""
+        """Merge imported rows, inside a transaction."""
         return RowMerger(self._writer, LEARNED[command.table], dry_run=command.dry_run).merge(command.rows)
 
     def publish(self) -> None:
-        """Have `remembered` agree with what is stored, outside transactions; the writing thread calls it."""
+        """Update `remembered` to the stored state, outside transactions.
+
+        Only the writing thread may call it.
+        """
         try:
             self.writing.questions.publish(self.remembered)
         except DatabaseFailed as failure:
-            self.log.error("questions are loaded again", reason=str(failure))
+            self.log.error("remembered questions reloaded", reason=str(failure))
             self.remembered.begin(None, 0)
 
     def _connect(self, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Typed edges between notes: change, list, and settle contradictions."""
+"""Changes and lists of typed edges between notes, and resolution of contradictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EDGE_DEADLINE = 30.0
 
 
 class Edges:
-    """The use cases around typed edges."""
+    """Use cases for typed edges."""
 
     def __init__(
         self,
@@ -40,34 +40,34 @@ class Edges:
     ) -> None:
         self._mailbox = memory.mailbox
         self._store = store
-        #: One thread for the one read connection of the edges.
+        #: Thread for the only read connection of the edges.
         self._reading = Threads()
         self._coordinator = coordinator
         self._knowledge = knowledge
         self._catalogue = catalogue
 
     async def upsert(self, command: UpsertEdge) -> Edge:
-        """Create or overwrite a typed edge (upsert); returns once it is durable and its event journalled."""
+        """Create or overwrite a typed edge. Returns once the edge is durable and its event is journalled."""
         self._coordinator.touch(command.agent)
         return await self._submit(command)
 
     async def list_edges(self, *wanted: EdgeFilter) -> list[list[Edge]]:
-        """The typed edges that match each filter, oldest first; all in one thread job."""
+        """Return the typed edges for each filter, oldest first. All filters run in one thread job."""
         return await self._reading.run(lambda: [self._store.edges(each) for each in wanted])
 
     async def find(self, edge_id: str) -> Edge | None:
-        """The typed edge with an id."""
+        """Return the typed edge with this id, or None."""
         return await self._reading.run(lambda: self._store.edge(edge_id))
 
     async def touching(self, note_ids: Collection[str]) -> list[Edge]:
-        """The edges that leave or reach any of these notes, each once, oldest first."""
+        """Return the edges from or to these notes, each once, oldest first."""
         return await self._reading.run(lambda: self._store.edges_touching(note_ids)) if note_ids else []
 
     async def resolve(self, command: ResolveConflict) -> tuple[Edge, tuple[str, ...]]:
-        """Resolve a `contradicts` edge; returns the edge and warnings.
+        """Resolve a `contradicts` edge. Return the edge and warnings.
 
-        With resolution `superseded` the winner's frontmatter gets `supersedes`. Raises `NotFound`,
-        `InvalidInput`, `UpdateFailed`, and `StorageFailed` when only the edge could be changed.
+        With resolution `superseded`, the winner's frontmatter gets `supersedes`. Raises `NotFound`,
+        `InvalidInput`, `UpdateFailed`, and `StorageFailed` if only the edge could be changed.
         """
         edge = await self._submit(command)
         if command.resolution != SUPERSEDED or command.winner_id is None:
@@ -77,8 +77,10 @@ class Edges:
         )
 
     async def _crown(self, winner: str, loser: str, resolver: str) -> tuple[str, ...]:
-        """Set `supersedes` in the winner's frontmatter; returns warnings."""
-        missing = f"The edge is resolved, but no note {winner!r} is there to supersede {loser!r}."
+        """Set `supersedes` in the winner's frontmatter. Return warnings."""
+        missing = (
+            f"The edge is resolved, but note {winner!r}, which should supersede {loser!r}, does not exist."
+        )
         if winner not in self._catalogue:
             return (missing,)
         try:
@@ -87,17 +89,18 @@ class Edges:
             return (missing,)
         except Forbidden as refusal:
             return (
-                f"The edge is resolved, but the winner does not say that it supersedes: {refusal.message}",
+                "The edge is resolved, but the winner note was not marked as superseding the "
+                f"other: {refusal.message}",
             )
         except LithosError as refusal:
             raise StorageFailed(
-                f"The edge is resolved, but the winner note does not say yet that it supersedes {loser!r}: "
-                f"{refusal.message} Then repeat this call."
+                "The edge is resolved, but the winner note was not marked as superseding "
+                f"{loser!r}: {refusal.message} Then repeat this call."
             ) from refusal
         if outcome.status == PROPOSED:
             return (
-                "The edge is resolved; that the winner supersedes the other waits for a person, as "
-                f"{outcome.proposal_id}.",
+                "The edge is resolved. The change that marks the winner as superseding the other "
+                f"waits for approval as {outcome.proposal_id}.",
             )
         return ()
 

@@ -1,7 +1,8 @@
-"""A part of the graph of notes to look at: notes around others, with all that relates them; and its drawing.
+"""Neighbourhoods in the note graph (notes around given notes, with their relations), and their drawing.
 
-Nearest first, among equally near ones by PageRank; wiki-links, provenance and typed edges count alike. It is
-drawn in a worker thread, and the layout kept for a while: the same notes and lines are always drawn alike.
+Notes are ordered by distance and then by PageRank. Wiki-links, provenance and typed edges count alike. A
+worker thread makes the drawing, and the layout is cached for a while, so the same notes and lines always look
+the same.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ WIDTH: Final = 1000.0
 HEIGHT: Final = 660.0
 #: Space for labels around the outermost notes.
 MARGIN: Final = 46.0
-#: Radii of the least and of the most central note.
+#: Radii of the least central and the most central note.
 SMALLEST: Final = 4.0
 LARGEST: Final = 13.0
-#: Layouts that are kept.
+#: Maximum number of cached layouts.
 KEPT: Final = 32
-#: Colours for values; the last one is for all others.
+#: Number of colours for values. The last colour is for all other values.
 COLOURS: Final = 8
-#: Characters of a label.
+#: Maximum characters of a label.
 LONGEST_LABEL: Final = 28
-#: The most central notes, whose labels may cover others.
+#: Number of most central notes whose labels may cover other notes.
 FOREMOST: Final = 6
-#: Width of a character and height of a line, on a wide screen and on a narrow one; labels shown at most.
+#: Character width, line height and maximum number of labels, on a wide and on a narrow screen.
 _WIDE: Final = (6.8, 15.0, 45)
 _NARROW: Final = (17.5, 38.0, 9)
 
 ColourBy = Literal["folder", "type", "namespace"]
-#: Drawings in which the label of a note fits: all, only wide ones, never.
+#: Drawings in which the label of a note fits: all, only wide drawings, or no drawing.
 LineVisibility = Literal["always", "wide", "never"]
 
 
 @frozen
 class Spot:
-    """A note in a drawing; `colour` is 1..8, the label is on the left if `is_left`."""
+    """Note in a drawing. `colour` is 1..8, and `is_left` puts the label on the left."""
 
     node: Node
     x: int
@@ -66,7 +67,7 @@ class Spot:
 
 @frozen
 class Colour:
-    """One entry of the legend."""
+    """Legend entry for a colour."""
 
     number: int
     name: str
@@ -75,7 +76,7 @@ class Colour:
 
 @frozen(kw_only=True)
 class GraphDrawing:
-    """The spots in the order of the neighbourhood's nodes, SVG path data by kind of line, the legend."""
+    """Spots in the order of the neighbourhood's nodes, SVG path data by kind of line, and the legend."""
 
     spots: Sequence[Spot]
     paths: Mapping[LineKind, str]
@@ -83,14 +84,14 @@ class GraphDrawing:
 
 
 class Drawings:
-    """Draws neighbourhoods, and keeps the last layouts."""
+    """Drawer of neighbourhoods with a cache of the latest layouts."""
 
     def __init__(self, drawing: Blocking) -> None:
         self._drawing = drawing
         self._kept: OrderedDict[bytes, Sequence[Point]] = OrderedDict()
 
     async def draw(self, picture: Neighbourhood, by: ColourBy, name: Callable[[str], str]) -> GraphDrawing:
-        """The drawing of a neighbourhood; `name` makes a title fit to be shown."""
+        """Return the drawing of a neighbourhood. `name` converts a title to its displayed form."""
         key = _key(picture)
         known = self._kept.get(key)
 
@@ -108,7 +109,7 @@ class Drawings:
 
 
 def _key(picture: Neighbourhood) -> bytes:
-    """Return a key that is equal for neighbourhoods with one layout."""
+    """Return a key that is equal for neighbourhoods with the same layout."""
     hasher = blake2b(digest_size=16)
     for node in picture.nodes:
         hasher.update(f"{node.entry.note.id}\n".encode())
@@ -154,7 +155,7 @@ def _label(title: str, folded: int) -> str:
 
 
 def value_of(node: Node, by: ColourBy) -> str:
-    """Return the value that colours a note; for folders the topmost."""
+    """Return the value that colours a note. For folders it is the top-level folder."""
     if by == "folder":
         folder, slash, _ = node.entry.path.partition("/")
         return folder if slash else "no folder"
@@ -162,9 +163,9 @@ def value_of(node: Node, by: ColourBy) -> str:
 
 
 def _colour(values: Sequence[str]) -> tuple[list[int], list[Colour]]:
-    """A colour for each value, the frequent ones each their own; and the legend.
+    """Return a colour number for each value, and the legend. Frequent values get their own colours.
 
-    Which one follows from the name, so that it is the same in all pictures, but where two names fall on one.
+    The colour depends on the name, so it is the same in all pictures unless two names collide.
     """
     counts = Counter(values)
     ordered = sorted(counts, key=lambda value: (-counts[value], value))
@@ -189,9 +190,11 @@ def _place_labels(
     size: tuple[float, float, int],
     sides: Mapping[int, bool],
 ) -> dict[int, bool]:
-    """Return the notes whose labels fit, earlier ones in `order` first, with whether a label is on the left.
+    """Return the notes whose labels fit, and whether each label is on the left.
 
-    `sides` has the sides of labels that are already decided.
+    Earlier notes in `order` come first.
+
+    `sides` holds the label sides that are already decided.
     """
     width, height, most = size
     taken: list[tuple[float, float, float, float]] = []
@@ -220,7 +223,7 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
 
 
 def _paths(lines: Sequence[GraphLine], spots: Sequence[Spot]) -> dict[LineKind, str]:
-    """The lines of each kind as SVG path data."""
+    """Return the lines of each kind as SVG path data."""
     found: dict[LineKind, list[str]] = {}
     for line in lines:
         one, other = spots[line.start], spots[line.end]
@@ -228,15 +231,15 @@ def _paths(lines: Sequence[GraphLine], spots: Sequence[Spot]) -> dict[LineKind, 
     return {kind: "".join(parts) for kind, parts in found.items()}
 
 
-#: Notes of one picture, and lines between them.
+#: Maximum number of notes and of lines in one picture.
 MOST_NOTES: Final = 300
 MOST_LINES: Final = 1_200
-#: Notes of the picture of a whole vault.
+#: Maximum number of notes in the picture of a whole vault.
 CENTRAL: Final = 120
 DEEPEST: Final = 3
-#: A note with more neighbours than these is a hub: a picture is only extended from it if it starts there.
+#: Number of neighbours above which a note is a hub. A picture is extended from a hub only if it starts there.
 HUB: Final = 60
-#: Nodes whose neighbours are collected in one turn of the event loop.
+#: Number of nodes whose neighbours are collected per event loop turn.
 _AT_ONCE: Final = 25
 CONTRADICTS: Final = "contradicts"
 
@@ -245,9 +248,9 @@ LineKind: TypeAlias = Literal["link", "derived", "typed", "contradicts"]
 
 @frozen
 class Node:
-    """One note of a picture: its distance from the start in steps, its PageRank and its place by that.
+    """Note of a picture: its distance from the start in steps, its PageRank and its position by PageRank.
 
-    `folded` are the neighbours of a hub that the picture does not have.
+    `folded` is the number of a hub's neighbours outside the picture.
     """
 
     entry: Entry
@@ -259,7 +262,7 @@ class Node:
 
 @frozen
 class GraphLine:
-    """A relation between notes, by their places in `Neighbourhood.nodes`; `name` as people say it."""
+    """Relation between notes, by their positions in `Neighbourhood.nodes`. `name` is its readable name."""
 
     start: int
     end: int
@@ -269,9 +272,10 @@ class GraphLine:
 
 @frozen(kw_only=True)
 class Neighbourhood:
-    """The notes of a picture, the start first, and the lines between them.
+    """Notes of a picture, starting notes first, and the lines between them.
 
-    `left_out` are notes that were reached and not taken, at the least; `lines_left_out` lines likewise.
+    `left_out` is the minimum number of notes that were reached but left out. `lines_left_out` counts omitted
+    lines.
     """
 
     nodes: Sequence[Node]
@@ -282,14 +286,17 @@ class Neighbourhood:
 
 @define(eq=False)
 class Neighbourhoods:
-    """Finds the neighbourhoods of notes."""
+    """Search for the neighbourhoods of notes."""
 
     _catalogue: Catalogue
     _edges: Edges
     _centrality: Centrality
 
     async def around(self, starts: Sequence[str], depth: int, most: int = MOST_NOTES) -> Neighbourhood:
-        """Notes at most `depth` steps (1..3) from these, which come first; unknown ones are left out."""
+        """Return notes at most `depth` steps (1..3) from the starting notes, which come first.
+
+        Unknown ids are ignored.
+        """
         ranks = await self._centrality.scores()
         places = await self._centrality.places()
         distances = {note_id: 0 for note_id in starts[:most] if note_id in self._catalogue}
@@ -305,7 +312,7 @@ class Neighbourhoods:
         return await self._picture(distances, ranks, places, left_out)
 
     async def central(self, most: int = CENTRAL) -> Neighbourhood:
-        """The notes with the highest PageRank, of those that others are linked with where there are such."""
+        """Return the notes with the highest PageRank, linked notes only if there are any."""
         ranks = await self._centrality.scores()
         places = await self._centrality.places()
         chosen: list[str] = []
@@ -328,7 +335,7 @@ class Neighbourhoods:
         )
 
     async def _beside(self, frontier: Sequence[str], known: Mapping[str, int], *, folds: bool) -> set[str]:
-        """The notes one step from a frontier that are not known yet; not those of hubs where it `folds`."""
+        """Return unknown notes one step from a frontier. If `folds`, hubs are not followed."""
         found: set[str] = set()
         for edge in await self._edges.touching(frontier):
             found |= {edge.from_id, edge.to_id}
@@ -339,18 +346,18 @@ class Neighbourhoods:
         return {one for one in found if one not in known and one in self._catalogue}
 
     def _linked(self, note_id: str) -> set[str]:
-        """The notes that links and provenance lead to from a note, or from which they lead to it."""
+        """Return the notes connected to a note by links or provenance in either direction."""
         graph = self._catalogue.graph
         ways = (side for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
         return {other for side in ways for other in side if isinstance(other, str)}
 
     def _degree(self, note_id: str) -> int:
-        """How many links and sources a note has, both ways."""
+        """Return the number of links and sources of a note in both directions."""
         graph = self._catalogue.graph
         return sum(len(side) for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
 
     def _folded(self, note_id: str, shown: Mapping[str, int]) -> int:
-        """How many neighbours of a hub are not shown."""
+        """Return the number of a hub's neighbours that are not shown."""
         if self._degree(note_id) <= HUB:
             return 0
         return sum(one not in shown and one in self._catalogue for one in self._linked(note_id))
@@ -362,7 +369,7 @@ class Neighbourhoods:
         places: Mapping[str, int],
         left_out: int,
     ) -> Neighbourhood:
-        """The notes with the lines between them."""
+        """Return the notes with the lines between them."""
         typed = await self._edges.touching(list(distances))
         nodes = [
             Node(
@@ -389,7 +396,7 @@ class Neighbourhoods:
 
 
 def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[GraphLine]:
-    """Typed edges between notes of a picture; those that only repeat the provenance are left out."""
+    """Yield typed edges between notes of a picture, without edges that only repeat the provenance."""
     seen: set[tuple[int, int, str]] = set()
     for edge in edges:
         start, end = numbers.get(edge.from_id), numbers.get(edge.to_id)
@@ -407,7 +414,7 @@ def _lines_of(
     name: str,
     starts: Iterable[str] | None = None,
 ) -> Iterator[GraphLine]:
-    """The edges of a graph between notes of a picture, from some of them or all."""
+    """Yield the graph's edges between notes of a picture, from some or all of them."""
     for start in numbers if starts is None else starts:
         ends = graph.neighbours(start)[0]
         few = numbers if len(ends) > len(numbers) else ends

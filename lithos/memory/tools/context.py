@@ -1,4 +1,4 @@
-"""The tool of briefings that fit a budget: `lithos_context` (docs/spec/context.md §1)."""
+"""Briefing tool `lithos_context`, whose answers fit a budget (docs/spec/context.md §1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.serialization import row_of
 
-#: Characters of a reason.
+#: Maximum characters of a reason.
 REASON_SHOWN = 240
 
 
@@ -53,7 +53,7 @@ class ContextTool:
 
     @property
     def has_cursor(self) -> bool:
-        """Whether a compact answer says where to go on."""
+        """Return whether a compact answer includes a cursor."""
         return self.cursor or self.explain or self.since is not None
 
     def request(self, *, is_compact: bool = False) -> ContextRequest:
@@ -81,7 +81,7 @@ class ContextTool:
 
 
 def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
-    """A briefing with what it is made of."""
+    """Return the answer row of a briefing with its components."""
     briefing = answer.briefing
     return {
         "text": briefing.text,
@@ -100,12 +100,12 @@ def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
 
 
 def trouble_row(kind: str, reason: str) -> dict[str, Any]:
-    """Why a briefing is degraded, among its warnings."""
+    """Return a warning that explains why a briefing is degraded."""
     return {"kind": kind, "id": None, "title": None, "reason": reason, "distance": 0}
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """One excerpt; long names are shortened as in the text."""
+    """Return the row of one excerpt. Long names are shortened as in the text."""
     return row_of(item) | {
         "section": item.section[: 4 * SECTION_SHOWN],
         "title": one_line(item.title, TITLE_SHOWN),
@@ -123,7 +123,7 @@ def place_row(hit: OtherHit | None) -> dict[str, Any]:
 
 
 def left_out_row(left: LeftOut) -> dict[str, Any]:
-    """A candidate that is not in the text; `tokens` of its whole content, about."""
+    """Return the row of an omitted candidate. `tokens` is an estimate for its whole content."""
     return row_of(left) | {
         "title": one_line(left.title, TITLE_SHOWN),
         "reason": one_line(left.reason, REASON_SHOWN),
@@ -131,7 +131,7 @@ def left_out_row(left: LeftOut) -> dict[str, Any]:
 
 
 def about_row(about: AboutNote) -> dict[str, Any]:
-    """A warning, and which note it is about."""
+    """Return the row of a warning with its note."""
     return row_of(about.warning) | {
         "note_id": about.note_id,
         "note_title": one_line(about.note_title, TITLE_SHOWN),

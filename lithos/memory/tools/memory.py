@@ -1,4 +1,4 @@
-"""Tools of learning retrieval: `lithos_retrieve`, typed edges between notes, and statistics of notes."""
+"""Tools for learning retrieval (`lithos_retrieve`), typed edges between notes, and note statistics."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import CuttableAnswer
 from lithos.server.tools.serialization import row_of, sliced_rows
 
-#: Of a place of an attachment: retrieval does not learn of these.
+#: Retrieval fields of an attachment hit. Retrieval does not learn from attachments.
 _UNLEARNED: Mapping[str, Any] = {
     "reasons": ["matches the query"],
     "scouts": [],
     "salience": 0.0,
     "usage_score": 0.0,
 }
-#: The agent that is recorded for an edge without an author.
+#: Agent that is recorded for an edge without an author.
 UNSIGNED = "lithos_edge_upsert"
-#: The statistics of an unused note.
+#: Statistics of an unused note.
 _UNUSED: Final = dict.fromkeys(
     ("cited_count", "ignored_count", "misleading_count", "decay_rate", "spaced_rep_strength"), 0
 )
-#: Questions that `lithos_node_stats` shows.
+#: Maximum number of questions that `lithos_node_stats` shows.
 MOST_QUESTIONS = 20
 
 
@@ -67,13 +67,15 @@ class EdgeUpsertTool:
     edge is overwritten.
     """
 
-    from_id: str = argument("Id of the note it starts from.", bound=NAME, note="there")
-    to_id: str = argument("Id of the note it points to.", bound=NAME, note="there")
+    from_id: str = argument("Id of the first note.", bound=NAME, note="there")
+    to_id: str = argument("Id of the second note.", bound=NAME, note="there")
     type: str = argument("Kind of edge, e.g. supports, contradicts, related_to.", bound=NAME)
     weight: float = argument("Strength, usually 0 to 1.")
     namespace: str = argument("Namespace of the edge, usually that of the first note.", bound=NAMESPACE)
     provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    provenance_type: str | None = argument("How it is known, e.g. asserted.", None, bound=NAME, is_rare=True)
+    provenance_type: str | None = argument(
+        "Origin of the edge, e.g. asserted.", None, bound=NAME, is_rare=True
+    )
     evidence: dict[str, Any] | list[Any] | None = argument(
         "Evidence for the edge.", None, bound=METADATA, is_rare=True
     )
@@ -81,7 +83,7 @@ class EdgeUpsertTool:
 
     async def answer(self, using: Parts) -> Answer:
         if not math.isfinite(self.weight):
-            raise InvalidInput(f"weight must be a finite number, such as 0.8; not {self.weight}.")
+            raise InvalidInput(f"weight must be a finite number such as 0.8, not {self.weight}.")
         evidence = self.evidence
         command = as_command(
             UpsertEdge,
@@ -135,7 +137,7 @@ class ConflictResolveTool:
 
 
 def edge_row(edge: Edge) -> dict[str, Any]:
-    """An edge on the wire."""
+    """Return an edge as sent to clients."""
     return {"edge_id": edge.id, **row_of(edge)}
 
 
@@ -161,7 +163,7 @@ class NodeStatsTool:
 
 
 def node_stats_row(stats: NodeStats) -> dict[str, Any]:
-    """The counters of a note, and what follows from them; keys of what is no longer stored stay."""
+    """Return a note's counters and derived values. Keys of values that are no longer stored stay."""
     row = row_of(stats)
     return {
         "node_id": row.pop("node_id"),
@@ -174,7 +176,7 @@ def node_stats_row(stats: NodeStats) -> dict[str, Any]:
 
 
 def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
-    """Return one question that a note was cited for; private questions come without their words."""
+    """Return one question that a note was cited for. Private questions are returned without their words."""
     return {
         "question": None if is_private or question.is_private else question.question,
         "weight": question.weight,
@@ -258,7 +260,10 @@ class RetrieveTool:
         return result
 
     def request(self, room: int = 0) -> RetrieveRequest:
-        """Return the request for the retrieval: the rows up to the end of the page; `room` as there."""
+        """Return the retrieval request for all rows up to the end of the page.
+
+        `room` is the character limit.
+        """
         return as_command(
             RetrieveRequest,
             self,
@@ -270,12 +275,10 @@ class RetrieveTool:
         )
 
     async def _beside(self, using: Parts, others: OtherHits | None) -> Sequence[OtherHit]:
-        """Return places of attachments that may be mixed with the notes; empty if a namespace is
-        requested.
-        """
+        """Return attachment hits to mix with the notes. Empty if a namespace is requested."""
         kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
         if NOTE not in kinds:
-            raise InvalidInput("lithos_retrieve is about notes. For attachments alone use lithos_search.")
+            raise InvalidInput("lithos_retrieve finds notes. For attachments alone, use lithos_search.")
         if ATTACHMENT not in kinds or self.namespace_filter or others is None or not others.has_any(filters):
             return ()
         query = OtherQuery(
@@ -284,14 +287,14 @@ class RetrieveTool:
         return await others.beside(query)
 
     def _veil(self, catalogue: Catalogue) -> Veil:
-        """Return the filter of warnings about notes that this caller may not see."""
+        """Return the filter for warnings about notes that this caller may not see."""
         spaces = self.namespace_filter
         gate = as_command(RetrievalFilter, self, namespaces=frozenset(spaces) if spaces else None)
         return lambda warning: gate.veil(warning, catalogue.get(warning.id))
 
 
 def retrieve_row(result: RetrievedNote, now: datetime) -> dict[str, Any]:
-    """One result: a search row, and how it came about."""
+    """Return the row of one result: a search row with its reasons and statistics."""
     return search_row(result.hit, now) | {
         "reasons": list(result.reasons),
         "scouts": list(result.scouts),

@@ -1,4 +1,4 @@
-"""The relations of a note: links, provenance, typed edges, and the notes that depend on it (quarantine)."""
+"""Relations of a note: links, provenance, typed edges, and dependent notes (quarantine)."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class ImpactTool:
         if self.action == PREVIEW:
             return _answer(await using.get(Impact).preview(self.id))
         if self.agent is None:
-            raise InvalidInput(f"action={self.action} needs agent: give your agent id.")
+            raise InvalidInput(f"action={self.action} needs agent. Give your agent id.")
         if self.action == CLEAR:
             return _answer(await using.get(Impact).clear(self.id, self.agent))
         if self.reason is None:
-            raise InvalidInput("action=quarantine needs reason: say what is wrong with the note.")
+            raise InvalidInput("action=quarantine needs reason. Explain what is wrong with the note.")
         return _answer(
             await using.get(Impact).quarantine(self.id, self.agent, self.reason, open_tasks=self.open_tasks)
         )
@@ -133,7 +133,7 @@ class RelatedTool:
             notes += sources + derived
         if edges is not None:
             answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
-        # Of an edge the warnings are those about the note at its other end.
+        # For an edge, show the warnings about the note at its other end.
         shown = [*((row["id"], row) for row in notes), *((row["to_id"], row) for row in outgoing)]
         await warn(using, [*shown, *((row["from_id"], row) for row in incoming)])
         ids = {row["id"] for row in notes}
@@ -142,5 +142,5 @@ class RelatedTool:
 
 
 def entry_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Notes by id and title."""
+    """Return rows with the id and title of notes."""
     return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]

@@ -1,7 +1,7 @@
-"""Failed attempts at a task (docs/spec/coordination.md §6): count them, pause, and give the task up at last.
+"""Handling of failed attempts at a task (docs/spec/coordination.md §6): count, pause, and finally give up.
 
-During the pause the claim stays, under a fence of its own, so that no agent is given the task: its expiry
-frees the task and is reported as that of any claim, also after a restart.
+During the pause the claim stays under a new fence, so that no agent gets the task. When this claim expires,
+the task is free again. The expiry is reported like any other, also after a restart.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from lithos.tasks.model.task import (
 from lithos.tasks.model.task_commands import FailAttempt, Failed
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Closes a task: status, agent, time and outcome; returns the events before and after that of the closing.
+#: Function that closes a task with a status, agent, time and outcome. It returns the events to write before
+#: and after the closing event.
 Close = Callable[[Task, str, str, datetime, str | None], tuple[Sequence[EventDraft], ReadinessChange]]
-#: Posts a finding on a task: its id, agent, time and text.
+#: Function that posts a finding on a task. Its arguments are the task id, agent, time and text.
 Post = Callable[[str, str, datetime, str], Finding]
 
 
 class Failing:
-    """Carries `FailAttempt` out, inside the coordinator's transaction."""
+    """Handler for `FailAttempt` inside the coordinator's transaction."""
 
     def __init__(self, rows: TaskRows, times: ClaimTimes, close: Close, post: Post) -> None:
         self._rows = rows
@@ -44,7 +45,7 @@ class Failing:
         self._post = post
 
     def fail(self, command: FailAttempt, now: datetime) -> Done[Failed]:
-        """Count the attempt. Raises `StaleFence` and `ClaimNotFound` as releasing does."""
+        """Count a failed attempt. Raises `StaleFence` and `ClaimNotFound`, as a release does."""
         task = self._rows.task(command.task_id)
         check_fence(command.fence, task, self._rows.claims_of(command.task_id, now), command.aspect)
         held = self._rows.claim(command.task_id, command.aspect)

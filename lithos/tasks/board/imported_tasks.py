@@ -1,4 +1,4 @@
-"""Carried rows of tasks: merged in the coordinator's own transaction, announced as news are.
+"""Merge of imported task rows in the coordinator's own transaction, with events for open tasks.
 
 An imported open task is announced as `task.created`, and as `task.ready` once its predecessors are imported.
 Finished items of the source (closed tasks, findings, claims, accesses) are history and are not announced.
@@ -24,7 +24,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 
 class Carrying:
-    """Merges rows inside a transaction."""
+    """Merger of imported task rows inside a transaction."""
 
     def __init__(self, rows: TaskRows, readiness: Readiness) -> None:
         self._rows = rows
@@ -44,7 +44,7 @@ class Carrying:
         return Done(carried)
 
     def _placed(self, merger: RowMerger) -> list[Task]:
-        """The open tasks that came; timer gates are armed, and what is closed is ready no more."""
+        """Return the newly imported open tasks. Also arm timer gates."""
         found = self._rows.tasks_by_id([str(row[0]) for row in (*merger.created, *merger.updated)])
         for task in found.values():
             self._rows.ready.arm(task)
@@ -52,7 +52,7 @@ class Carrying:
         return [task for task in created if task.is_open]
 
     def _follow_claims(self, merger: RowMerger, now: datetime) -> None:
-        """The expiry of a running claim is announced when it comes; that of an ended claim is not."""
+        """Schedule expiry events for running claims. Ended claims get no expiry event."""
         for row in (*merger.created, *merger.updated):
             values: list[Any] = list(row)
             claim = Claim(
@@ -65,6 +65,6 @@ class Carrying:
             self._rows.ready.follow_carried(claim, is_told=not is_running(row[4], now))
 
     def settle(self, command: SettleTasks, now: datetime) -> Done[int]:
-        """Announce carried tasks that are ready."""
+        """Announce imported tasks that are ready."""
         looked = self._readiness.refresh(command.task_ids, command.agent, now)
         return Done(len(looked.ready), tuple(looked.events))

@@ -1,8 +1,9 @@
-"""Announces readiness of tasks: `task.ready` whenever a task becomes ready, and `task.claim_expired`.
+"""Announcer of task readiness (`task.ready`) and of expired claims (`task.claim_expired`).
 
-Events are written in the same transaction, so each is announced once over restarts. Some depend on the clock:
-claims that end and timer gates that open. The coordinator carries out a sweep when the next is due, in its
-own transaction or with the commands that wait; thousands at once are announced in many small ones.
+Events are written in the same transaction as their cause, so each event is announced once, even across
+restarts. Some events depend on the clock: claims expire and timer gates open. When the next such event is
+due, the coordinator runs a sweep, in a transaction of its own or together with waiting commands. Thousands of
+due events are spread over many small sweeps.
 """
 
 from __future__ import annotations
@@ -20,39 +21,41 @@ from lithos.tasks.board.task_events import expired_event, ready_event
 from lithos.tasks.model.task import ClaimTimes, Task
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Events of one sweep, as far as one timer gate does not open more tasks: half of a subscriber's queue.
+#: Maximum number of events per sweep: half of a subscriber's queue. One timer gate that opens many tasks may
+#: exceed it.
 AT_ONCE: Final = 50
-#: Waiting tasks that are looked at in one sweep after a start.
+#: Maximum number of waiting tasks that one sweep checks after a start.
 CHECKED_AT_ONCE: Final = 200
-#: Seconds by which a clock may go back when it is adjusted, without having been wrong.
+#: Tolerated backward clock adjustment. A larger step means that the clock was wrong.
 _SLIP: Final = timedelta(minutes=1)
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @frozen
 class ReadinessChange:
-    """Those of some tasks that are ready, and the events of those that became so."""
+    """Ready tasks among the checked ones, and the events of newly ready tasks."""
 
     ready: Sequence[str]
     events: Sequence[EventDraft]
 
 
 class Readiness:
-    """Keeps announced events in step with the task graph."""
+    """Keeper of announced readiness events, in step with the task graph."""
 
     def __init__(self, rows: TaskRows, marks: Marks, times: ClaimTimes) -> None:
         self._rows = rows
         self._marks = marks
         self._times = times
-        #: When the last transaction began; `_NEVER` before the first one and after one that failed.
+        #: Start time of the last transaction. `_NEVER` before the first transaction and after a failed
+        #: commit.
         self._began = _NEVER
-        #: Whether a transaction has begun since the start, or since the last one that failed.
+        #: True once a transaction has begun since the start or since the last failed commit.
         self._is_known = False
-        #: The last of the waiting tasks that a start looks at; None when it is through.
+        #: Id of the last waiting task that was checked after the start. None once all are checked.
         self._checked: str | None = ""
 
     def refresh(self, task_ids: Iterable[str], by: str, now: datetime) -> ReadinessChange:
-        """Look at tasks that may have become ready or blocked, through what the agent did."""
+        """Update the readiness of tasks that the agent's action may have unblocked or blocked."""
         wanted = list(dict.fromkeys(task_ids))
         graph = self._rows.graph_before(wanted)
         told = self._rows.ready.are_ready(wanted)
@@ -67,32 +70,32 @@ class Readiness:
         return ReadinessChange(ready, [ready_event(graph.tasks[one], by, now) for one in new])
 
     def refresh_after(self, task_id: str, by: str, now: datetime) -> ReadinessChange:
-        """Look at the tasks that this one holds back."""
+        """Update the readiness of the tasks that this task blocks."""
         return self.refresh(self._rows.dependents(task_id), by, now)
 
     def refresh_below(self, task_id: str, by: str, now: datetime) -> ReadinessChange:
-        """Look at a task that waits for more or for less than before, and at all tasks below it."""
+        """Update the readiness of a task whose predecessors changed, and of all its child tasks."""
         return self.refresh([task_id, *self._rows.below([task_id])], by, now)
 
     def end_claims(self, task: Task, now: datetime) -> list[EventDraft]:
-        """Delete the claims of the task;
+        """Return expiry events for the claims of a task that is being closed.
 
-        return events for those that have expired and are not announced yet.
+        Only claims that have expired without an announcement get an event.
         """
         untold = self._rows.ready.untold(task.id, None, now)
         return [expired_event(claim, task.tags, now) for claim in untold]
 
-    # -- by the clock --------------------------------------------------------------------------
+    # -- clock-driven events -------------------------------------------------------------------
 
     def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
-        """Begin a transaction:
+        """Begin a transaction and return its clock-driven events.
 
-        handle the events that are due by the clock, a part of them if there are many.
+        If many events are due, only a part of them is handled now.
         """
         if not self._is_known and (last := self._rows.ready.last_told()) is not None:
             self._marks.see(last, has_backlog=False)
         if now < self._began and self._was_ahead(now):
-            # The clock was put back: no claim holds for longer than one can be had.
+            # The clock was put back. Shorten each claim to the maximum claim duration from now.
             self._rows.ready.shorten(self._times.latest(now))
         self._is_known, self._began = True, now
         if is_due:
@@ -101,7 +104,10 @@ class Readiness:
         return []
 
     def _was_ahead(self, now: datetime) -> bool:
-        """Whether the clock was far ahead of what it is: before this start an agent was seen then."""
+        """Return whether the clock was far ahead earlier.
+
+        After a start, agents' last activity times show it.
+        """
         if self._began == _NEVER:
             return self._rows.ready.was_seen_after(now + _SLIP)
         return self._began - now > _SLIP
@@ -120,13 +126,13 @@ class Readiness:
         return events + self._check_waiting(now)
 
     def forget(self) -> None:
-        """A commit has failed: its events count as not announced."""
+        """Discard the state of a failed commit, so that its events count as not announced."""
         self._marks.forget()
         self._is_known, self._checked = False, ""
         self._began = _NEVER
 
     def next_due(self, now: datetime) -> datetime | None:
-        """When the next sweep is due; None when nothing will come by the clock."""
+        """Return the time of the next sweep. None if no clock-driven event is left."""
         if now < self._began and self._rows.ready.ends_after(self._times.latest(now)):
             return now
         if self._checked is not None:
@@ -137,11 +143,14 @@ class Readiness:
 
     @property
     def is_through(self) -> bool:
-        """Whether no task is to be looked at after a start: then `next_due` changes with tasks only."""
+        """Return whether all tasks were checked since the start. Then only task changes affect `next_due`."""
         return self._checked is None
 
     def _check_waiting(self, now: datetime) -> list[EventDraft]:
-        """After a start: tasks that became ready while no server ran, or through an older version."""
+        """Check waiting tasks after a start.
+
+        They may have become ready while no server or an older version ran.
+        """
         if self._checked is None:
             return []
         waiting = self._rows.ready.unready_after(self._checked, CHECKED_AT_ONCE)

@@ -1,8 +1,8 @@
-"""The re-verification of what rests on a note in doubt: an epic, and a task for each direct dependent.
+"""Re-verification of a doubtful note's dependents: one epic, and one task per direct dependent.
 
-Metadata describe them: `impact_of` (the note in doubt), `reason`, and on the tasks `verify` (the dependent).
-Existing ones are searched in the transaction that makes new ones, so that no dependent has two, however often
-agents ask.
+Metadata describe these tasks: `impact_of` is the doubtful note, `reason` is the reason, and `verify` is the
+dependent. Existing tasks are searched in the transaction that creates new ones, so that no dependent gets two
+tasks, however often agents ask.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from lithos.tasks.model.task import Task
 from lithos.tasks.model.task_commands import CreateTask, Dependent, OpenReverification, Reverification
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Open tasks for one note in doubt; when some are closed, the next call opens those that are missing.
+#: Maximum number of open tasks for one doubtful note. Once some are closed, the next call creates the missing
+#: ones.
 MOST: Final = 200
 IMPACT_OF: Final = "impact_of"
 VERIFY: Final = "verify"
@@ -28,16 +29,16 @@ Create = Callable[[CreateTask, datetime], Done[str]]
 
 
 class Reverifying:
-    """Opens re-verifications over the rows; `create` makes one task with its events."""
+    """Creator of re-verifications. `create` makes one task with its events."""
 
     def __init__(self, rows: TaskRows, create: Create) -> None:
         self._rows = rows
         self._create = create
 
     def open(self, command: OpenReverification, now: datetime) -> Done[Reverification]:
-        """Create what is missing; the tasks come in the order of the dependents.
+        """Create the missing tasks and return all tasks in the order of the dependents.
 
-        A task that was closed while the epic is open still counts, unless the reason is another one now.
+        A task that was closed while the epic is open still counts, unless the reason has changed.
         """
         ids = self._rows.impact.reverification(command.note.id)
         opened = [task for one in ids if (task := self._rows.task(one)) is not None]
@@ -60,7 +61,7 @@ class Reverifying:
         return Done(Reverification(tuple(told), is_complete=len(missing) <= room), tuple(events))
 
     def _closed(self, epic: str, command: OpenReverification) -> dict[str, str]:
-        """Tasks that were done for this reason, by dependent; the newest of each."""
+        """Return the ids of completed tasks with the same reason by dependent, newest task only."""
         return {
             _verified(task): task.id
             for task in self._rows.children(epic)
@@ -69,7 +70,7 @@ class Reverifying:
 
 
 def _verified(task: Task) -> str:
-    """The id of the dependent that a task is to verify; empty for an epic."""
+    """Return the id of the dependent that a task verifies, or "" for an epic."""
     dependent = task.metadata.get(VERIFY)
     return dependent if isinstance(dependent, str) and task.task_type != "epic" else ""
 
@@ -78,11 +79,12 @@ def _epic(command: OpenReverification) -> CreateTask:
     note = command.note
     return CreateTask(
         agent=command.agent,
-        title=f"Re-verify what rests on {note.title}"[:TITLE],
+        title=f"Re-verify notes that depend on {note.title}"[:TITLE],
         description=(
-            f"The note {note.title!r} ({note.path}, id {note.id}) was quarantined: {command.reason}\n\n"
-            "Each task of this epic names a note that rests directly on it. When all are done, complete the "
-            "epic. Once the note itself is right again, call lithos_impact with action=clear."
+            f"The note {note.title!r} ({note.path}, id {note.id}) was quarantined: "
+            f"{command.reason}\n\nEach task of this epic names a note that depends directly on "
+            "it. When all tasks are done, complete the epic. Once the quarantined note is "
+            "correct again, call lithos_impact with action=clear."
         ),
         metadata=_metadata(command),
         task_type="epic",
@@ -95,12 +97,11 @@ def _task(command: OpenReverification, dependent: Dependent, epic: str) -> Creat
         agent=command.agent,
         title=f"Re-verify {dependent.title}"[:TITLE],
         description=(
-            f"The note {dependent.title!r} ({dependent.path}, id {dependent.id}) rests on {note.title!r} "
-            f"({note.path}, id {note.id}), which was quarantined: {command.reason}\n\n"
-            "Read both with lithos_read. Correct statements that no longer hold, or name another source "
-            "in derived_from_ids. Keep statements that still hold. Then complete this task "
-            "and say in the outcome what "
-            "you found."
+            f"The note {dependent.title!r} ({dependent.path}, id {dependent.id}) depends on "
+            f"{note.title!r} ({note.path}, id {note.id}), which was quarantined: "
+            f"{command.reason}\n\nRead both notes with lithos_read. Correct statements that no "
+            "longer hold, or name another source in derived_from_ids. Keep statements that still "
+            "hold. Then complete this task and describe your findings in the outcome."
         ),
         metadata={**_metadata(command), VERIFY: dependent.id},
         parent_task_id=epic,

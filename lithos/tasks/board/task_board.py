@@ -1,7 +1,7 @@
-"""The task board: carries out task commands against the rows, inside the coordinator's transaction.
+"""Task board that applies task commands to the rows inside the coordinator's transaction.
 
-Each command either changes rows and yields its events, or raises a refusal and changes nothing (the
-caller rolls its savepoint back). Task edges are validated in the order of docs/spec/coordination.md §3.
+Each command either changes rows and returns its events, or raises a refusal and changes nothing (the caller
+rolls its savepoint back). Task edges are validated in the order of docs/spec/coordination.md §3.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ from lithos.tasks.rows.tasks import TaskRows
 
 
 def link_tasks(rows: TaskRows, edge: TaskEdge) -> None:
-    """Add an edge, or replace the metadata of an existing one; raises the refusal that applies first."""
+    """Add an edge, or replace the metadata of an existing edge. Raises the first refusal that applies."""
     if edge.type not in EDGE_TYPES:
-        raise InvalidEdgeType(f"type must be one of {', '.join(EDGE_TYPES)}; not {edge.type!r}.")
+        raise InvalidEdgeType(f"type must be one of {', '.join(EDGE_TYPES)}, not {edge.type!r}.")
     if edge.source == edge.target:
         raise SelfEdge("A task cannot be linked to itself. Name two different tasks.")
     for task_id in (edge.source, edge.target):
         if rows.task(task_id) is None:
-            raise TaskNotFound(f"There is no task {task_id!r}. Find tasks with lithos_task_list.")
+            raise TaskNotFound(f"Unknown task id {task_id!r}. Find tasks with lithos_task_list.")
     _check_gate(rows, edge)
     _check_parent(rows, edge)
     _check_cycle(rows, edge)
@@ -106,7 +106,10 @@ def _check_parent(rows: TaskRows, edge: TaskEdge) -> None:
 
 
 def _check_cycle(rows: TaskRows, edge: TaskEdge) -> None:
-    """Blocking edges of both types share one rule, parents have their own; others never wait."""
+    """Refuse an edge that closes a cycle.
+
+    Blocking edges of both types form one graph, parent edges another.
+    """
     if edge.type in BLOCKING_TYPES:
         types: tuple[str, ...] = BLOCKING_TYPES
     elif edge.type == PARENT_CHILD:
@@ -119,7 +122,7 @@ def _check_cycle(rows: TaskRows, edge: TaskEdge) -> None:
 
 
 def _check_inherited_cycle(rows: TaskRows, edge: TaskEdge) -> None:
-    """Refuse an edge that makes a task wait for itself through a parent; the edge is in the rows already."""
+    """Refuse an edge that makes a task wait for itself through a parent. The edge must already be stored."""
     waiting = {edge.target, *rows.below([edge.target])}
     sources = [edge.source] if edge.type in BLOCKING_TYPES else rows.predecessors_above(edge.target)
     for source in sources:
@@ -136,22 +139,22 @@ def _check_inherited_cycle(rows: TaskRows, edge: TaskEdge) -> None:
             )
 
 
-#: Characters of a finding that its event carries.
+#: Maximum length of a finding's summary in its event, in characters.
 SUMMARY_TOLD: Final = 300
-#: Return the event payload of a completion as JSON text.
+#: Feedback fields that the completion event carries as JSON text.
 _FEEDBACK = ("cited_nodes", "misleading_nodes", "receipt_id")
 _INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
 
 
 class TaskBoard(Board):
-    """Commands over rows; `now` and new ids come from outside."""
+    """Handler of task commands on rows. The caller supplies `now` and new ids."""
 
     def __init__(
         self, rows: TaskRows, times: ClaimTimes, new_id: Callable[[], str], *, strict: bool = False
     ) -> None:
         """`strict`:
 
-        blocked tasks cannot be claimed, nor tasks completed while another agent holds a claim.
+        Blocked tasks cannot be claimed. A task cannot be completed while only other agents hold claims on it.
         """
         self._rows = rows
         self._new_id = new_id
@@ -197,7 +200,7 @@ class TaskBoard(Board):
     def _create(self, command: CreateTask, now: datetime) -> Done[str]:
         if command.task_type not in TASK_TYPES:
             raise InvalidTaskType(
-                f"task_type must be one of {', '.join(TASK_TYPES)}; not {command.task_type!r}."
+                f"task_type must be one of {', '.join(TASK_TYPES)}, not {command.task_type!r}."
             )
         check_keys(command.metadata)
         if command.made_id is not None and self._rows.task(command.made_id) is not None:
@@ -226,8 +229,8 @@ class TaskBoard(Board):
         changes = {name: value for name, value in given.items() if value is not None}
         if changes and not task.is_open:
             raise TaskNotFound(
-                f"The task {task.title!r} is {task.status}; only its metadata can still change. "
-                "Reopen it with lithos_task_reopen to change more."
+                f"The task {task.title!r} is {task.status}. Only its metadata can still change. "
+                "To change more, reopen it with lithos_task_reopen."
             )
         if command.metadata:
             changes["metadata"] = merge_metadata(task.task_type, task.metadata, command.metadata)
@@ -235,7 +238,7 @@ class TaskBoard(Board):
             return Done(None)
         changed = attrs.evolve(task, **changes)
         self._rows.put_task(changed)
-        # A filter may want it from now on; a gate may open or close.
+        # A filter may match the task from now on, and a gate may open or close.
         self._marks.lower(self._rows.ready.place(task.id))
         is_gate = task.task_type == "gate" and "metadata" in changes
         ready = self.readiness.refresh_after(task.id, command.agent, now).events if is_gate else ()
@@ -274,7 +277,7 @@ class TaskBoard(Board):
     def _reopen(self, command: ReopenTask, now: datetime) -> Done[list[str]]:
         task = self._task(command.task_id)
         if task.is_open:
-            raise TaskNotResolved(f"The task {task.title!r} is open already.")
+            raise TaskNotResolved(f"The task {task.title!r} is already open.")
         metadata = {key: value for key, value in task.metadata.items() if key != ATTEMPTS}
         self._rows.put_task(
             attrs.evolve(task, status="open", resolved_at=None, outcome=None, metadata=metadata)
@@ -286,7 +289,7 @@ class TaskBoard(Board):
         self._add_finding(task.id, command.agent, now, summary)
         prior = {"prior_status": task.status, "prior_outcome": task.outcome}
         event = task_event("task.reopened", task, command.agent, now, **prior)
-        # The event of the reopening already shows that the task is open again.
+        # The reopening event already shows that the task is open again.
         self.readiness.refresh_below(task.id, command.agent, now)
         ready = self.readiness.refresh_after(task.id, command.agent, now).events
         return Done(reblocked, (event, *ready))
@@ -300,7 +303,7 @@ class TaskBoard(Board):
             created_by=command.agent,
             created_at=now,
         )
-        # These may lose a blocker that they inherit: one that waits for them now, or is part of its parent.
+        # These tasks may lose an inherited blocker: one that waits for them now or belongs to their parent.
         part_of = [edge.target, *self._rows.below([edge.target])] if edge.type == PARENT_CHILD else []
         former = [one for each in part_of for one in self._rows.dependents(each)]
         link_tasks(self._rows, edge)
@@ -357,26 +360,29 @@ class TaskBoard(Board):
     def _task(self, task_id: str) -> Task:
         task = self._rows.task(task_id)
         if task is None:
-            raise TaskNotFound(f"There is no task {task_id!r}. Find tasks with lithos_task_list.")
+            raise TaskNotFound(f"Unknown task id {task_id!r}. Find tasks with lithos_task_list.")
         return task
 
     def _open_task(self, task_id: str) -> Task:
         task = self._task(task_id)
         if not task.is_open:
-            raise TaskNotFound(f"The task {task.title!r} is {task.status} already.")
+            raise TaskNotFound(f"The task {task.title!r} is already {task.status}.")
         return task
 
     def _close(
         self, task: Task, status: str, by: str, now: datetime, outcome: str | None
     ) -> tuple[Sequence[EventDraft], ReadinessChange]:
-        """Return the events before that of the closing, and those that follow from it."""
+        """Close a task.
+
+        Return the events to write before the closing event, and the resulting readiness change.
+        """
         self._rows.put_task(
             attrs.evolve(task, status=status, resolved_at=max(now, task.created_at), outcome=outcome)
         )
         ended = self.readiness.end_claims(task, now)
         self._rows.drop_claims(task.id)
         after = self.readiness.refresh_after(task.id, by, now)
-        # A closed parent passes on no blocker of its own.
+        # A closed parent passes no blockers of its own on to its children.
         below = self.readiness.refresh(self._rows.below([task.id]), by, now)
         return ended, ReadinessChange(after.ready, (*after.events, *below.events))
 
@@ -412,7 +418,7 @@ class TaskBoard(Board):
         link_tasks(self._rows, edge)
 
     def _held_by_alone(self, task_id: str, now: datetime) -> list[str]:
-        """Open dependents that nothing but this task holds back."""
+        """Return the open dependents that only this task blocks."""
         dependents = self._rows.dependents(task_id)
         graph = self._rows.graph_before(dependents)
         return [
@@ -421,7 +427,7 @@ class TaskBoard(Board):
 
 
 def _inherited(command: SpawnTask, source: Task) -> dict[str, Any]:
-    """Return the metadata that a spawned task takes over from its source."""
+    """Return the metadata that a spawned task inherits from its source."""
     keys = (("project",) if command.inherit_project else ()) + (
         _INHERITED_CONTEXT if command.inherit_context else ()
     )

@@ -1,8 +1,8 @@
-"""Choosing the next task: the oldest that is ready, wanted, and whose aspect is free (docs/spec/vault.md §5).
+"""Choice of the next task: the oldest ready task that matches and has a free aspect (docs/spec/vault.md §5).
 
-A choice walks the index of ready tasks from the oldest on. The position after skipped tasks (held by others
-or excluded by the filter) is remembered as a mark, and the next choice of the same kind continues there:
-thousands of held tasks cost it nothing. Whatever frees a task before a mark lowers the mark.
+A choice walks the index of ready tasks, starting with the oldest. A mark remembers the position after skipped
+tasks (held by others or excluded by the filter), and the next choice of the same kind starts there. Therefore
+thousands of held tasks cost it nothing. Any change that frees a task before a mark lowers the mark.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from lithos.tasks.model.task_commands import NextTask
 from lithos.tasks.rows.ready_rows import FIRST, LAST, QueuePosition, ReadyTask
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Kinds of choices that are remembered: an aspect and a filter each.
+#: Maximum number of remembered choice kinds. Each kind is an aspect and a filter.
 KINDS: Final = 256
-#: Ready tasks that are looked at at once: first where there is a filter, then where those would not do.
+#: Number of ready tasks to read at once: first `FEW` if there is a filter, then `PAGE` if none matched.
 FEW, PAGE = 3, 50
 
-#: The key under which a choice is remembered: the key of its aspect, and its filter as text.
+#: Key of a remembered choice: the key of its aspect, and its filter as text.
 Kind = tuple[str, str]
 
 
 class Marks:
-    """For each kind of choice the place before which no task can be chosen.
+    """Mark per kind of choice: the position before which no task can be chosen.
 
-    A mark may be too low, never too high. Marks belong to the thread that commits; after a failed commit they
-    are forgotten, since their basis was undone.
+    A mark may be too low, but never too high. Marks belong to the committing thread. After a failed commit
+    they are discarded, because the state behind them was rolled back.
     """
 
     def __init__(self) -> None:
@@ -40,10 +40,11 @@ class Marks:
         self._is_sure = True
 
     def see(self, now: datetime, *, has_backlog: bool) -> None:
-        """A transaction begins; `has_backlog`: some expired claims are not announced yet.
+        """Begin a transaction. With `has_backlog`, some expired claims are not announced yet.
 
         After the clock was put back, a claim that was announced as expired may be active again, and its
-        second end is not announced: until the clock has caught up, every choice checks all tasks.
+        second expiry is not announced. Until the clock has caught up, every choice therefore checks all
+        tasks.
         """
         if now < self._latest:
             self._unsure_until = self._latest
@@ -53,38 +54,42 @@ class Marks:
             self._places.clear()
 
     def since(self, kind: Kind) -> QueuePosition:
-        """Where a choice of this kind begins."""
+        """Return the position where a choice of this kind begins."""
         return self._places.get(kind, FIRST)
 
     def reached(self, kind: Kind, place: QueuePosition) -> None:
-        """Before this place no task can be chosen."""
+        """Set the mark: no task before this position can be chosen."""
         if self._is_sure:
             if len(self._places) >= KINDS and kind not in self._places:
                 self._places.clear()
             self._places[kind] = place
 
     def lower(self, place: QueuePosition | None) -> None:
-        """The task at this place may be chosen again; None for a task that is not ready."""
+        """Lower the marks to a task that can be chosen again.
+
+        None, for a task that is not ready, does nothing.
+        """
         if place is not None:
             self._places |= {kind: place for kind, mark in self._places.items() if mark > place}
 
     def forget(self) -> None:
-        """Begin at the oldest task again."""
+        """Discard all marks, so that choices begin at the oldest task again."""
         self._places.clear()
 
 
 class TaskChoice:
-    """Picks tasks over rows, inside the transaction that claims them."""
+    """Chooser of tasks, inside the transaction that claims them."""
 
     def __init__(self, rows: TaskRows, can_take: Callable[[str, str], bool]) -> None:
-        """`can_take` says whether a task bears a claim on one more aspect."""
+        """Make a chooser. `can_take` returns whether a task can have a claim on one more aspect."""
         self._rows = rows
         self._can_take = can_take
         self.marks = Marks()
 
     def choose(self, wanted: NextTask, now: datetime) -> Task | None:
-        """Return the oldest ready task that matches and whose aspect no agent holds, the calling agent
-        included.
+        """Return the oldest ready task that matches and whose aspect no agent holds.
+
+        The calling agent's own claims count as held.
         """
         key = aspect_key(wanted.aspect)
         if wanted.task_id is not None:
@@ -119,10 +124,10 @@ class TaskChoice:
         return task if self._can_take(task_id, wanted.aspect) else None
 
     def _startable(self, task_id: str, now: datetime) -> Task | None:
-        """The task, if it is ready by the graph itself.
+        """Return the task if the graph confirms that it is ready.
 
-        A task may be marked as ready and yet be blocked if the clock was put back before a timer's time, or
-        an older version has changed the file meanwhile. Then its timers are set again.
+        A task marked as ready may be blocked if the clock was put back before a timer's time, or if an older
+        version has changed the file meanwhile. In that case its timers are armed again.
         """
         graph = self._rows.graph_before([task_id])
         task = graph.tasks.get(task_id)
@@ -136,6 +141,6 @@ class TaskChoice:
 
 
 def arm_timers(rows: TaskRows, graph: TaskGraph, task_id: str) -> None:
-    """Look again at the timer gates of a task that waits: after the clock was put back they are shut."""
+    """Arm the timer gates of a waiting task again. They are closed again after the clock was put back."""
     for source, _ in graph.waits_for.get(task_id, ()):
         rows.ready.arm(graph.tasks[source])

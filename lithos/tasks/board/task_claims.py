@@ -1,8 +1,8 @@
-"""Claims (leases with fencing tokens) on the aspects of a task: grant, renew, release.
+"""Claims (leases with fencing tokens) on the aspects of a task: granting, renewal and release.
 
-Specified in docs/spec/coordination.md §2.
+docs/spec/coordination.md §2 specifies them.
 
-`lithos_task_next` grants one on a task that `TaskChoice` picks, in the same transaction.
+`lithos_task_next` grants a claim on a task that `TaskChoice` picks, in the same transaction.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from lithos.tasks.model.task import (
 from lithos.tasks.model.task_commands import ClaimAspect, ClaimedTask, NextTask, ReleaseClaim, RenewClaim
 from lithos.tasks.rows.tasks import TaskRows
 
-#: Aspects of one task that may be claimed.
+#: Maximum number of aspects that can be claimed on one task.
 ASPECTS: Final = 1_000
-#: Blockers that a refusal lists.
+#: Maximum number of blockers in a refusal.
 BLOCKERS_TOLD: Final = 50
 
 
 class TaskClaims:
-    """Claim commands over rows; refusals are raised and change nothing."""
+    """Handler of claim commands on rows. It raises refusals and then changes nothing."""
 
     def __init__(self, rows: TaskRows, times: ClaimTimes, choice: TaskChoice, *, strict: bool) -> None:
         self._rows = rows
         self._times = times
         self._choice = choice
-        #: A blocked task cannot be claimed.
+        #: If true, a blocked task cannot be claimed.
         self._strict = strict
 
     def next(self, command: NextTask, now: datetime) -> Done[ClaimedTask | None]:
-        """Grant an aspect of the oldest ready task where it is free."""
+        """Claim an aspect of the oldest ready task where it is free."""
         task = self._choice.choose(command, now)
         if task is None:
             return Done(None)
@@ -55,20 +55,20 @@ class TaskClaims:
         return Done(ClaimedTask(task, self._rows.claims_of(task.id, now), done.reply), done.events)
 
     def claim(self, command: ClaimAspect, now: datetime) -> Done[ClaimGrant]:
-        """Grant an aspect under a new fence."""
+        """Claim an aspect under a new fence."""
         held = self._rows.claim(command.task_id, command.aspect)
         task = check_claimable(command.task_id, self._rows.task(command.task_id), held, command.agent, now)
         if self._strict:
             self._check_unblocked(task, now)
         if held is None and self._rows.aspects(task.id) >= ASPECTS:
             raise InvalidInput(
-                f"aspect would be number {ASPECTS + 1:,} of this task; at most {ASPECTS:,} may be claimed. "
-                "Take one that is free, or release those that are done."
+                f"This aspect would be number {ASPECTS + 1:,} of this task, and at most "
+                f"{ASPECTS:,} can be claimed. Claim a free aspect, or release finished ones."
             )
         return self._grant(task, command, now)
 
     def renew(self, command: RenewClaim, now: datetime) -> Done[ClaimGrant]:
-        """Extend (or shorten) a claim under the same fence; this causes no event."""
+        """Extend or shorten a claim under the same fence. A renewal causes no event."""
         self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
         mine = check_owned(command.task_id, command.aspect, held, command.agent, now)
@@ -78,7 +78,7 @@ class TaskClaims:
         return Done(ClaimGrant(claim, minutes))
 
     def release(self, command: ReleaseClaim, now: datetime) -> Done[None]:
-        """Release an aspect, also after its time; the event names the acting agent and the holder."""
+        """Release an aspect, even after its expiry. The event names the acting agent and the holder."""
         self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
         holder = command.held_by or command.agent
@@ -90,7 +90,7 @@ class TaskClaims:
 
     def _grant(self, task: Task, command: ClaimAspect | NextTask, now: datetime) -> Done[ClaimGrant]:
         minutes = self._times.granted(command.ttl_minutes)
-        # Only with a backlog of expired claims is a claim taken over whose end is not announced yet.
+        # The previous claim's expiry is still unannounced only during a backlog of expired claims.
         over = self._rows.ready.untold(task.id, aspect_key(command.aspect), now)
         claim = Claim(
             task_id=task.id,
@@ -115,8 +115,8 @@ class TaskClaims:
         graph = self._rows.graph_before([task.id], transitively=True)
         blockers = graph.blockers(task.id, now)
         raise ClaimFailed(
-            f"The task {task.title!r} is blocked: {blockers[0].message} "
-            "Take another one with lithos_task_next, or wait for task.ready.",
+            f"The task {task.title!r} is blocked: {blockers[0].message} Claim another task with "
+            "lithos_task_next, or wait for task.ready.",
             reason="blocked",
             blockers=[attrs.asdict(blocker) for blocker in blockers[:BLOCKERS_TOLD]],
         )

@@ -1,4 +1,4 @@
-"""The form of task, claim and finding events (docs/spec/events-http.md §1)."""
+"""Builders of task, claim and finding events (docs/spec/events-http.md §1)."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from lithos.tasks.model.task import Claim, Task
 
 
 def make_event(kind: str, by: str, now: datetime, tags: Sequence[str], /, **payload: Any) -> EventDraft:
-    """An event of an agent, with the tags of the task; its payload in the order given."""
+    """Return an agent's event with the task's tags. The payload keeps the order of the arguments."""
     return EventDraft(type=kind, agent=by, payload=payload, timestamp=now, tags=tuple(tags))
 
 
 def task_event(kind: str, task: Task, by: str, now: datetime, **payload: Any) -> EventDraft:
-    """An event of what an agent did to a task."""
+    """Return an event for an agent's action on a task."""
     return make_event(kind, by, now, task.tags, task_id=task.id, agent=by, **payload)
 
 
 def as_json_text(value: object) -> str:
-    """A payload value in the form of JSON text; None is `null`."""
+    """Return a payload value as JSON text, with `null` for None."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def created_event(task: Task) -> EventDraft:
-    """There is a new task."""
+    """Return the event for a new task."""
     return make_event(
         "task.created", task.created_by, task.created_at, task.tags, task_id=task.id, title=task.title
     )
 
 
 def ready_event(task: Task, by: str, now: datetime) -> EventDraft:
-    """A task became ready, through what the agent did."""
+    """Return the event for a task that became ready through the agent's action."""
     return make_event("task.ready", by, now, task.tags, task_id=task.id, title=task.title)
 
 
 def expired_event(claim: Claim, tags: Sequence[str], now: datetime) -> EventDraft:
-    """A claim has expired; the event is written in the name of the agent that held it."""
+    """Return the event for an expired claim, in the name of the agent that held it."""
     return make_event(
         "task.claim_expired",
         claim.agent,

@@ -1,7 +1,7 @@
-"""The task graph: blockers, readiness, cycles and gates, and task metadata (docs/spec/coordination.md §3).
+"""Task graph with blockers, readiness, cycles and gates, and task metadata (docs/spec/coordination.md §3).
 
-Edges are given as (from, to) pairs per type; nothing here knows where they are stored. Gates are tasks that
-hold others back until something external has happened. Metadata is merged per key.
+Edges are passed as (from, to) pairs per type. This module does not know how they are stored. Gates are tasks
+that block others until an external event has happened. Metadata is merged per key.
 """
 
 from __future__ import annotations
@@ -24,23 +24,28 @@ GATE_TYPES: Final = ("human", "timer", "ci", "pr", "external_task")
 
 
 def normalise_gate_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata of a valid gate, a timer's `ready_at` in UTC and whole seconds; raises `InvalidInput`."""
+    """Return valid gate metadata, with a timer's `ready_at` in UTC and whole seconds.
+
+    Raises `InvalidInput`.
+    """
     kind = metadata.get("gate_type")
     if kind not in GATE_TYPES:
-        raise InvalidInput(f"A gate needs metadata.gate_type, one of {', '.join(GATE_TYPES)}; not {kind!r}.")
+        raise InvalidInput(
+            f"A gate needs metadata.gate_type. Use one of {', '.join(GATE_TYPES)}, not {kind!r}."
+        )
     if kind != "timer":
         return dict(metadata)
     ready_at = read_ready_at(metadata)
     if ready_at is None:
         raise InvalidInput(
-            "A timer gate needs metadata.ready_at, a time like 2026-01-31T12:00:00Z; "
-            f"not {metadata.get('ready_at')!r}."
+            "A timer gate needs metadata.ready_at. Use a time like 2026-01-31T12:00:00Z, not "
+            f"{metadata.get('ready_at')!r}."
         )
     return {**metadata, "ready_at": ready_at.astimezone(UTC).isoformat(timespec="seconds")}
 
 
 def read_ready_at(metadata: Mapping[str, Any]) -> datetime | None:
-    """A timer's time, or None when it cannot be read."""
+    """Return a timer's time, or None if it cannot be read."""
     text = metadata.get("ready_at")
     if not isinstance(text, str):
         return None
@@ -51,9 +56,9 @@ def read_ready_at(metadata: Mapping[str, Any]) -> datetime | None:
 
 
 def opens_at(task: Task) -> datetime | None:
-    """Return the time at which an open timer gate opens automatically;
+    """Return the time at which an open timer gate opens automatically.
 
-    None for every other task, and for an unreadable time.
+    Every other task, and a timer gate with an unreadable time, returns None.
     """
     if not task.is_open or task.task_type != "gate" or task.metadata.get("gate_type") != "timer":
         return None
@@ -61,7 +66,7 @@ def opens_at(task: Task) -> datetime | None:
 
 
 def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
-    """True when nothing has to wait for the gate any more: completed, or an open timer past its time."""
+    """Return whether tasks need not wait for a gate: it is completed, or an open timer past its time."""
     if gate.status == "completed":
         return True
     if not gate.is_open or gate.metadata.get("gate_type") != "timer":
@@ -71,19 +76,19 @@ def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
 
 
 def check_keys(patch: Mapping[str, Any] | None) -> None:
-    """Raises `InvalidMetadataKey` for what the task graph replaced, whatever its value."""
+    """Raise `InvalidMetadataKey` for keys that the task graph has replaced, whatever their value."""
     for key in FORBIDDEN_METADATA:
         if key in (patch or {}):
             raise InvalidMetadataKey(
-                f"metadata.{key} is not used. Relate tasks with depends_on at creation or "
+                f"metadata.{key} is not supported. Link tasks with depends_on at creation or "
                 "lithos_task_edge_upsert."
             )
 
 
 def merge_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Merged per key; a null deletes a key.
+    """Return the metadata merged per key. A null deletes its key.
 
-    Raises `InvalidInput` where a gate would not stay valid, and where it grows beyond its bound.
+    Raises `InvalidInput` if a gate would become invalid or the metadata would exceed its size limit.
     """
     merged = {**old, **patch}
     kept = {key: value for key, value in merged.items() if value is not None or key not in patch}
@@ -93,7 +98,7 @@ def merge_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, A
 
 @frozen
 class Blocker:
-    """Why a task cannot start: `kind` is `blocker_unsatisfiable`, `gate`, `cycle` or `task`."""
+    """Reason why a task cannot start. `kind` is `blocker_unsatisfiable`, `gate`, `cycle` or `task`."""
 
     kind: str
     task_id: str
@@ -104,10 +109,9 @@ class Blocker:
 
 @frozen
 class TaskGraph:
-    """Tasks by id and, per waiting task, its blocking edges as (predecessor id, edge type).
+    """Tasks by id and, for each waiting task, its blocking edges as (predecessor id, edge type).
 
-    `through`: the parent that has the edge, by (waiting task, predecessor), if the task itself does not have
-    it.
+    `through` maps (waiting task, predecessor) to the parent that has the edge, if the task inherits it.
     """
 
     tasks: Mapping[str, Task]
@@ -115,7 +119,7 @@ class TaskGraph:
     through: Mapping[tuple[str, str], str] = field(factory=dict)
 
     def blockers(self, task_id: str, now: datetime) -> list[Blocker]:
-        """The unsatisfied blockers of a task, in the order of their edges."""
+        """Return the unsatisfied blockers of a task, in the order of their edges."""
         found = (
             self._blocker(task_id, self.tasks[source], kind, now)
             for source, kind in self.waits_for.get(task_id, ())
@@ -123,11 +127,11 @@ class TaskGraph:
         return [blocker for blocker in found if blocker is not None]
 
     def is_ready(self, task: Task, now: datetime) -> bool:
-        """Open, a plain task, and nothing unsatisfied before it."""
+        """Return whether a task is open, of type `task`, and without unsatisfied predecessors."""
         return task.is_open and task.task_type == "task" and not self.holders(task.id, now)
 
     def holders(self, task_id: str, now: datetime) -> set[str]:
-        """The ids of the predecessors that hold a task back."""
+        """Return the ids of the predecessors that block a task."""
         return {
             source
             for source, kind in self.waits_for.get(task_id, ())
@@ -140,7 +144,7 @@ class TaskGraph:
         kind, message = self._explain(task_id, before, edge_type)
         parent = self.tasks.get(self.through.get((task_id, before.id), ""))
         if parent is not None:
-            message = f"It is part of {parent.title!r} ({parent.id}), which is blocked. {message}"
+            message = f"The task is part of {parent.title!r} ({parent.id}), which is blocked. {message}"
         return Blocker(kind, before.id, edge_type, before.status, message)
 
     def _explain(self, task_id: str, before: Task, edge_type: str) -> tuple[str, str]:
@@ -148,8 +152,8 @@ class TaskGraph:
         if before.status in ("cancelled", "failed"):
             how = "was cancelled" if before.status == "cancelled" else "has failed"
             return "blocker_unsatisfiable", (
-                f"{name} {how} and can never be completed: intervention is needed. "
-                "Reopen it, or cancel this task."
+                f"{name} {how} and can never be completed: intervention is needed. Reopen it, or cancel "
+                "this task."
             )
         if edge_type != BLOCKS:
             return "gate", _explain_gate(before, name)
@@ -161,7 +165,10 @@ class TaskGraph:
 
     @cached_property
     def _tangled(self) -> frozenset[str]:
-        """The tasks on cycles, and those that wait for one; every other search for a path is in vain."""
+        """Return the tasks on cycles and the tasks that wait for a cycle.
+
+        Only these need a search for a path.
+        """
         sorter = TopologicalSorter({one: set(self._predecessors(one)) for one in self.waits_for})
         with suppress(CycleError):
             sorter.prepare()
@@ -176,14 +183,17 @@ class TaskGraph:
 
 
 def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:
-    """Whether a predecessor no longer blocks over an edge of this type."""
+    """Return whether a predecessor no longer blocks through an edge of this type."""
     if edge_type == BLOCKS:
         return before.status == "completed"
     return is_gate_open_to_pass(before, now)
 
 
 def find_path(start: str, goal: str, successors: Callable[[str], Iterable[str]]) -> list[str] | None:
-    """Return the shortest way from `start` to `goal` along edges, both included, or None."""
+    """Return the shortest path from `start` to `goal` along edges, including both ends.
+
+    If no path exists, return None.
+    """
     came_from: dict[str, str | None] = {start: None}
     frontier = [start]
     while frontier:
@@ -210,4 +220,4 @@ def _explain_gate(gate: Task, name: str) -> str:
             f"opens at {ready_at.isoformat(timespec='seconds')}" if ready_at else "has no readable ready_at"
         )
         return f"Waits for the timer gate {name}, which {when}."
-    return f"Waits for the {kind} gate {name}; it opens by being completed."
+    return f"Waits for the {kind} gate {name}, which opens when it is completed."

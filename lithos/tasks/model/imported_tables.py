@@ -1,4 +1,4 @@
-"""Tables of tasks that an import writes, and the events for their rows."""
+"""Task tables that an import writes, and the command that announces their rows."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ FINDINGS: Final = carried_table(
     "findings", "coordination.db", "id= task_id= agent= summary= knowledge_id:note created_at:time="
 )
 
-#: In the order in which they are carried.
+#: Imported tables, in the order of their import.
 CARRIED: Final = (TASKS, TASK_EDGES, CLAIMS, FINDINGS)
 
 
 @frozen(kw_only=True)
 class SettleTasks(TaskCommand[int]):
-    """Announce carried tasks that are ready, once all that they wait for is here; the reply is how many."""
+    """Announce imported tasks that are ready, once all their predecessors are imported.
+
+    The reply is their number.
+    """
 
     task_ids: tuple[str, ...]
 
 
 def is_running(expires_at: Value, now: datetime) -> bool:
-    """Whether a claim that ends then still runs."""
+    """Return whether a claim with this end is still running."""
     return isinstance(expires_at, str) and datetime.fromisoformat(expires_at) > now

@@ -1,6 +1,6 @@
-"""Tasks, claims, findings and task edges as values, and the rules of claims.
+"""Tasks, claims, findings and task edges as values, and the claim rules.
 
-A claim is a lease of one agent on an aspect of a task, for a limited time (docs/spec/coordination.md §2).
+A claim is a limited lease of one agent on an aspect of a task (docs/spec/coordination.md §2).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ WAITS_ON_GATE: Final = "waits_on_gate"
 PARENT_CHILD: Final = "parent_child"
 DISCOVERED_FROM: Final = "discovered_from"
 EDGE_TYPES: Final = (BLOCKS, WAITS_ON_GATE, PARENT_CHILD, DISCOVERED_FROM)
-#: Edges whose successor waits for their predecessor; together they must not form a cycle.
+#: Edge types whose successor waits for its predecessor. Edges of both types together must not form a cycle.
 BLOCKING_TYPES: Final = (BLOCKS, WAITS_ON_GATE)
 
-#: Keys that older versions kept in metadata; the graph replaced them.
+#: Metadata keys that older versions used for dependencies. The task graph has replaced them.
 FORBIDDEN_METADATA: Final = ("depends_on", "blocked_on")
 
 
@@ -48,13 +48,13 @@ class Task:
 
     @property
     def is_open(self) -> bool:
-        """Neither completed nor cancelled."""
+        """Return whether the task is open, so neither completed, cancelled nor failed."""
         return self.status == "open"
 
 
 @frozen(kw_only=True)
 class Claim:
-    """An agent's lease on an aspect of a task until `expires_at`; the token `fence` grows with each grant."""
+    """Agent's lease on an aspect of a task until `expires_at`. The token `fence` grows with each grant."""
 
     task_id: str
     agent: str
@@ -65,7 +65,7 @@ class Claim:
 
 @frozen
 class ClaimGrant:
-    """A granted or renewed claim, with its duration in minutes."""
+    """Granted or renewed claim, with its duration in minutes."""
 
     claim: Claim
     ttl_minutes: float
@@ -73,7 +73,7 @@ class ClaimGrant:
 
 @frozen(kw_only=True)
 class Finding:
-    """A report of an agent on a task; `knowledge_id` names a note."""
+    """Agent's report on a task. `knowledge_id` names a note."""
 
     id: str
     task_id: str
@@ -85,7 +85,7 @@ class Finding:
 
 @frozen(kw_only=True)
 class TaskEdge:
-    """A relation of two tasks; for its direction see the type (docs/spec/coordination.md §3)."""
+    """Relation between two tasks. The type decides its direction (docs/spec/coordination.md §3)."""
 
     source: str
     target: str
@@ -97,7 +97,7 @@ class TaskEdge:
 
 @frozen
 class Citation:
-    """A note that the completion of a task cited, by whom and when."""
+    """Note cited when a task was completed, with the agent and time."""
 
     task_id: str
     note_id: str
@@ -105,63 +105,69 @@ class Citation:
     at: datetime
 
 
-#: A time from the shortest one on is granted as asked for; one that is shorter becomes `_LEAST_MINUTES`.
+#: Shortest claim duration that is granted as requested. A shorter request gets `_LEAST_MINUTES`.
 _SHORTEST_MINUTES = 0.1
 _LEAST_MINUTES = 1.0
-#: The aspect of `lithos_task_next` when none is named.
+#: Default aspect of `lithos_task_next`.
 WORK: Final = "work"
 
 
 @frozen
 class ClaimTimes:
-    """The settings of `coordination` about claims, and about attempts that fail."""
+    """Settings of `coordination` for claims and failed attempts."""
 
     default_minutes: float = 60
     longest_minutes: float = 480
-    #: `coordination.max_attempts` and `coordination.retry_minutes`.
+    #: Values of `coordination.max_attempts` and `coordination.retry_minutes`.
     most_attempts: int = 3
     retry_minutes: float = 1
 
     def granted(self, ttl_minutes: float | None) -> float:
-        """The minutes that are granted: as wanted from 0.1 to the longest, 1 for less; never refused."""
+        """Return the granted minutes: at least 0.1 as requested, up to the maximum.
+
+        Less than 0.1 becomes 1.
+        """
         wanted = self.default_minutes if ttl_minutes is None else ttl_minutes
-        if not wanted >= _SHORTEST_MINUTES:  # NaN too
+        if not wanted >= _SHORTEST_MINUTES:  # Also true for NaN.
             wanted = _LEAST_MINUTES
         return min(wanted, self.longest_minutes)
 
     def expiry(self, ttl_minutes: float | None, now: datetime) -> datetime:
-        """The expiry of a claim made now."""
+        """Return the expiry of a claim that is made now."""
         return now + timedelta(minutes=self.granted(ttl_minutes))
 
     def retry_at(self, attempts: int, now: datetime) -> datetime:
-        """When a task may be tried again after this many failed attempts: the pause doubles each time."""
+        """Return the earliest retry time after this many failed attempts. The pause doubles each time."""
         minutes = self.retry_minutes * 2 ** min(attempts - 1, 30)
         return now + timedelta(minutes=min(minutes, self.longest_minutes))
 
     def latest(self, now: datetime) -> datetime:
-        """When a claim that runs now can end at the latest; one that ends later was made by another clock."""
+        """Return the latest possible end of a running claim.
+
+        A claim that ends later was made by another clock.
+        """
         return now + timedelta(minutes=self.longest_minutes)
 
 
-#: The key of a task's metadata that counts its failed attempts.
+#: Metadata key that counts a task's failed attempts.
 ATTEMPTS: Final = "failed_attempts"
 
 
 def count_attempts(task: Task) -> int:
-    """Return the number of failed attempts at a task; 0 if the value is not a count."""
+    """Return the number of failed attempts at a task. An invalid value counts as 0."""
     found = task.metadata.get(ATTEMPTS)
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
 def aspect_key(aspect: str) -> str:
-    """Return the form in which aspects are compared: trimmed, without case, and in one Unicode form."""
+    """Return the form in which aspects are compared: trimmed, case-folded and in one Unicode form."""
     return name_key(aspect.strip())
 
 
 def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], aspect: str | None) -> None:
-    """Raise `StaleFence` unless an active claim of the open task has the fence; with None nothing is checked.
+    """Raise `StaleFence` unless an active claim of the open task has the fence. With None, check nothing.
 
-    The holder that the refusal names is that of the aspect; where none is meant, the one that came last.
+    The refusal names the aspect's holder, or the latest holder of the task if no aspect is named.
     """
     if fence is None or task is None or not task.is_open or any(claim.fence == fence for claim in active):
         return
@@ -172,22 +178,25 @@ def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], a
     until = None if holder is None else format_time(holder.expires_at)
     now_is = "no agent holds it now" if holder is None else f"{holder.agent} holds it until {until}"
     raise StaleFence(
-        f"Fence {fence} is no longer current on {what}: {now_is}. Stop working on it, "
-        "or claim it again and go on under the new fence.",
+        f"Fence {fence} is no longer current on {what}: {now_is}. Stop working on it, or claim it "
+        "again and continue under the new fence.",
         held_by=None if holder is None else holder.agent,
         expires_at=until,
     )
 
 
 def check_completable(task: Task, active: Sequence[Claim], agent: str) -> None:
-    """With `coordination.strict`: require an own claim or a free aspect. Raises `ClaimFailed`."""
+    """Check `coordination.strict`: it requires an own claim or a task without other claims.
+
+    Raises `ClaimFailed`.
+    """
     if not active or any(claim.agent == agent for claim in active):
         return
     holder = max(active, key=lambda claim: claim.fence)
     until = format_time(holder.expires_at)
     raise ClaimFailed(
         f"{holder.agent} holds aspect {holder.aspect!r} of the task {task.title!r} until {until}, "
-        f"and {agent} holds none. Claim an aspect of it first, or wait.",
+        f"and {agent} has no claim on the task. Claim an aspect of it first, or wait.",
         reason="held",
         held_by=holder.agent,
         expires_at=until,
@@ -195,10 +204,13 @@ def check_completable(task: Task, active: Sequence[Claim], agent: str) -> None:
 
 
 def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: str, now: datetime) -> Task:
-    """The task. Raises `ClaimFailed` unless the aspect is free, expired, or the agent's own."""
+    """Return the task.
+
+    Raises `ClaimFailed` unless the aspect is free, expired, or held by the agent itself.
+    """
     if task is None:
         raise ClaimFailed(
-            f"There is no task {task_id!r}. Find open tasks with lithos_task_list.", reason="task_not_found"
+            f"Unknown task id {task_id!r}. Find open tasks with lithos_task_list.", reason="task_not_found"
         )
     if not task.is_open:
         raise ClaimFailed(
@@ -207,7 +219,7 @@ def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: 
     if held is not None and held.agent != agent and held.expires_at > now:
         until = format_time(held.expires_at)
         raise ClaimFailed(
-            f"{held.agent} holds this aspect until {until}. Take another aspect or task, or wait.",
+            f"{held.agent} holds this aspect until {until}. Claim another aspect or task, or wait.",
             reason="held",
             held_by=held.agent,
             expires_at=until,
@@ -218,10 +230,10 @@ def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: 
 def check_owned(
     task_id: str, aspect: str, held: Claim | None, agent: str, now: datetime | None = None
 ) -> Claim:
-    """The agent's own claim; with `now` it must still run. Raises `ClaimNotFound`."""
+    """Return the agent's own claim. With `now`, the claim must still be running. Raises `ClaimNotFound`."""
     if held is None or held.agent != agent:
         raise ClaimNotFound(
-            f"{agent} holds no claim on aspect {aspect!r} of task {task_id}. Claim it with lithos_task_claim."
+            f"{agent} has no claim on aspect {aspect!r} of task {task_id}. Claim it with lithos_task_claim."
         )
     if now is not None and held.expires_at <= now:
         raise ClaimNotFound(

@@ -1,7 +1,7 @@
-"""Commands of the coordinator on tasks, one transaction each batch.
+"""Task commands of the coordinator, one transaction per batch.
 
-The retention deletes claims that ended long ago. Tasks, findings and their relations are what people and
-agents have written: they are kept.
+The retention deletes claims that ended long ago. Tasks, findings and their relations are kept, because people
+and agents have written them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lithos.text.words.list_filters import has_tags, matches_metadata
 
 @frozen(kw_only=True)
 class TaskCommand(BoardCommand[R_co]):
-    """A request of an agent to the task board."""
+    """Request of an agent to the task board."""
 
     agent: str
 
 
 @frozen(kw_only=True)
 class CreateTask(TaskCommand[str]):
-    """A new task with its edges; the reply is its id."""
+    """Create a task with its edges. The reply is its id."""
 
     title: str
     description: str | None = None
@@ -36,13 +36,13 @@ class CreateTask(TaskCommand[str]):
     task_type: str = "task"
     depends_on: tuple[str, ...] = ()
     parent_task_id: str | None = None
-    #: Of a call that may be sent again: the id of what it makes, which is made once.
+    #: Id of the new task if the call may be repeated. A repeated call creates no second task.
     made_id: str | None = None
 
 
 @frozen(kw_only=True)
 class UpdateTask(TaskCommand[None]):
-    """Change fields; None keeps, metadata merges per key and null deletes one. No reply."""
+    """Change fields. None keeps a field, metadata merges per key, and null deletes a key. No reply."""
 
     task_id: str
     title: str | None = None
@@ -53,7 +53,7 @@ class UpdateTask(TaskCommand[None]):
 
 @frozen(kw_only=True)
 class ClaimAspect(TaskCommand[ClaimGrant]):
-    """Take or take again an aspect; the reply is the `ClaimGrant`."""
+    """Claim an aspect, or claim it again. The reply is the `ClaimGrant`."""
 
     task_id: str
     aspect: str
@@ -62,7 +62,7 @@ class ClaimAspect(TaskCommand[ClaimGrant]):
 
 @frozen(kw_only=True)
 class RenewClaim(TaskCommand[ClaimGrant]):
-    """Hold an aspect longer; the reply is the `ClaimGrant`."""
+    """Extend a claim on an aspect. The reply is the `ClaimGrant`."""
 
     task_id: str
     aspect: str
@@ -72,7 +72,7 @@ class RenewClaim(TaskCommand[ClaimGrant]):
 
 @frozen(kw_only=True)
 class ReleaseClaim(TaskCommand[None]):
-    """Give an aspect up, one's own or that of `held_by`, which a person takes away. No reply."""
+    """Release the agent's own claim, or the claim of `held_by` that a person takes away. No reply."""
 
     task_id: str
     aspect: str
@@ -82,7 +82,7 @@ class ReleaseClaim(TaskCommand[None]):
 
 @frozen
 class Failed:
-    """The state of a task after a failed attempt: `retry_at` is empty (None) after the last attempt."""
+    """State of a task after a failed attempt. After the last attempt, `retry_at` has no value (None)."""
 
     attempts: int
     status: str
@@ -91,7 +91,10 @@ class Failed:
 
 @frozen(kw_only=True)
 class FailAttempt(TaskCommand[Failed]):
-    """Release an aspect because the work failed; `output` is its last output. The reply is `Failed`."""
+    """Release an aspect because the work failed.
+
+    `output` is the work's last output. The reply is `Failed`.
+    """
 
     task_id: str
     aspect: str
@@ -101,7 +104,7 @@ class FailAttempt(TaskCommand[Failed]):
 
 @frozen
 class ClaimedTask:
-    """A task that was chosen and claimed, with all its active claims."""
+    """Chosen and claimed task, with all its active claims."""
 
     task: Task
     claims: Sequence[Claim]
@@ -110,9 +113,10 @@ class ClaimedTask:
 
 @frozen(kw_only=True)
 class NextTask(TaskCommand[ClaimedTask | None]):
-    """Claim the oldest ready task whose aspect is free; the reply is `ClaimedTask`, or None.
+    """Claim the oldest ready task whose aspect is free. The reply is a `ClaimedTask` or None.
 
-    An aspect that the agent itself holds is not free: it gets another task. `tags` are all needed.
+    An aspect that the agent itself holds is not free, so the agent gets another task. A task must have all
+    `tags`.
     """
 
     aspect: str = WORK
@@ -120,24 +124,24 @@ class NextTask(TaskCommand[ClaimedTask | None]):
     project: str | None = None
     tags: tuple[str, ...] = ()
     metadata_match: Mapping[str, Any] | None = None
-    #: Only this task.
+    #: Id of the only task to claim. None for any task.
     task_id: str | None = None
 
     @property
     def is_filtered(self) -> bool:
-        """Whether not every task will do."""
+        """Return whether the filter excludes any task."""
         return bool(self.project is not None or self.tags or self.metadata_match)
 
     @property
     def filter_text(self) -> str:
-        """The same for equal filters, as text; empty without one."""
+        """Return the filter as text. Equal filters have equal texts, and an empty filter returns ""."""
         if not self.is_filtered:
             return ""
         match = sorted((self.metadata_match or {}).items())
         return json.dumps([self.project, sorted(self.tags), match])
 
     def passes(self, tags: Collection[str], metadata: Mapping[str, Any]) -> bool:
-        """Whether a task with these tags and metadata is wanted."""
+        """Return whether a task with these tags and metadata passes the filter."""
         return (
             has_tags(tags, self.tags)
             and matches_metadata(metadata, self.metadata_match)
@@ -147,7 +151,7 @@ class NextTask(TaskCommand[ClaimedTask | None]):
 
 @frozen
 class Lesson:
-    """The lesson of a completed task, as text that its author reads again; `id` is of this completion."""
+    """Lesson of a completed task, as text that the learning code parses. `id` identifies the completion."""
 
     id: str
     text: str
@@ -155,7 +159,7 @@ class Lesson:
 
 @frozen(kw_only=True)
 class CompleteTask(TaskCommand[list[str]]):
-    """Complete a task; the reply is the ids it unblocked. The lists are passed on unchanged."""
+    """Complete a task. The reply is the ids of the tasks it unblocked. The lists are passed on unchanged."""
 
     task_id: str
     outcome: str | None = None
@@ -163,13 +167,13 @@ class CompleteTask(TaskCommand[list[str]]):
     misleading_nodes: tuple[str, ...] | None = None
     receipt_id: str | None = None
     fence: int | None = None
-    #: Kept with the completion until a `DropLesson`.
+    #: Lesson stored with the completion until a `DropLesson`.
     lesson: Lesson | None = None
 
 
 @frozen(kw_only=True)
 class CancelTask(TaskCommand[None]):
-    """End a task without result. No reply."""
+    """Close a task without a result. No reply."""
 
     task_id: str
     reason: str | None = None
@@ -177,14 +181,14 @@ class CancelTask(TaskCommand[None]):
 
 @frozen(kw_only=True)
 class ReopenTask(TaskCommand[list[str]]):
-    """Open a closed task again; the reply is the ids it blocks again."""
+    """Reopen a closed task. The reply is the ids of the tasks that it blocks again."""
 
     task_id: str
 
 
 @frozen(kw_only=True)
 class UpsertTaskEdge(TaskCommand[None]):
-    """Relate two tasks. No reply."""
+    """Link two tasks. No reply."""
 
     source: str
     target: str
@@ -194,7 +198,7 @@ class UpsertTaskEdge(TaskCommand[None]):
 
 @frozen(kw_only=True)
 class SpawnTask(TaskCommand[str]):
-    """A task that comes out of another; the reply is its id."""
+    """Create a follow-up task of another task. The reply is its id."""
 
     source_task_id: str
     title: str
@@ -209,7 +213,7 @@ class SpawnTask(TaskCommand[str]):
 
 @frozen
 class Dependent:
-    """A note that rests on another one."""
+    """Note that depends on another note."""
 
     id: str
     title: str
@@ -218,7 +222,7 @@ class Dependent:
 
 @frozen
 class Reverification:
-    """The tasks of a re-verification, its epic first; incomplete where there are too many at a time."""
+    """Tasks of a re-verification, epic first. Incomplete if there are too many for one call."""
 
     task_ids: tuple[str, ...]
     is_complete: bool = True
@@ -226,7 +230,7 @@ class Reverification:
 
 @frozen(kw_only=True)
 class OpenReverification(TaskCommand[Reverification]):
-    """Create an epic with a task for each dependent of a note in doubt; open tasks are kept."""
+    """Create an epic with one task per dependent of a doubtful note. Open tasks are kept."""
 
     note: Dependent
     reason: str
@@ -235,7 +239,7 @@ class OpenReverification(TaskCommand[Reverification]):
 
 @frozen(kw_only=True)
 class PostFinding(TaskCommand[str]):
-    """Report on a task; the reply is the finding's id."""
+    """Report on a task. The reply is the finding's id."""
 
     task_id: str
     summary: str
@@ -246,14 +250,14 @@ class PostFinding(TaskCommand[str]):
 
 @frozen(kw_only=True)
 class DropLesson(TaskCommand[None]):
-    """Forget a lesson that has had its effects. No reply."""
+    """Delete a lesson that has been applied. No reply."""
 
     id: str
 
 
 @frozen
 class DropClaims(BoardCommand[int]):
-    """Drop at most `most` claims that ended before `before`."""
+    """Delete at most `most` claims that ended before `before`."""
 
     before: datetime
     most: int

@@ -1,12 +1,12 @@
-"""Rows behind pages about tasks and agents: the board, claims with their beginning, the journal.
+"""Rows for the console pages about tasks and agents: board, claims with start time, journal.
 
-The journal has no index over tasks and agents: at most `SCANNED` of its newest events are looked at, in
-SQLite, some 30 ms for all of them.
+The journal has no index by task or agent. A query scans at most its newest `SCANNED` events in SQLite, which
+takes about 30 ms.
 
-`ImpactRows` finds the dependents of a note: tasks that found or cited it, its readers, its re-verification,
-each over an index by the note. `citations`: which completed task cited which note, and `completions` who
-completed it, written with the completion; the journal drops its events, and a lesson is deleted once it is
-learned.
+`ImpactRows` finds the dependents of a note: tasks with findings about it or citations of it, its readers and
+its re-verification. Each query uses an index by note. `citations` stores which completed task cited which
+note, and `completions` stores the completing agent. Both are written with the completion, because the journal
+drops old events and a lesson is deleted once it is applied.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS citations(
     PRIMARY KEY(note_id, task_id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS completions(task_id TEXT PRIMARY KEY, agent TEXT NOT NULL) WITHOUT ROWID;
 """
-#: The note that a task of a re-verification is about; metadata of older files may be invalid JSON.
+#: Id of the note that a re-verification task is about. Metadata of older files may be invalid JSON.
 _IMPACT_OF: Final = "CASE WHEN json_valid(metadata) THEN json_extract(metadata,'$.impact_of') END"
 _IS_REVERIFICATION: Final = "status='open' AND instr(metadata,'\"impact_of\"')>0"
 IMPACT_INDEXES: Final = f"""
@@ -73,7 +73,10 @@ _POSTED: Final = (
 
 @frozen
 class RestingTask:
-    """A task that rests on a note: a `finding` names it, or its completion `cited` it; `at` is the newest."""
+    """Task that depends on a note, through a `finding` or as `cited` at its completion.
+
+    `at` is the latest of them.
+    """
 
     task_id: str
     title: str
@@ -84,7 +87,7 @@ class RestingTask:
 
 @frozen
 class Reader:
-    """An agent that read a note, and how often within the access log."""
+    """Agent that read a note, and the number of reads in the access log."""
 
     agent: str
     last_read_at: datetime
@@ -95,7 +98,10 @@ class ImpactRows(Rows):
     """The dependents of notes."""
 
     def cite(self, task_id: str, agent: str, note_ids: Iterable[str], now: datetime) -> None:
-        """The completion of a task by an agent cited these notes; again moves the time."""
+        """Store that a task's completion by an agent cited these notes.
+
+        A repeated citation updates the time.
+        """
         moment = format_time(now)
         rows = [(note_id, task_id, moment) for note_id in dict.fromkeys(note_ids)]
         if rows:
@@ -103,7 +109,7 @@ class ImpactRows(Rows):
             self._run("INSERT OR REPLACE INTO completions VALUES(?,?)", task_id, agent)
 
     def cite_journalled(self) -> None:
-        """Take over the citations of completions that are still in the journal."""
+        """Import the citations of completions that are still in the journal."""
         for payload, agent, at in self._all(_JOURNALLED):
             task_id, cited = _read_completion(payload)
             if task_id is not None:
@@ -119,7 +125,7 @@ class ImpactRows(Rows):
         return found, (rows[-1][1], rows[-1][0]) if rows else after
 
     def cited_since(self, moment: datetime) -> set[str]:
-        """The notes that were cited at a time or later."""
+        """Return the ids of notes cited at or after `moment`."""
         return set(
             self._texts("SELECT DISTINCT note_id FROM citations WHERE cited_at>=?", format_time(moment))
         )
@@ -132,7 +138,10 @@ class ImpactRows(Rows):
         return found
 
     def tasks(self, note_id: str, most: int) -> list[RestingTask]:
-        """Return at most `limit` tasks, the newest finding or citation first; a finding counts more."""
+        """Return at most `limit` tasks, newest finding or citation first.
+
+        Findings take precedence over citations.
+        """
         cited: dict[str, str] = dict(self._all(_CITED, note_id, most))
         found: dict[str, str] = dict(self._all(_FOUND, note_id, most))
         newest = {task: max(found.get(task) or "", cited.get(task) or "") for task in (*found, *cited)}
@@ -145,17 +154,20 @@ class ImpactRows(Rows):
         ]
 
     def readers(self, note_id: str, most: int) -> list[Reader]:
-        """Return at most `limit` agents that read it, the last reader first."""
+        """Return at most `limit` agents that read the note, latest reader first."""
         rows = self._all(_READERS, note_id, most)
         return [Reader(agent, stored_time(at), reads) for agent, at, reads in rows]
 
     def reverification(self, note_id: str) -> list[str]:
-        """The ids of the open tasks and epics that say they are of the re-verification, oldest first."""
+        """Return the ids of a note's open re-verification tasks and epics, oldest first."""
         return self._texts(_REVERIFICATION, note_id)
 
 
 def _read_completion(payload: str) -> tuple[str | None, list[str]]:
-    """Return the task and the cited notes of a `task.completed` event; None if the event lacks them."""
+    """Return the task and the cited notes of a `task.completed` event.
+
+    Return None for the task if the event lacks it.
+    """
     try:
         told = json.loads(payload)
         cited = json.loads(told["cited_nodes"])
@@ -167,22 +179,22 @@ def _read_completion(payload: str) -> tuple[str | None, list[str]]:
     return task_id, [note_id for note_id in cited if isinstance(note_id, str)]
 
 
-#: Events at the end of the journal among which those of a task or of an agent are looked for.
+#: Maximum number of newest journal events to scan for a task or an agent.
 SCANNED: Final = 50_000
-#: The newest accesses, and the newest events, that are counted by agent.
+#: Maximum number of newest accesses, and of newest events, to count per agent.
 COUNTED: Final = 30_000
 _BLOCKING: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
 _NEWEST: Final = (
     "(SELECT seq,type,agent,payload,timestamp FROM events WHERE timestamp>=?1 ORDER BY seq DESC"  # noqa: S608
     f" LIMIT {SCANNED})"
 )
-#: Before every time that is stored.
+#: Value that sorts before every stored time.
 _FIRST: Final = "0"
 
 
 @frozen
 class LightTask:
-    """The fields of a task that decide its column on a board."""
+    """Task fields that decide its board column."""
 
     id: str
     task_type: str
@@ -191,18 +203,18 @@ class LightTask:
     metadata: str
 
     def has_tag(self, tag: str) -> bool:
-        """Whether it has a tag, or one below it."""
+        """Return whether the task has the tag or a tag below it."""
         return has_tag(load_texts(self.tags), tag)
 
     def is_of(self, project: str) -> bool:
-        """Whether it is of a project."""
+        """Return whether the task belongs to the project."""
         found = load_object(self.metadata).get("project")
         return found == project or (isinstance(found, list) and project in found)
 
 
 @frozen
 class HeldClaim:
-    """A running claim, and when it was granted (None where an older version did not say)."""
+    """Running claim with the time of its grant. None if an older version did not store the time."""
 
     claim: Claim
     claimed_at: datetime | None
@@ -210,7 +222,7 @@ class HeldClaim:
 
 @frozen
 class JournalledEvent:
-    """An event as the journal keeps it."""
+    """Event as stored in the journal."""
 
     seq: int
     type: str
@@ -220,12 +232,12 @@ class JournalledEvent:
 
 
 class BoardRows(Rows):
-    """The data of tasks, claims and agents for pages."""
+    """Console data about tasks, claims and agents."""
 
-    # -- the board -----------------------------------------------------------------------------
+    # -- board ---------------------------------------------------------------------------------
 
     def open_kinds(self) -> list[tuple[str, str]]:
-        """Id and type of all open tasks, epics and gates, newest first."""
+        """Return the id and type of all open tasks, epics and gates, newest first."""
         return self._all(
             "SELECT id,task_type FROM tasks WHERE status='open' ORDER BY created_at DESC, rowid DESC"
         )
@@ -233,9 +245,9 @@ class BoardRows(Rows):
     def tasks_like(
         self, project: str | None, tag: str | None, agent: str | None, *, is_open: bool
     ) -> list[LightTask]:
-        """Open tasks, newest first, or closed ones, the latest first, that may be of a project and so on.
+        """Return open tasks (newest first) or closed tasks (latest first) that may match the filters.
 
-        The texts are searched in their stored form: the caller checks the results.
+        The search uses the stored text form, so the caller must check the results.
         """
         order = "created_at" if is_open else "resolved_at"
         rows = self._all(
@@ -251,7 +263,7 @@ class BoardRows(Rows):
         return [LightTask(*row) for row in rows]
 
     def closed_ids(self, limit: int, offset: int) -> tuple[list[str], int]:
-        """Some of the completed and cancelled tasks, the latest first, and how many there are."""
+        """Return a page of the closed task ids, latest first, and the total number."""
         sql = (
             "SELECT id FROM tasks WHERE status<>'open' ORDER BY resolved_at DESC, rowid DESC LIMIT ? OFFSET ?"
         )
@@ -259,7 +271,7 @@ class BoardRows(Rows):
         return self._texts(sql, limit, offset), int(total)
 
     def claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[HeldClaim]]:
-        """The running claims (of one task) by task, the oldest first."""
+        """Return the running claims by task, oldest first. With `task_id`, only the claims on that task."""
         found: dict[str, list[HeldClaim]] = {}
         for begun, *row in self._all(
             f"SELECT claimed_at,{CLAIMS.columns} FROM claims"  # noqa: S608 - our names
@@ -272,7 +284,7 @@ class BoardRows(Rows):
         return found
 
     def children(self, task_ids: Iterable[str]) -> dict[str, dict[str, int]]:
-        """How many children of each status these tasks have."""
+        """Return the number of children per status for each task."""
         found: dict[str, dict[str, int]] = {}
         for parent, status, count in self._all(
             "SELECT from_task_id,status,COUNT(*) FROM json_each(?) AS wanted"
@@ -285,7 +297,7 @@ class BoardRows(Rows):
         return found
 
     def dependents(self, task_ids: Iterable[str]) -> dict[str, int]:
-        """How many open tasks have a blocking edge from each of these."""
+        """Return for each task the number of open tasks that it blocks through an edge."""
         rows = self._all(
             "SELECT from_task_id,COUNT(DISTINCT to_task_id) FROM json_each(?) AS wanted"  # noqa: S608
             f" CROSS JOIN task_edges ON from_task_id=wanted.value AND task_edges.type IN {_BLOCKING}"
@@ -294,10 +306,10 @@ class BoardRows(Rows):
         )
         return {row[0]: int(row[1]) for row in rows}
 
-    # -- the journal ---------------------------------------------------------------------------
+    # -- journal -------------------------------------------------------------------------------
 
     def events_of_task(self, task_id: str, created_at: datetime, most: int) -> list[JournalledEvent]:
-        """The newest events about a task, newest first."""
+        """Return the newest events about a task, newest first."""
         rows = self._all(
             f"SELECT seq,type,agent,payload,timestamp FROM {_NEWEST}"  # noqa: S608 - constants
             " WHERE instr(payload,?2) AND (type LIKE 'task.%' OR type LIKE 'finding.%') LIMIT ?3",
@@ -310,7 +322,7 @@ class BoardRows(Rows):
     def events_of_agent(
         self, agent: str, types: Sequence[str], before: datetime, most: int
     ) -> list[JournalledEvent]:
-        """The newest events of these types by an agent from before a time, newest first."""
+        """Return an agent's newest events of these types before a time, newest first."""
         rows = self._all(
             f"SELECT seq,type,agent,payload,timestamp FROM {_NEWEST}"  # noqa: S608 - constants
             " WHERE agent=?2 AND timestamp<?3 AND type IN (SELECT value FROM json_each(?4)) LIMIT ?5",
@@ -323,7 +335,7 @@ class BoardRows(Rows):
         return list(_told(rows))
 
     def activity(self, since: datetime) -> dict[str, dict[str, int]]:
-        """How many reads, found notes and note changes each agent has since a time, among the newest."""
+        """Return per agent the recent reads, found notes and note changes since a time."""
         moment, found = format_time(since), dict[str, dict[str, int]]()
         accesses = self._all(
             "SELECT agent_id,operation,COUNT(*) FROM (SELECT agent_id,operation"  # noqa: S608 - constants

@@ -1,7 +1,7 @@
-"""Ready tasks, expired claims and timers that open next, in `coordination.db`, each found over an index.
+"""Ready tasks, expired claims and upcoming timers in `coordination.db`. Each query uses an index.
 
-`ready_tasks` and `claim_ends` are written in the transaction of their event, so that each is announced once
-even if the process is killed. Writing needs an open transaction.
+`ready_tasks` and `claim_ends` are written in the same transaction as their event, so that each event is
+announced once even if the process is killed. Writing needs an open transaction.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from lithos.tasks.model.task import Claim, Task, aspect_key
 from lithos.tasks.model.task_commands import NextTask
 from lithos.text.words.list_filters import tag_key
 
-#: Whether stored tags may pass a filter, of which `{0}` is what `tag_needle` says. `lower` knows only ASCII
-#: letters, and escapes may hide any letter: tags with others, or with escapes, are all read.
+#: Prefilter on stored tags: true if they may pass a filter with the `tag_needle` `{0}`. SQLite's `lower`
+#: converts only ASCII letters, and escapes can hide letters. Tags with other letters or escapes therefore
+#: always pass.
 TAGS_LIKE: Final = (
     " AND ({0} IS NULL OR instr(lower(tags),{0}) OR octet_length(tags)>length(tags) OR instr(tags,'\\'))"
 )
-#: Without statistics SQLite would take the index of the status, which is larger.
+#: Without the index hint and without statistics, SQLite would use the larger index on the status.
 _OPEN: Final = "tasks INDEXED BY tasks_open WHERE status='open' AND task_type='task'"
-#: Over the index of ready tasks, from a position on; a claim that runs on the aspect takes a task out.
+#: Query over the index of ready tasks from a position on. It skips tasks with a running claim on the aspect.
 _FREE: Final = (
     "SELECT task_id,aged.created_at,number,tags,metadata"  # noqa: S608 - constants
     " FROM ready_tasks AS aged JOIN tasks ON id=task_id"
@@ -51,9 +52,9 @@ _ENDED: Final = (
     " FROM claim_ends JOIN claims USING(task_id, aspect) WHERE is_told=0 AND claim_ends.expires_at<=?"
 )
 
-#: The position of a task among all: its `created_at`, and its rowid among those of one moment.
+#: Queue position of a task: its `created_at`, then its rowid for equal times.
 QueuePosition = tuple[str, int]
-#: Before every task, and after every one.
+#: Positions before every task and after every task.
 FIRST: Final[QueuePosition] = ("", 0)
 LAST: Final[QueuePosition] = ("~", 0)
 
@@ -68,19 +69,22 @@ class ReadyTask:
     metadata: dict[str, Any]
 
 
-#: The announced claims; their beginning is read separately.
+#: Announced claims. Their start times are read separately.
 CLAIMS: Final = Table("claims", Claim, expires_at=TIME)
 
 
 class ReadyRows(Rows):
-    """Ready tasks, expiring claims and opening timers."""
+    """Rows for ready tasks, expiring claims and opening timers."""
 
     # -- choosing ------------------------------------------------------------------------------
 
     def free(
         self, wanted: NextTask, key: str, since: QueuePosition, now: datetime, most: int
     ) -> list[ReadyTask]:
-        """Ready tasks from a place on whose aspect is free, oldest first; the filter is yet to be checked."""
+        """Return ready tasks with a free aspect, oldest first, from a position on.
+
+        The caller checks the filter.
+        """
         found = self._all(_FREE, *since, key, format_time(now), *_needles(wanted), most)
         return [
             ReadyTask(id, (created_at, rowid), load_texts(tags), load_object(metadata))
@@ -88,7 +92,7 @@ class ReadyRows(Rows):
         ]
 
     def counts(self, wanted: NextTask) -> tuple[int, int]:
-        """How many tasks that the filter wants are ready, and how many are blocked."""
+        """Return the numbers of ready and of blocked tasks that pass the filter."""
         if wanted.task_id is not None:
             asked = self._all(f"SELECT 1 FROM {_OPEN} AND id=?", wanted.task_id)  # noqa: S608 - a constant
             ready = len(self.are_ready([wanted.task_id]))
@@ -106,58 +110,58 @@ class ReadyRows(Rows):
     # -- readiness -----------------------------------------------------------------------------
 
     def are_ready(self, task_ids: Iterable[str]) -> set[str]:
-        """Return those of these tasks that are announced as ready."""
+        """Return the tasks that are announced as ready."""
         sql = "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))"
         return set(self._texts(sql, listed(task_ids)))
 
     def place(self, task_id: str) -> QueuePosition | None:
-        """Return the position of a ready task."""
+        """Return the queue position of a ready task, or None if the task is not ready."""
         found: QueuePosition | None = self._first(
             "SELECT created_at,number FROM ready_tasks WHERE task_id=?", task_id
         )
         return found
 
     def add(self, task_id: str) -> None:
-        """Remember that a task is ready and announced."""
+        """Store that a task is ready and announced."""
         self.connection.execute(
             "INSERT OR IGNORE INTO ready_tasks SELECT id,COALESCE(created_at,?),rowid FROM tasks WHERE id=?",
             (format_time(EPOCH), task_id),
         )
 
     def remove(self, task_id: str) -> None:
-        """A task is not ready any more."""
+        """Remove a task that is no longer ready."""
         self.connection.execute("DELETE FROM ready_tasks WHERE task_id=?", (task_id,))
 
     def unready_after(self, task_id: str, most: int) -> list[str]:
-        """Return open plain tasks that are not announced as ready, by id."""
+        """Return open plain tasks that are not announced as ready, ordered by id."""
         sql = (
             f"SELECT id FROM {_OPEN} AND id>? AND NOT EXISTS"  # noqa: S608 - a constant
             " (SELECT 1 FROM ready_tasks WHERE task_id=id) ORDER BY id LIMIT ?"
         )
         return self._texts(sql, task_id, most)
 
-    # -- what comes by time --------------------------------------------------------------------
+    # -- clock-driven events -------------------------------------------------------------------
 
     def arm(self, task: Task) -> None:
-        """Register a timer gate for the time when it opens; does nothing for other tasks."""
+        """Schedule a timer gate for its opening time. Other tasks are not scheduled."""
         if (moment := opens_at(task)) is not None:
             self._run("INSERT OR REPLACE INTO timers VALUES(?,?)", task.id, format_time(moment))
         elif task.task_type == "gate":
             self.disarm(task.id)
 
     def disarm(self, gate_id: str) -> None:
-        """The opening of a gate has been handled, or it will not open automatically."""
+        """Remove a gate's timer, because its opening was handled or it will not open automatically."""
         self.connection.execute("DELETE FROM timers WHERE gate_id=?", (gate_id,))
 
     def opened(self, now: datetime, most: int) -> list[str]:
-        """Timer gates whose time has come, the earliest first."""
+        """Return the timer gates that are due, earliest first."""
         sql = "SELECT gate_id FROM timers WHERE opens_at<=? ORDER BY opens_at LIMIT ?"
         return self._texts(sql, format_time(now), most)
 
     def take_ended(self, now: datetime, most: int) -> list[tuple[Claim, tuple[str, ...]]]:
-        """Return expired claims that are not announced yet, with the tags of their tasks;
+        """Return expired, unannounced claims with the tags of their tasks.
 
-        mark them as announced.
+        The returned claims are marked as announced.
         """
         rows = self._all(f"{_ENDED} ORDER BY claim_ends.expires_at, fence LIMIT ?", format_time(now), most)
         self.connection.executemany(
@@ -167,14 +171,17 @@ class ReadyRows(Rows):
         return [(CLAIMS.read(row[:5]), load_texts(row[6])) for row in rows]
 
     def follow(self, claim: Claim) -> None:
-        """A claim was granted or renewed: its expiry is not announced yet."""
+        """Schedule the expiry event of a granted or renewed claim."""
         self.connection.execute(
             "INSERT OR REPLACE INTO claim_ends VALUES(?,?,?,?,0)",
             (claim.task_id, aspect_key(claim.aspect), claim.aspect, format_time(claim.expires_at)),
         )
 
     def follow_carried(self, claim: Claim, *, is_told: bool) -> None:
-        """A claim was carried over; where another holds the aspect already, it is shown only."""
+        """Add an imported claim.
+
+        If another claim already holds the aspect, the imported one is only displayed.
+        """
         self.connection.execute(
             "INSERT INTO claim_ends VALUES(?,?,?,?,?) ON CONFLICT(task_id, aspect_key) DO UPDATE SET"
             " expires_at=excluded.expires_at, is_told=excluded.is_told WHERE aspect=excluded.aspect",
@@ -185,25 +192,25 @@ class ReadyRows(Rows):
         )  # fmt: skip
 
     def shorten(self, latest: datetime) -> None:
-        """Have no claim end after `latest`."""
+        """Shorten every claim that ends after `latest` to `latest`."""
         for table in ("claims", "claim_ends"):
             self._run(f"UPDATE {table} SET expires_at=?1 WHERE expires_at>?1", format_time(latest))  # noqa: S608
 
     def was_seen_after(self, moment: datetime) -> bool:
-        """Whether an agent was seen after a moment."""
+        """Return whether any agent was active after `moment`."""
         return bool(self._all("SELECT 1 FROM agents WHERE last_seen_at>? LIMIT 1", format_time(moment)))
 
     def ends_after(self, latest: datetime) -> bool:
-        """Whether a claim ends after a moment."""
+        """Return whether any claim ends after `latest`."""
         return bool(self._all("SELECT 1 FROM claims WHERE expires_at>? LIMIT 1", format_time(latest)))
 
     def untold(self, task_id: str, key: str | None, now: datetime) -> list[Claim]:
-        """Return expired claims of a task, or on one of its aspects, that are not announced yet."""
+        """Return expired, unannounced claims on a task. A `key` limits them to one aspect."""
         sql = f"{_ENDED} AND task_id=? AND (?3 IS NULL OR aspect_key=?3) ORDER BY fence"
         return [CLAIMS.read(row[:5]) for row in self._all(sql, format_time(now), task_id, key)]
 
     def next_due(self) -> datetime | None:
-        """When the next claim expires or the next timer gate opens; None when none will."""
+        """Return when the next claim expires or timer gate opens. None if neither is scheduled."""
         ((ends, opens),) = self._all(
             "SELECT (SELECT MIN(expires_at) FROM claim_ends WHERE is_told=0),"
             "(SELECT MIN(opens_at) FROM timers)"
@@ -211,24 +218,27 @@ class ReadyRows(Rows):
         return min((parse_time(each) for each in (ends, opens) if each is not None), default=None)
 
     def last_told(self) -> datetime | None:
-        """Return the latest end of a claim announced as expired; ahead of the clock if that was put back."""
+        """Return the latest end of an announced expired claim.
+
+        It is in the future if the clock was put back.
+        """
         ((last,),) = self._all("SELECT MAX(expires_at) FROM claim_ends WHERE is_told=1")
         return None if last is None else parse_time(last)
 
 
 def _needles(wanted: NextTask) -> tuple[str | None, str | None]:
-    """Texts that the stored metadata and tags of every wanted task contain: most others need no parsing."""
+    """Return texts that stored metadata and tags must contain to match. They save parsing most tasks."""
     project = None if wanted.project is None else needle(wanted.project)
     return project, tag_needle(wanted.tags[0]) if wanted.tags else None
 
 
 def needle(text: str) -> str | None:
-    """A text as every writer of JSON writes it; None for one that may be written in several ways."""
+    """Return the text as every JSON writer writes it. None if JSON allows several forms."""
     is_plain = text.isascii() and text.isprintable() and not set(text) & set('"\\/')
     return f'"{text}"' if is_plain else None
 
 
 def tag_needle(wish: str) -> str | None:
-    """A text that stored tags have, in lower case, where a filter lets them pass; None: not known."""
+    """Return a lower-case text that matching stored tags contain, or None if no such text is known."""
     name = needle(tag_key(wish))
     return None if name is None else name[1:-1]  # it may be written with a #, and more below it

@@ -1,8 +1,8 @@
-"""Repository of tasks, claims, findings, task edges and lessons in `coordination.db`, row by row.
+"""Repository for tasks, claims, findings, task edges and lessons in `coordination.db`, one row at a time.
 
-`TaskRows` works on any connection: the writer's in a transaction, the reader's for queries. A lesson is
-what a completed task teaches: they have a queue (an outbox), written in the transaction of the
-completion; a lesson is deleted when `edges.db` and `stats.db` have it.
+`TaskRows` works on the writer's connection in a transaction, or on the reader's connection for queries. A
+lesson is the feedback from a completed task. Lessons wait in an outbox that is written in the completion's
+transaction. A lesson is deleted once `edges.db` and `stats.db` have stored its effects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lithos.tasks.model.task_commands import Lesson
 from lithos.tasks.rows.board_rows import ImpactRows
 from lithos.tasks.rows.ready_rows import CLAIMS, ReadyRows
 
-#: Bound of the lesson queue, which grows only while a database refuses writes.
+#: Maximum length of the lesson queue, which grows only while a database refuses writes.
 KEPT: Final = 10_000
 
 _TASKS: Final = Table(
@@ -35,7 +35,7 @@ _EDGES: Final = Table(
     "task_edges", TaskEdge, "from_task_id,to_task_id,type", kept=("created_by", "created_at"),
     names={"source": "from_task_id", "target": "to_task_id"}, metadata=OBJECT, created_at=TIME,
 )  # fmt: skip
-#: How the aspect with the key ?2 of the task ?1 is written.
+#: Stored spelling of the aspect with the key ?2 on the task ?1.
 _SPELLING: Final = "(SELECT aspect FROM claim_ends WHERE task_id=?1 AND aspect_key=?2)"
 _CLAIM: Final = f"{CLAIMS.select} WHERE task_id=?1 AND aspect={_SPELLING}"
 _RUNNING: Final = f"{CLAIMS.select} WHERE task_id=? AND expires_at>? ORDER BY rowid"
@@ -44,7 +44,7 @@ _REGRANT: Final = (
     f" WHERE task_id=?1 AND aspect={_SPELLING}"
 )
 _TYPES: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
-#: All tasks below some, and all parents above some; neither has a cycle.
+#: All tasks below given tasks, and all parents above given tasks. Neither relation has cycles.
 _BELOW: Final = (
     "WITH RECURSIVE down(id) AS (SELECT value FROM json_each(?1) UNION SELECT to_task_id FROM down"  # noqa: S608
     f" JOIN task_edges ON from_task_id=down.id AND type='{PARENT_CHILD}') SELECT id FROM down"
@@ -54,12 +54,12 @@ _ABOVE: Final = (
     f" JOIN task_edges ON to_task_id=up.id AND type='{PARENT_CHILD}')"
     " SELECT id FROM up WHERE id NOT IN (SELECT value FROM json_each(?1))"
 )
-#: All that a task waits for by blocking edges, at any distance.
+#: All direct and indirect predecessors of a task through blocking edges.
 _BEFORE: Final = (
     "WITH RECURSIVE before(id) AS (SELECT ?1 UNION SELECT from_task_id FROM before"  # noqa: S608
     f" JOIN task_edges ON to_task_id=before.id AND type IN {_TYPES}) SELECT id FROM before"
 )
-#: The blocking edges that arrive at some tasks, and those that arrive at their open parents; own ones first.
+#: Blocking edges to the given tasks and to their open parents, own edges first.
 _BLOCKING: Final = (
     "WITH RECURSIVE up(task,id,depth) AS (SELECT value,value,0 FROM json_each(?1) UNION"  # noqa: S608
     " SELECT task,from_task_id,depth+1 FROM up JOIN task_edges ON to_task_id=up.id"
@@ -67,13 +67,16 @@ _BLOCKING: Final = (
     " SELECT from_task_id,tasks.status,up.task,up.id,type FROM up CROSS JOIN task_edges ON to_task_id=up.id"
     f" AND type IN {_TYPES} JOIN tasks ON tasks.id=from_task_id ORDER BY depth,task_edges.rowid"
 )
-#: SQLite's limit on bound values is far above; this keeps statements short.
+#: Maximum number of bound values per statement. SQLite allows far more, but this keeps statements short.
 _AT_ONCE: Final = 500
 
 
 @frozen
 class BlockingEdge:
-    """A task `source`, with its status, that `target` waits for; `holder` has the edge: it, or a parent."""
+    """Task `source`, with its status, that `target` waits for.
+
+    `holder` has the edge: `target` or a parent.
+    """
 
     source: str
     status: str
@@ -83,7 +86,7 @@ class BlockingEdge:
 
 
 class TaskRows(Rows):
-    """Tasks and what belongs to them, as plain CRUD; the callers check the task rules."""
+    """Plain CRUD for tasks and their related rows. The callers check the task rules."""
 
     @property
     def ready(self) -> ReadyRows:
@@ -94,45 +97,48 @@ class TaskRows(Rows):
         return ImpactRows(self.connection)
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Read transaction: all queries inside see one consistent snapshot."""
+        """Return a read transaction in which all queries see one consistent snapshot."""
         return self.connection
 
     # -- tasks ---------------------------------------------------------------------------------
 
     def task(self, task_id: str) -> Task | None:
-        """One task."""
+        """Return a task, or None if it does not exist."""
         return next(iter(self._find(_TASKS, "WHERE id=?", task_id)), None)
 
     def tasks(self, *, status: str | None = None, created_by: str | None = None) -> list[Task]:
-        """Tasks newest first."""
+        """Return tasks, newest first."""
         where = "WHERE (?1 IS NULL OR status=?1) AND (?2 IS NULL OR created_by=?2)"
         return self._find(_TASKS, f"{where} ORDER BY created_at DESC, rowid DESC", status, created_by)
 
     def titles(self, task_ids: Sequence[str]) -> dict[str, str]:
-        """The titles of tasks that exist, by id."""
+        """Return the titles of existing tasks by id."""
         found: dict[str, str] = {}
         for part in _slices(task_ids):
             found |= dict(self._all(f"SELECT id,title FROM tasks WHERE id IN ({_marks(part)})", *part))  # noqa: S608
         return found
 
     def put_task(self, task: Task) -> None:
-        """Insert or replace a task; one that is closed is ready no more, a timer gate is armed."""
+        """Insert or replace a task. A closed task loses its readiness, and a timer gate is armed."""
         self.connection.execute(_TASKS.upsert, _TASKS.row(task))
         self.ready.arm(task)
 
     # -- claims --------------------------------------------------------------------------------
 
     def claim(self, task_id: str, aspect: str) -> Claim | None:
-        """The claim on an aspect, also an expired one."""
+        """Return the claim on an aspect, even if it has expired."""
         row = self.connection.execute(_CLAIM, (task_id, aspect_key(aspect))).fetchone()
         return None if row is None else CLAIMS.read(row)
 
     def claims_of(self, task_id: str, now: datetime) -> list[Claim]:
-        """The unexpired claims of a task, in the order they were first made."""
+        """Return the unexpired claims on a task, in the order of their first grant."""
         return list(map(CLAIMS.read, self.connection.execute(_RUNNING, (task_id, format_time(now)))))
 
     def active_claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[Claim]]:
-        """Unexpired claims (of one task) by task, in the order they were first made."""
+        """Return unexpired claims by task, in the order of their first grant.
+
+        With `task_id`, only those on that task.
+        """
         found: dict[str, list[Claim]] = {}
         where = "WHERE expires_at>?1 AND (?2 IS NULL OR task_id=?2) ORDER BY rowid"
         for claim in self._find(CLAIMS, where, format_time(now), task_id):
@@ -140,16 +146,16 @@ class TaskRows(Rows):
         return found
 
     def aspects(self, task_id: str) -> int:
-        """How many aspects of a task have a claim, ended ones included."""
+        """Return the number of claimed aspects of a task, including ended claims."""
         return int(self._first("SELECT COUNT(*) FROM claims WHERE task_id=?", task_id)[0])
 
     def put_claim(self, claim: Claim, now: datetime) -> None:
-        """Upsert the claim on an aspect; its expiry is not announced yet."""
+        """Insert or replace the claim on an aspect. Its expiry is not announced yet."""
         values = (
             claim.task_id, aspect_key(claim.aspect), claim.aspect, claim.agent, format_time(now),
             format_time(claim.expires_at), claim.fence,
         )  # fmt: skip
-        # Of an older file: a claim spelled as this one, of which another holds the aspect now.
+        # Delete an old claim with this spelling if another claim now holds the aspect.
         self.connection.execute(
             "DELETE FROM claims WHERE task_id=?1 AND aspect=?3 AND EXISTS (SELECT 1 FROM claim_ends"
             " WHERE task_id=?1 AND aspect_key=?2 AND aspect<>?3)",
@@ -164,7 +170,7 @@ class TaskRows(Rows):
         self.ready.follow(claim)
 
     def extend_claim(self, claim: Claim) -> None:
-        """Store the new expiry of a claim, which is not announced yet."""
+        """Store the new expiry of a claim and mark it as not announced."""
         self.connection.execute(
             "UPDATE claims SET expires_at=? WHERE task_id=? AND aspect=?",
             (format_time(claim.expires_at), claim.task_id, claim.aspect),
@@ -172,15 +178,18 @@ class TaskRows(Rows):
         self.ready.follow(claim)
 
     def drop_claim(self, task_id: str, aspect: str) -> None:
-        """Remove one claim."""
+        """Delete one claim."""
         self._run(f"DELETE FROM claims WHERE task_id=?1 AND aspect={_SPELLING}", task_id, aspect_key(aspect))  # noqa: S608
 
     def drop_claims(self, task_id: str) -> None:
-        """Remove all claims of a task."""
+        """Delete all claims on a task."""
         self._run("DELETE FROM claims WHERE task_id=?", task_id)
 
     def drop_ended_claims(self, before: datetime, most: int) -> int:
-        """Delete at most `most` claims that ended before a time, but for those of upstream; how many."""
+        """Delete at most `most` claims that ended before a time, and return their number.
+
+        Claims from upstream stay.
+        """
         return self._run(
             "DELETE FROM claims WHERE rowid IN (SELECT rowid FROM claims WHERE expires_at<?"  # noqa: S608
             f" AND rowid>{before_us('old_claims')} LIMIT ?)",
@@ -189,7 +198,7 @@ class TaskRows(Rows):
         )
 
     def take_fence(self) -> int:
-        """Increment the global counter of fencing tokens; returns the new value."""
+        """Increment the global fencing token counter and return the new value."""
         ((fence,),) = self._all(
             "INSERT INTO counters VALUES('fence', 1)"
             " ON CONFLICT(name) DO UPDATE SET value=value+1 RETURNING value"
@@ -199,7 +208,7 @@ class TaskRows(Rows):
     # -- findings ------------------------------------------------------------------------------
 
     def findings(self, task_id: str) -> list[Finding]:
-        """A task's findings, oldest first."""
+        """Return a task's findings, oldest first."""
         return self._find(_FINDINGS, "WHERE task_id=? ORDER BY created_at, rowid", task_id)
 
     def add_finding(self, finding: Finding) -> None:
@@ -207,12 +216,12 @@ class TaskRows(Rows):
         self.connection.execute(_FINDINGS.insert, _FINDINGS.row(finding))
 
     def namesakes(self, task: Task, most: int) -> list[Task]:
-        """Other open tasks with the title of a task, the newest first."""
+        """Return other open tasks with the same title as `task`, newest first."""
         where = "WHERE title=? AND status='open' AND id<>? ORDER BY created_at DESC LIMIT ?"
         return self._find(_TASKS, where, task.title, task.id, most)
 
     def repeated(self, finding_id: str, most: int) -> list[Finding]:
-        """Other findings of the same agent on the same task in the same words, the newest first."""
+        """Return other findings of the same agent and task with the same text, newest first."""
         where = (
             "WHERE (task_id,agent,summary)=(SELECT task_id,agent,summary FROM findings WHERE id=?1)"
             " AND id<>?1 ORDER BY created_at DESC LIMIT ?2"
@@ -220,40 +229,40 @@ class TaskRows(Rows):
         return self._find(_FINDINGS, where, finding_id, most)
 
     def has_finding(self, finding_id: str) -> bool:
-        """Whether there is a finding with this id."""
+        """Return whether a finding with this id exists."""
         return self._first("SELECT 1 FROM findings WHERE id=?", finding_id) is not None
 
     # -- lessons -------------------------------------------------------------------------------
 
     def add_lesson(self, lesson: Lesson) -> None:
-        """Enqueue a lesson; beyond `KEPT` the oldest are dropped."""
+        """Enqueue a lesson. Beyond `KEPT`, the oldest lessons are deleted."""
         self._run("INSERT INTO lessons VALUES(?,?)", lesson.id, lesson.text)
         self._run("DELETE FROM lessons WHERE rowid<=(SELECT MAX(rowid) FROM lessons)-?", KEPT)
 
     def lessons(self) -> list[Lesson]:
-        """The queued lessons, oldest first."""
+        """Return the queued lessons, oldest first."""
         return [Lesson(*row) for row in self._all("SELECT id,lesson FROM lessons ORDER BY rowid")]
 
     def drop_lesson(self, lesson_id: str) -> None:
-        """Delete a lesson; idempotent."""
+        """Delete a lesson. Deleting it twice is harmless."""
         self._run("DELETE FROM lessons WHERE id=?", lesson_id)
 
     # -- edges ---------------------------------------------------------------------------------
 
     def edges_from(self, task_id: str, types: Sequence[str] = ()) -> list[TaskEdge]:
-        """Edges that leave a task, oldest first."""
+        """Return edges that start at a task, oldest first."""
         return self._edges("from_task_id=?", task_id, types)
 
     def edges_to(self, task_id: str, types: Sequence[str] = ()) -> list[TaskEdge]:
-        """Edges that arrive at a task, oldest first."""
+        """Return edges that end at a task, oldest first."""
         return self._edges("to_task_id=?", task_id, types)
 
     def put_edge(self, edge: TaskEdge) -> None:
-        """Insert an edge; an existing one gets the new metadata only."""
+        """Insert an edge. For an existing edge, only replace the metadata."""
         self.connection.execute(_EDGES.upsert, _EDGES.row(edge))
 
     def successors(self, task_id: str, types: Sequence[str]) -> list[str]:
-        """Ids of the tasks at the far end of a task's outgoing edges."""
+        """Return the ids of the tasks that a task's outgoing edges lead to."""
         return self._texts(
             "SELECT to_task_id FROM task_edges JOIN tasks ON tasks.id=to_task_id"  # noqa: S608 - placeholders
             f" WHERE from_task_id=? AND type IN ({_marks(types)}) ORDER BY task_edges.rowid",
@@ -262,7 +271,7 @@ class TaskRows(Rows):
         )
 
     def children(self, task_id: str) -> list[Task]:
-        """The tasks below a parent, oldest first."""
+        """Return the child tasks of a parent, oldest first."""
         columns = ",".join(f"tasks.{name}" for name in _TASKS.columns.split(","))
         rows = self._all(
             f"SELECT {columns} FROM task_edges JOIN tasks ON tasks.id=to_task_id"  # noqa: S608 - constants
@@ -273,14 +282,14 @@ class TaskRows(Rows):
         return list(map(_TASKS.read, rows))
 
     def below(self, task_ids: Sequence[str]) -> list[str]:
-        """Ids of all tasks below these parents, at any depth, without the parents."""
+        """Return the ids of all tasks below these parents at any depth, without the parents."""
         return [task_id for task_id in self._texts(_BELOW, listed(task_ids)) if task_id not in set(task_ids)]
 
     def dependents(self, task_id: str) -> list[str]:
-        """Ids of the tasks that a task holds back while it is open: its successors, and all below them.
+        """Return the ids of the tasks that an open task blocks: its successors and all tasks below them.
 
-        A parent may wait for a task of its own: that holds back the parent, and nothing else below it.
-        Nor does a task inherit a blocker that waits for the task itself.
+        A parent may wait for one of its own tasks. That edge blocks the parent, but no other task below it. A
+        task also does not inherit a blocker that waits for the task itself.
         """
         direct = self.successors(task_id, BLOCKING_TYPES)
         if not direct:
@@ -295,16 +304,17 @@ class TaskRows(Rows):
         return self._texts(_BEFORE, task_id)
 
     def predecessors_above(self, task_id: str) -> list[str]:
-        """Ids of the tasks before this one and before each of its parents, whatever their status."""
+        """Return the ids of predecessors of this task and of each of its parents, whatever their status."""
         chain = [task_id, *self._texts(_ABOVE, listed([task_id]))]
         return list(
             dict.fromkeys(edge.source for one in chain for edge in self.edges_to(one, BLOCKING_TYPES))
         )
 
     def graph_before(self, task_ids: Iterable[str], *, transitively: bool = False) -> TaskGraph:
-        """The tasks, what they wait for (`transitively`: all that waits for in turn), and the edges.
+        """Return a graph of the tasks, their predecessors and the edges between them.
 
-        A task also waits for what its open parents wait for; `dependents` is the same from the other end.
+        With `transitively`, the graph also contains all indirect predecessors. A task also waits for the
+        predecessors of its open parents. `dependents` is the inverse relation.
         """
         waits: dict[str, list[tuple[str, str]]] = {}
         through: dict[tuple[str, str], str] = {}
@@ -324,8 +334,9 @@ class TaskRows(Rows):
         return TaskGraph(self.tasks_by_id([*found, *through.values()]), waits, through)
 
     def blocking_edges(self, task_ids: Sequence[str]) -> Iterator[BlockingEdge]:
-        """Return the predecessors of these tasks, each once, even if a task and its parent both have the
-        edge.
+        """Return the blocking edges of these tasks.
+
+        Each predecessor occurs once, even if a task and its parent both have the edge.
         """
         known = set[tuple[str, str]]()
         above: dict[str, set[str]] = {}
@@ -343,7 +354,7 @@ class TaskRows(Rows):
             yield edge
 
     def tasks_by_id(self, task_ids: Sequence[str]) -> dict[str, Task]:
-        """Those of these tasks that there are."""
+        """Return those tasks that exist, by id."""
         found: dict[str, Task] = {}
         for part in _slices(task_ids):
             tasks = self._find(_TASKS, f"WHERE id IN ({_marks(part)})", *part)

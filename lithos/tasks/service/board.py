@@ -1,8 +1,8 @@
-"""The task board: open tasks by what can be done with them now, gates, epics, what is done; and single tasks.
+"""Task board for the console: open tasks by readiness, gates, epics, closed tasks, and single tasks.
 
-The columns follow the rules of `lithos_task_ready` and `lithos_task_blocked`; only the tasks that are shown
-are read whole. Of one task there is all that belongs to it, and what closing it would do to others. Trees of
-tasks are bounded in depth and in size; a task that is already in one is not opened again.
+The columns follow the rules of `lithos_task_ready` and `lithos_task_blocked`. Only displayed tasks are read
+in full. A single task comes with its related data and the effects of closing it. Task trees are limited in
+depth and size, and a repeated task is not expanded again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS: Final = (READY, BLOCKED, CLAIMED, DONE, GATES, EPICS)
 
 @frozen(kw_only=True)
 class BoardFilter:
-    """Which tasks to show; `agent` created the task or holds a claim on it."""
+    """Filter of the board. `agent` matches the task's creator and the holders of its claims."""
 
     project: str | None = None
     tag: str | None = None
@@ -51,11 +51,11 @@ class BoardFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every task will do."""
+        """Return whether the filter accepts every task."""
         return not (self.project or self.tag or self.agent)
 
     def passes(self, task: LightTask, claims: Sequence[HeldClaim]) -> bool:
-        """Whether a task is to be shown."""
+        """Return whether a task passes the filter."""
         return (
             (not self.project or task.is_of(self.project))
             and (not self.tag or task.has_tag(self.tag))
@@ -69,11 +69,11 @@ class BoardFilter:
 
 @frozen(kw_only=True)
 class TaskCard:
-    """One task of a column; `children` counts those of each status, `waiting` the open tasks behind it."""
+    """Task card in a column. `children` counts child tasks by status, `waiting` counts open dependents."""
 
     task: Task
     claims: Sequence[HeldClaim] = ()
-    #: Each with the title of the task or gate that blocks.
+    #: Blockers, each with the title of the blocking task or gate.
     blockers: Sequence[tuple[Blocker, str]] = ()
     children: dict[str, int]
     waiting: int = 0
@@ -81,29 +81,29 @@ class TaskCard:
 
 @frozen
 class BoardColumn:
-    """Some cards of a column, and how many there are in all."""
+    """Cards of a board column, and the total number of its tasks."""
 
     name: str
     cards: Sequence[TaskCard]
     total: int
 
 
-#: Levels of a tree of tasks, and tasks in it.
+#: Maximum depth of a task tree, and maximum number of tasks in it.
 DEEPEST: Final = 5
 MOST_BRANCHES: Final = 80
-#: Related tasks of one kind that are read, and tasks that a consequence reaches.
+#: Maximum number of related tasks to read per kind, and of tasks among the effects of closing.
 MOST_RELATED: Final = 200
 MOST_EVENTS: Final = 200
-#: Findings that are read; the newest.
+#: Maximum number of findings to read, newest first.
 MOST_FINDINGS: Final = 5_000
 
 
 @frozen
 class Branch:
-    """A task in a tree: waiting for, or waited for by, the task above it.
+    """Task in a tree that waits for, or is awaited by, the task above it.
 
-    `is_open_edge`: the edge that leads here still holds the later task back. `is_again`: it is already in the
-    tree. `is_cut`: the tasks after it are not followed.
+    `is_open_edge`: the edge to this branch still blocks the later task. `is_again`: the task is already in
+    the tree. `is_cut`: the tasks below it are left out.
     """
 
     task: Task
@@ -116,7 +116,7 @@ class Branch:
 
 @frozen(kw_only=True)
 class Dossier:
-    """One task with what belongs to it."""
+    """Single task with its related data."""
 
     task: Task
     claims: Sequence[HeldClaim]
@@ -133,9 +133,10 @@ class Dossier:
 
 @frozen(kw_only=True)
 class Effects:
-    """The effects of closing:
+    """Effects of closing a task.
 
-    `direct` wait for the task, each with its other predecessors, `behind` wait for those.
+    `direct` lists tasks that wait for the closed task, each with its other predecessors. `behind` lists the
+    tasks that wait for `direct` tasks.
     """
 
     task: Task
@@ -146,7 +147,7 @@ class Effects:
 
 
 class BoardReading:
-    """Reads columns of the board and single tasks, each from one snapshot."""
+    """Reader of board columns and single tasks, each from one snapshot."""
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class BoardReading:
     async def columns(
         self, wanted: BoardFilter, limit: int, *, only: str | None = None, offset: int = 0
     ) -> dict[str, BoardColumn]:
-        """Return all columns with at most `limit` cards each, or one from an offset on."""
+        """Return all columns with at most `limit` cards each, or one column from an offset on."""
         return await self._look(lambda: self._columns(wanted, limit, only, offset))
 
     def _columns(
@@ -191,7 +192,7 @@ class BoardReading:
     def _sort(
         self, wanted: BoardFilter, claims: dict[str, list[HeldClaim]], now: datetime
     ) -> dict[str, list[str]]:
-        """The ids of the open tasks of each column, newest first."""
+        """Return the open task ids of each column, newest first."""
         open_ones = list(self._open(wanted, claims))
         held_back = self._held_back(open_ones, now)
         found: dict[str, list[str]] = {name: [] for name in COLUMNS}
@@ -205,14 +206,14 @@ class BoardReading:
         return found
 
     def _open(self, wanted: BoardFilter, claims: dict[str, list[HeldClaim]]) -> Iterable[tuple[str, str]]:
-        """Id and type of the open tasks that are wanted, newest first."""
+        """Return the id and type of open tasks that pass the filter, newest first."""
         if wanted.is_empty:
             return self._rows.open_kinds()
         found = self._rows.tasks_like(wanted.project, wanted.tag, wanted.agent, is_open=True)
         return [(one.id, one.task_type) for one in found if wanted.passes(one, claims.get(one.id, ()))]
 
     def _held_back(self, tasks: Iterable[tuple[str, str]], now: datetime) -> set[str]:
-        """Those of these tasks before which something is not satisfied; only gates are read whole."""
+        """Return the tasks that an open predecessor blocks. Only gates are read in full."""
         edges = list(self._tasks.blocking_edges([task_id for task_id, kind in tasks if kind == "task"]))
         gates = self._tasks.tasks_by_id(list({each.source for each in edges if each.type == WAITS_ON_GATE}))
         passed = {one for one, gate in gates.items() if is_satisfied(gate, WAITS_ON_GATE, now)}
@@ -251,7 +252,7 @@ class BoardReading:
         ]
 
     async def read(self, task_id: str) -> Dossier:
-        """A task with all that belongs to it. Raises `TaskNotFound`."""
+        """Return a task with its related data. Raises `TaskNotFound`."""
         return await self._look(lambda: self._read(self._task(task_id)))
 
     async def effects(self, task_id: str) -> Effects:
@@ -259,13 +260,13 @@ class BoardReading:
         return await self._look(lambda: self._effects(self._task(task_id)))
 
     async def claims(self) -> list[HeldClaim]:
-        """All running claims, the oldest first."""
+        """Return all running claims, oldest first."""
         now = self._clock()
         found = await self._reading.run(lambda: self._rows.claims(now))
         return [held for some in found.values() for held in some]
 
     async def titles(self, task_ids: Sequence[str]) -> dict[str, str]:
-        """The titles of those of these tasks that there are."""
+        """Return the titles of existing tasks by id."""
         found = await self._reading.run(lambda: self._tasks.tasks_by_id(list(dict.fromkeys(task_ids))))
         return {one: task.title for one, task in found.items()}
 
@@ -273,7 +274,8 @@ class BoardReading:
         task = self._tasks.task(task_id)
         if task is None:
             raise TaskNotFound(
-                f"There is no task {task_id[:100]!r}. Find it on the board, or among those that are done."
+                f"Unknown task id {task_id[:100]!r}. Find the task on the board or in the list of "
+                "finished tasks."
             )
         return task
 
@@ -331,7 +333,7 @@ class BoardReading:
 
 
 class _Tree:
-    """Walks blocking edges from one task, breadth before size."""
+    """Breadth-first walk along blocking edges from one task, with a size limit."""
 
     def __init__(self, rows: TaskRows, now: datetime, *, is_forward: bool) -> None:
         self._rows = rows
@@ -341,7 +343,7 @@ class _Tree:
         self._seen = set[str]()
 
     def below(self, task: Task, depth: int = 0) -> tuple[Branch, ...]:
-        """The branches of a task."""
+        """Return the branches below a task."""
         self._seen.add(task.id)
         edges = (
             self._rows.edges_from(task.id, BLOCKING_TYPES)

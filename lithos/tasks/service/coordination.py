@@ -1,4 +1,4 @@
-"""The task service: commands through the coordinator actor, queries over the read connection."""
+"""Task service that sends commands to the coordinator actor and runs queries on the read connection."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from lithos.text.words.list_filters import check_metadata_match, has_tags, match
 T = TypeVar("T")
 
 COMMAND_DEADLINE = 30.0
-#: Of tasks and findings like one that was just made.
+#: Maximum number of similar tasks or findings to report after a creation.
 MOST_SIMILAR = 3
-#: Seconds for reads that are still in memory to be stored before the access log is read.
+#: Seconds to wait until buffered reads are stored, before the access log is queried.
 FLUSH_PATIENCE = 2.0
 
 
 @frozen(kw_only=True)
 class TaskFilter:
-    """Filters of task lists; `since` is inclusive, as is `resolved_since`."""
+    """Filters of task lists. `since` and `resolved_since` are inclusive."""
 
     created_by: str | None = None
     status: str | None = None
@@ -58,7 +58,7 @@ class TaskFilter:
     project: str | None = None
 
     def passes(self, task: Task) -> bool:
-        """Whether a task meets all filters."""
+        """Return whether a task passes all filters."""
         return (
             (self.created_by is None or task.created_by == self.created_by)
             and (self.status is None or task.status == self.status)
@@ -76,7 +76,7 @@ class TaskFilter:
 
 @frozen
 class TaskView:
-    """A task with its claims and blockers, where requested."""
+    """Task with its claims and blockers, if requested."""
 
     task: Task
     claims: Sequence[Claim] | None = None
@@ -85,7 +85,7 @@ class TaskView:
 
 @frozen
 class TaskSheet:
-    """A consistent snapshot of one task with all that belongs to it; only an open one has blockers."""
+    """Consistent snapshot of one task with its related data. Only an open task has blockers."""
 
     task: Task
     claims: Sequence[Claim]
@@ -103,7 +103,7 @@ class WaitingTasks:
 
 @frozen
 class DirectedEdge:
-    """An edge as seen from one of its tasks: `outgoing` or `incoming`."""
+    """Task edge as seen from one of its tasks: `outgoing` or `incoming`."""
 
     edge: TaskEdge
     direction: str
@@ -111,36 +111,39 @@ class DirectedEdge:
 
 @frozen
 class PageBounds:
-    """At most `limit` items, the first `offset` skipped."""
+    """Page of at most `limit` items after the first `offset` items."""
 
     limit: int
     offset: int = 0
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """The items of this page."""
+        """Return the items on this page."""
         return items[self.offset : self.offset + self.limit]
 
 
 class CompletionEffects(Protocol):
-    """The effects of a completion on the notes that it cites."""
+    """Effects of a completion on the notes that it cites."""
 
     @property
     def written(self) -> Lesson:
-        """Return the lesson that is stored with the completion."""
+        """Return the lesson to store with the completion."""
 
     async def apply(self) -> None:
-        """Apply the effects. A failure is logged: the task is done."""
+        """Apply the effects. A failure is only logged, because the task is already completed."""
 
 
 class CompletionLearning(Protocol):
-    """Learns from completions."""
+    """Protocol for learning from completions."""
 
     async def begin(self, command: CompleteTask) -> CompletionEffects | None:
-        """Validate the feedback of a completion; changes nothing. None where there is nothing to learn."""
+        """Validate the feedback of a completion without changing anything.
+
+        Return None if there is no feedback.
+        """
 
 
 class Coordination:
-    """The use cases around tasks."""
+    """Task use cases."""
 
     def __init__(
         self,
@@ -155,11 +158,11 @@ class Coordination:
         self._rows = rows
         self._reading = reading
         self._clock = clock
-        #: None when nothing is learned.
+        #: None if learning is switched off.
         self._teaching = teaching
 
     async def run(self, command: TaskCommand[T]) -> T:
-        """Run a command durably and return its reply. Raises the refusal, or `StorageFailed`."""
+        """Run a command durably and return its reply. Raises the command's refusal, or `StorageFailed`."""
         self._coordinator.touch(command.agent)
         if isinstance(command, CreateTask | SpawnTask | PostFinding):
             made = attrs.evolve(command, made_id=id_to_make())
@@ -167,9 +170,9 @@ class Coordination:
         return await self._submit(command)
 
     async def complete(self, command: CompleteTask) -> list[str]:
-        """Complete a task; returns the ids of the tasks it unblocked.
+        """Complete a task and return the ids of the tasks it unblocked.
 
-        Feedback is validated first, and has been applied on return (docs/spec/memory.md §6).
+        The feedback is validated first and applied before the return (docs/spec/memory.md §6).
         """
         self._coordinator.touch(command.agent)
         lesson = None if self._teaching is None else await self._teaching.begin(command)
@@ -180,10 +183,10 @@ class Coordination:
         return unblocked
 
     async def next(self, command: NextTask) -> ClaimedTask | WaitingTasks:
-        """Claim the next task; without one, return the numbers of tasks that cannot be claimed now.
+        """Claim the next task. If no task can be claimed, return how many tasks are held or blocked.
 
-        They are counted after the coordinator found no task: tasks that became free in between count as
-        waiting, so no agent that sees zero tasks misses one. Raises `InvalidInput`.
+        The waiting tasks are counted after the coordinator found no task. Tasks freed in between count as
+        waiting, so an agent that gets a count of zero misses none. Raises `InvalidInput`.
         """
         check_metadata_match(command.metadata_match)
         given = await self.run(command)
@@ -192,7 +195,7 @@ class Coordination:
         return WaitingTasks(*await self._read(lambda: self._rows.ready.counts(command)))
 
     async def namesakes(self, task_id: str) -> list[Task]:
-        """Other open tasks with the title of a task that was just made."""
+        """Return other open tasks with the title of a new task."""
 
         def read() -> list[Task]:
             task = self._rows.task(task_id)
@@ -201,11 +204,11 @@ class Coordination:
         return await self._read(read)
 
     async def repeated(self, finding_id: str) -> list[Finding]:
-        """Other findings of the same agent that say the same of the same task."""
+        """Return other findings of the same agent with the same text on the same task."""
         return await self._read(lambda: self._rows.repeated(finding_id, MOST_SIMILAR))
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
-        """Tasks newest first. Raises `InvalidInput`."""
+        """Return tasks, newest first. Raises `InvalidInput`."""
         _check_filter(wanted)
         now = self._clock()
 
@@ -221,7 +224,7 @@ class Coordination:
         return await self._read(read)
 
     async def status(self, task_id: str | None) -> list[TaskView]:
-        """One task with its claims, or all open ones; an unknown id gives nothing."""
+        """Return one task with its claims, or all open tasks. An unknown id returns an empty list."""
         if task_id is None:
             return await self.list_tasks(TaskFilter(status="open"), with_claims=True)
         now = self._clock()
@@ -234,7 +237,7 @@ class Coordination:
         return await self._read(read)
 
     async def sheet(self, task_id: str) -> TaskSheet:
-        """One task with all that belongs to it. Raises `TaskNotFound`."""
+        """Return a task with its related data. Raises `TaskNotFound`."""
         now = self._clock()
 
         def read() -> TaskSheet | None:
@@ -255,21 +258,21 @@ class Coordination:
         return sheet
 
     async def get(self, task_id: str) -> Task:
-        """One task. Raises `TaskNotFound`."""
+        """Return a task. Raises `TaskNotFound`."""
         task = await self._read(lambda: self._rows.task(task_id))
         if task is None:
             raise _no_such_task(task_id)
         return task
 
     async def findings(self, task_id: str, since: datetime | None) -> list[Finding]:
-        """A task's findings later than `since`, oldest first."""
+        """Return a task's findings later than `since`, oldest first."""
         found = await self._read(lambda: self._rows.findings(task_id))
         return [finding for finding in found if since is None or finding.created_at > since]
 
     async def ready(
         self, wanted: TaskFilter, page: PageBounds, *, with_claims: bool
     ) -> tuple[list[TaskView], int]:
-        """A page of the ready tasks (open and without blockers), newest first, and how many there are."""
+        """Return a page of ready tasks (open and without blockers), newest first, and their total number."""
         now = self._clock()
 
         def show(ready: Sequence[Task]) -> list[TaskView]:
@@ -279,7 +282,7 @@ class Coordination:
         return await self._page(wanted, page, lambda graph, task: graph.is_ready(task, now), show)
 
     async def blocked(self, wanted: TaskFilter, page: PageBounds) -> tuple[list[TaskView], int]:
-        """A page of the blocked tasks with their blockers, newest first, and how many there are."""
+        """Return a page of blocked tasks with their blockers, newest first, and their total number."""
         now = self._clock()
 
         def show(held: Sequence[Task]) -> list[TaskView]:
@@ -295,7 +298,7 @@ class Coordination:
         passes: Callable[[TaskGraph, Task], bool],
         show: Callable[[Sequence[Task]], list[TaskView]],
     ) -> tuple[list[TaskView], int]:
-        """A page of the open tasks of type `task` that pass, and how many do."""
+        """Return a page of the open tasks of type `task` that pass, and the total number of passing tasks."""
         _check_filter(wanted)
         if page.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {page.limit}.")
@@ -310,7 +313,10 @@ class Coordination:
         return await self._read(read)
 
     async def children(self, task_id: str, *, recursive: bool, include_closed: bool) -> list[Task]:
-        """Children breadth-first, oldest first per parent; closed ones are walked through all the same."""
+        """Return child tasks breadth-first, oldest first per parent.
+
+        Excluded closed tasks are still walked through.
+        """
 
         def read() -> list[Task]:
             seen, level, found = {task_id}, [task_id], list[Task]()
@@ -325,12 +331,12 @@ class Coordination:
         return await self._read(read)
 
     async def edges(self, task_id: str, direction: str, types: tuple[str, ...]) -> list[DirectedEdge]:
-        """A task's edges, outgoing ones first. Raises `InvalidInput`."""
+        """Return a task's edges, outgoing edges first. Raises `InvalidInput`."""
         if direction not in ("both", "incoming", "outgoing"):
-            raise InvalidInput(f"direction must be both, incoming or outgoing; not {direction!r}.")
+            raise InvalidInput(f"direction must be both, incoming or outgoing, not {direction!r}.")
         for kind in types:
             if kind not in EDGE_TYPES:
-                raise InvalidInput(f"types may contain {', '.join(EDGE_TYPES)}; not {kind!r}.")
+                raise InvalidInput(f"types may contain {', '.join(EDGE_TYPES)}, not {kind!r}.")
 
         def read() -> list[DirectedEdge]:
             outgoing = self._rows.edges_from(task_id, types) if direction != "incoming" else []
@@ -342,14 +348,14 @@ class Coordination:
         return await self._read(read)
 
     async def impact(self, note_id: str, most: int) -> tuple[list[RestingTask], list[Reader]]:
-        """Return tasks that depend on a note, the newest first, and its readers, each up to a limit."""
+        """Return tasks that depend on a note, newest first, and its readers. Each list has an upper limit."""
         with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
             await self._coordinator.mailbox.ask(Flush(), within=FLUSH_PATIENCE)
         rows = self._rows.impact
         return await self._read(lambda: (rows.tasks(note_id, most), rows.readers(note_id, most)))
 
     async def _submit(self, command: TaskCommand[T]) -> T:
-        with honest_outcome("Look at the task again before you retry."):
+        with honest_outcome("Check the task again before you retry."):
             return await self._coordinator.mailbox.ask(command, within=COMMAND_DEADLINE)
 
     async def _read(self, query: Callable[[], T]) -> T:
@@ -371,4 +377,4 @@ def _check_filter(wanted: TaskFilter) -> None:
         ("task_type", wanted.task_type, TASK_TYPES),
     ):
         if value is not None and value not in known:
-            raise InvalidInput(f"{name} must be one of {', '.join(known)}; not {value!r}.")
+            raise InvalidInput(f"{name} must be one of {', '.join(known)}, not {value!r}.")

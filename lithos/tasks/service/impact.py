@@ -1,6 +1,6 @@
-"""The impact of a note (docs/spec/context.md §2): its dependents, its readers and tasks, its quarantine.
+"""Impact of a note (docs/spec/context.md §2): its dependents, readers, tasks and quarantine.
 
-A re-verification follows the update of the note: a caller that repeats an interrupted call gets the missing
+The re-verification follows the update of the note. A caller that repeats an interrupted call gets the missing
 tasks. The files of dependents are never changed.
 """
 
@@ -26,14 +26,14 @@ from lithos.tasks.model.task_commands import Dependent, OpenReverification, Reve
 from lithos.tasks.rows.board_rows import Reader, RestingTask
 from lithos.tasks.service.coordination import Coordination
 
-#: Items of each list of an answer.
+#: Maximum number of items in each list of an answer.
 MOST: Final = 200
 ACTIVE, QUARANTINED = "active", "quarantined"
 
 
 @frozen
 class Reached:
-    """A note that rests on the one asked about: `distance` steps away, the last of them by `via`."""
+    """Note that depends on the queried note over `distance` steps. `via` is the last note before it."""
 
     entry: Entry
     distance: int
@@ -42,7 +42,7 @@ class Reached:
 
 @frozen
 class Affected:
-    """The impact of a note; `is_whole` is False if a list was cut or some tasks could not be created yet."""
+    """Impact of a note. `is_whole` is False if a list was cut or some tasks could not be created yet."""
 
     entry: Entry
     dependents: Sequence[Reached]
@@ -55,7 +55,7 @@ class Affected:
 
 @define(eq=False)
 class Impact:
-    """The use cases of `lithos_impact`; all raise `DocNotFound`."""
+    """Use cases of `lithos_impact`. All methods raise `DocNotFound`."""
 
     _catalogue: Catalogue
     _lineage: Lineage
@@ -65,12 +65,12 @@ class Impact:
     _coordination: Coordination
 
     async def preview(self, note_id: str) -> Affected:
-        """Look, and change nothing."""
+        """Return the impact of a note without changing anything."""
         await self._opening.wait_known()
         return await self._look(note_id, Reverification(()))
 
     async def quarantine(self, note_id: str, agent: str, reason: str, *, open_tasks: bool) -> Affected:
-        """Quarantine a note, then open the tasks that are missing; only a new reason writes it again."""
+        """Quarantine a note, then create the missing tasks. Only a new reason rewrites the note."""
         reason = cut_name(reason)
         note = (await self._find(note_id, agent)).note
         if (note.status, note.quarantine_reason) != (QUARANTINED, reason):
@@ -79,12 +79,12 @@ class Impact:
             )
             open_tasks &= (
                 outcome.status != PROPOSED
-            )  # a proposal that waits for a person has not quarantined the note yet
+            )  # A proposal that waits for approval has not quarantined the note yet.
         opened = await self._reverify(note_id, agent, reason) if open_tasks else Reverification(())
         return await self._look(note_id, opened)
 
     async def clear(self, note_id: str, agent: str) -> Affected:
-        """End a quarantine; other notes are not changed."""
+        """End the quarantine of a note. Other notes are not changed."""
         note = (await self._find(note_id, agent)).note
         if note.status == QUARANTINED or note.frontmatter_problem is not None:
             await self._patch(PatchNote(id=note_id, agent=agent, status=ACTIVE))
@@ -131,8 +131,8 @@ class Impact:
     async def _walk(self, note_id: str) -> tuple[list[Reached], bool]:
         """Return the dependents of a note, breadth first, and whether the list is complete.
 
-        A level is complete before the next one begins, so that the nearest are shown whatever there is. Of
-        notes that come or go meanwhile some may be missing.
+        The walk completes each level before the next one, so that the nearest dependents are always included.
+        Notes that are created or deleted meanwhile may be missing.
         """
         seen, found = {note_id}, list[tuple[str, int, str]]()
         level, distance, looked = [note_id], 0, 0

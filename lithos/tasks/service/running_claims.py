@@ -1,4 +1,4 @@
-"""The claims that run, with the titles of their tasks."""
+"""Running claims with the titles of their tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 @frozen
 class Holding:
-    """A running claim, with the title of its task."""
+    """Running claim with the title of its task."""
 
     claim: Claim
     title: str
@@ -25,26 +25,26 @@ class Holding:
 
 @frozen
 class Holdings:
-    """The claims that end first, and how many there are."""
+    """Earliest-ending claims, and the number of all running claims."""
 
     shown: tuple[Holding, ...]
     total: int
 
 
 class Claims:
-    """Reads claims and titles of tasks; changes nothing. Raises `DatabaseFailed`."""
+    """Reader of claims and task titles. It changes nothing. Raises `DatabaseFailed`."""
 
     def __init__(self, journal: CoordinationStore, reading: JournalThread) -> None:
         self._rows = journal.rows(TaskRows)
         self._reading = reading
 
     async def task_titles(self, events: Iterable[Event]) -> dict[str, str]:
-        """The titles of the tasks that events are about, by id."""
+        """Return by id the titles of the tasks that the events are about."""
         ids = sorted(set(_task_ids(events)))
         return await self._reading.run(partial(self._rows.titles, ids)) if ids else {}
 
     async def holdings(self, now: datetime, most: int) -> Holdings:
-        """The running claims."""
+        """Return the running claims that end first, and their total number."""
 
         def read() -> Holdings:
             claims = [claim for group in self._rows.active_claims(now).values() for claim in group]

@@ -54,7 +54,7 @@ async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Pa
         action, fields = form_of(await person.page(way_to(page)), PLACE)
         assert (fields["one"], fields["other"]) == (other, one)
         shown = await person.press(action, **(fields | {"ending": ending}))
-        assert any("The contradiction is settled: " in each.text for each in shown)
+        assert any("The contradiction was settled: " in each.text for each in shown)
         assert await state_of(person, edge) == {"one": "superseded", "other": "superseded"}.get(
             ending, ending
         )
@@ -91,7 +91,7 @@ async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: 
             assert "Why they are said to" in (await person.look(settling[0])).told
         await person.submit(f"{PLACE}?one={one}&other={other}", PLACE, ending="refuted")
         assert [await state_of(person, edge) for edge in edges] == ["refuted"] * 2, "either way round"
-        assert "No open contradiction" in (await person.look(f"{PLACE}?one={one}&other={other}", 404)).text
+        assert "no open contradiction" in (await person.look(f"{PLACE}?one={one}&other={other}", 404)).text
         for address in pages[2:]:  # the other pages may be a few seconds old
             assert PLACE not in await person.page(address), address
 
@@ -104,7 +104,7 @@ async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(t
         action, fields = form_of(await person.page(f"{PLACE}?one={one}&other={other}"), PLACE)
         await person.lithos.call("lithos_conflict_resolve", edge_id=edge, resolution="merged", resolver="ben")
         page = check((await person.post(action, **(fields | {"ending": "refuted"}))).text)
-        assert "Nothing was settled: the contradiction was changed or settled meanwhile." in page.text
+        assert "Nothing was settled. The contradiction was changed or settled meanwhile." in page.text
         assert await state_of(person, edge) == "merged"
         # Another one that came in between is shown first
         again = await contradict(person, other, one)

@@ -100,7 +100,7 @@ async def test_failing_note_is_tried_three_times_and_blocks_no_other(
         for _ in range(5):
             await job.run()
         assert Counter(asked) == {bad: 3, good: 1}
-        warnings = [record for record in caplog.records if "given up" in record.getMessage()]
+        warnings = [record for record in caplog.records if "enrichment stopped" in record.getMessage()]
         assert len(warnings) == 1
         text = (await lithos.server.get(Gauges).scrape()).decode()
         assert "lithos_lcma_enrich_exhausted_total 1.0" in text

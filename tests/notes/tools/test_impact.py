@@ -194,7 +194,7 @@ async def test_open_tasks_creates_an_epic_and_each_task_once(lithos: Lithos, clo
     done = await quarantine(lithos, source, "Withdrawn by its authors.", open_tasks=True)
     epic, *tasks = await open_tasks(lithos)
     assert done["task_ids"] == [epic["id"], *(task["id"] for task in tasks)]
-    assert (epic["title"], epic["task_type"]) == ("Re-verify what rests on Source", "epic")
+    assert (epic["title"], epic["task_type"]) == ("Re-verify notes that depend on Source", "epic")
     assert epic["metadata"] == {"impact_of": source, "reason": "Withdrawn by its authors."}
     assert sorted(direct) == [task["metadata"]["verify"] for task in tasks]
     assert {task["title"] for task in tasks} == {"Re-verify One", "Re-verify Two", "Re-verify Three"}
