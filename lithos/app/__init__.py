@@ -1,4 +1,5 @@
-"""List of capabilities, and the start and stop of a server.
+"""The list of capabilities, and the start and stop of a server.
 
-Only `__main__` imports this package. It contains no rules, queries or protocols.
+Only `__main__` uses it.
+Never here: rules, queries and protocols.
 """

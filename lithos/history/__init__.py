@@ -1,4 +1,5 @@
 """History: keep every version of every note, restore versions, undo changes and merge conflict copies.
 
-Later packages may import this package. Do not put code here that changes notes without the note writer.
+Later packages use it.
+Never here: changes without the writer of notes.
 """

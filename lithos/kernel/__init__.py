@@ -1,4 +1,5 @@
-"""Foundation of all capabilities: parts, errors, mailboxes, databases, settings, metrics and the log.
+"""The base of every capability: parts, errors, mailboxes, databases, settings, metrics and the log.
 
-All packages may import the kernel. The kernel contains no capability and knows nothing about notes.
+All packages use it.
+Never here: capabilities, and knowledge of notes.
 """

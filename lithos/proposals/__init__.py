@@ -1,4 +1,5 @@
 """Changes that agents propose and a person approves or rejects.
 
-Only `app` imports this package. Do not change notes without approval here.
+Only `app` uses it.
+Never here: changes without approval.
 """

@@ -1,6 +1,7 @@
-"""Knowledge of any text: Markdown, words, chunks, snippets, query language and hidden characters.
+"""Knowledge of any text: Markdown, words, chunks, snippets, query language, hidden characters.
 
-Packages above it use this one. It reads no files and knows nothing about notes.
+Later packages use it.
+Never here: files, and knowledge of notes.
 """
 
 ROLE = "model"

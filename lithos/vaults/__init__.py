@@ -1,4 +1,5 @@
-"""Joint answers from several vaults in one process, and note moves between vaults.
+"""Several vaults in one process: joint answers, and moving of notes between vaults.
 
-Only the `app` package imports this package. Decisions about a single vault do not belong here.
+Only `app` uses it.
+Never here: decisions of a single vault.
 """

@@ -220,7 +220,9 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         # Meanwhile another task depends on it: the effects that were shown are out of date.
         create_task(server, "Hire a pilot", depends_on=[task_id])
         go_to(browser, "Cancel the task", Keys.ENTER)
-        browser.shows("Nothing was changed. The effects of this action have changed since you opened the page")
+        browser.shows(
+            "Nothing was changed. The effects of this action have changed since you opened the page"
+        )
         is_so(browser, task_of(server, task_id)["status"] == "open")
         (told,) = browser.complaints()
         is_so(browser, "409" in told, told)

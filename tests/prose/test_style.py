@@ -12,7 +12,7 @@ from tests.prose.texts import KINDS, Text, all_texts
 #: Banned patterns that are left, by kind. A number here only ever sinks: lower it with each rewriting.
 LEFT = {
     "readme": 0, "guide": 0, "contract": 0, "changelog": 0, "tool": 0, "setting": 0, "help": 0,
-    "console": 0, "error": 0, "log": 0, "docstring": 1, "comment": 0, "test name": 0,
+    "console": 0, "error": 0, "log": 0, "docstring": 0, "comment": 0, "test name": 0,
 }  # fmt: skip
 
 

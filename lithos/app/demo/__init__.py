@@ -1,6 +1,7 @@
-"""Demo that plays a day of several agents in a temporary vault.
+"""The demo: a day of several agents in a temporary vault.
 
-No other package uses it. It never changes the user's vault.
+Only its own package uses it.
+Never here: changes of the user's vault.
 """
 
 ROLE = "commands"

@@ -1,6 +1,7 @@
-"""The command `serve`, and servers that run for a single command.
+"""The command `serve`, and servers that run for one command.
 
-No other package uses it. It contains no rules or queries.
+Only its own package uses it.
+Never here: rules and queries.
 """
 
 ROLE = "commands"

@@ -1,6 +1,7 @@
-"""Values and pure functions that merge files and frontmatter, write conflict markers and plan an undo.
+"""Merging of files and heads, conflict markers and plans of an undo, as values.
 
-Only this package and `upkeep` import these modules. Do not use files, clocks, threads or logs here.
+Its own package and `upkeep` use it.
+Never here: files, clocks, threads and logs.
 """
 
 ROLE = "model"

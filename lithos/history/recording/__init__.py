@@ -1,6 +1,7 @@
-"""The recorder and the background task that adds missing versions to the history.
+"""The recorder, which adds missing versions to the history.
 
-Only this package and `app` import these modules. Do not change notes here.
+Only its own package and `app` use it.
+Never here: changes of notes.
 """
 
 ROLE = "actor"

@@ -1,6 +1,7 @@
-"""`history.db`: versions stored as rows and deltas.
+"""`history.db`: versions as rows and deltas.
 
-Later packages may import this package. Do not make decisions based on versions here.
+Its own package and later ones use it.
+Never here: decisions based on versions.
 """
 
 ROLE = "rows"

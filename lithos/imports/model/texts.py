@@ -26,7 +26,7 @@ _SPACE: Final = re.compile(r"\s+")
 #: Relation names of other programs, mapped to the names in Lithos.
 _RELATIONS: Final = {"relates_to": "related_to", "related": "related_to", "is_related_to": "related_to"}
 _UNNAMED: Final = "related_to"
-#: Bounds and divisors that distinguish nanoseconds, microseconds and milliseconds from seconds, largest first.
+#: Bounds and divisors that distinguish nano-, micro- and milliseconds from seconds, largest first.
 _EPOCH_UNITS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
 

@@ -1,6 +1,7 @@
-"""Mailboxes, actor supervision, worker threads, memory tuning and start progress.
+"""Mailboxes and their supervision, threads, memory, and the progress of a start.
 
-Used by this package and by the packages above it. The meaning of messages is defined elsewhere.
+Its own package and later ones use it.
+Never here: the meaning of a message.
 """
 
 ROLE = "actor"

@@ -1,6 +1,7 @@
-"""Registry of all settings, and the code that reads, checks and lists them.
+"""The registry of settings, and how they are read, checked and listed.
 
-Used by this package and by the packages above it. The effect of a setting is implemented elsewhere.
+Its own package and later ones use it.
+Never here: the effect of a setting.
 """
 
 ROLE = "settings"

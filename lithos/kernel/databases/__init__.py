@@ -1,6 +1,7 @@
-"""SQLite databases with their tables and migrations, and the lock of the data directory.
+"""SQLite databases, their tables and migrations, and the lock of the data directory.
 
-Used by this package and by the packages above it. The meaning of a table is defined elsewhere.
+Its own package and later ones use it.
+Never here: the meaning of a table.
 """
 
 ROLE = "rows"

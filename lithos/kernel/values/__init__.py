@@ -1,6 +1,7 @@
-"""Errors, times, limits, event names, principals, commands and the registry of checks.
+"""Errors, times, limits, names of events, principals, commands and the registry of checks.
 
-All packages may use these values. This package uses no files, clocks, threads or logs.
+All packages use it.
+Never here: files, clocks, threads and logs.
 """
 
 ROLE = "model"

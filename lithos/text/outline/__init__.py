@@ -1,6 +1,7 @@
-"""Sections of a Markdown text: their outline and edits, and differences and merges of lines.
+"""The sections of a Markdown text: outline, edits, differences and merging of lines.
 
-Used by this package and by the packages above it. It reads no files and knows nothing about notes.
+Its own package and later ones use it.
+Never here: files, and knowledge of notes.
 """
 
 ROLE = "model"

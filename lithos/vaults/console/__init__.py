@@ -1,6 +1,7 @@
-"""Console pages that cover several vaults.
+"""Console pages of several vaults.
 
-Only the `vaults` and `app` packages import this package. Content of single-vault pages does not belong here.
+Only its own package and `app` use it.
+Never here: the content of a page of one vault.
 """
 
 ROLE = "pages"

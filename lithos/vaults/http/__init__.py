@@ -1,6 +1,7 @@
-"""URLs of several vaults on one port.
+"""Addresses of several vaults.
 
-Only the `vaults` and `app` packages import this package. Endpoint contents do not belong here.
+Only its own package and `app` use it.
+Never here: the content of an endpoint.
 """
 
 ROLE = "pages"

@@ -1,6 +1,7 @@
-"""Joint answers from several vaults, and note moves between vaults.
+"""Joint answers, and moving of notes between vaults.
 
-Only the `vaults` and `app` packages import this package. Ranking within one vault does not belong here.
+Only its own package and `app` use it.
+Never here: ranking within a vault.
 """
 
 ROLE = "service"

@@ -92,5 +92,5 @@ def test_a_vault_for_a_data_directory_is_a_mistake(tmp_path: Path, vault: Path) 
     for inside in (vault, vault / "state"):
         assert "inside" in str(check_places(StorageConfig(data_dir=inside, vault=vault)))
     gone = StorageConfig(data_dir=tmp_path / "new", vault=tmp_path / "gone")
-    assert "no folder" in str(check_places(gone))
+    assert "does not exist" in str(check_places(gone))
     assert check_places(gone, makes_folder=True) is None

@@ -91,7 +91,8 @@ async def test_standing_names_what_raised_and_lowered_a_note(tmp_path: Path) -> 
             assert done.get("success", True)
         shown = (await person.look(f"/console/notes/{note_id}")).told
         for told in (
-            "Agents reported once that the note misled them", "Tasks cited the note once.", "Cited for kettle water",
+            "Agents reported once that the note misled them", "Tasks cited the note once.",
+            "Cited for kettle water",
             "cited 1", "misleading 1",
         ):  # fmt: skip
             assert told in shown, told

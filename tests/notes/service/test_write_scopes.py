@@ -264,7 +264,7 @@ def code_of(answer: Mapping[str, Any]) -> str:
     told = " ".join([str(answer.get("reason", "")), *map(str, answer.get("warnings") or ())])
     if answer.get("code") == "forbidden" or "may change" in told or "storage.protected" in told:
         return "forbidden"
-    if answer.get("status") == "proposed" or "waits for a person" in told:
+    if answer.get("status") == "proposed" or "waits for approval" in told or "waits for a person" in told:
         return "proposed"
     return str(answer.get("code") or "done")
 

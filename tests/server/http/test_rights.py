@@ -488,7 +488,7 @@ async def test_lost_token_file_refuses_all_callers_and_says_so(tmp_path: Path) -
         assert (await made.get("/metrics")).status_code == 401
         health = (await made.get("/health")).json()
         assert health["status"] == "degraded"
-        assert "is gone" in health["components"]["tokens"]["error"]
+        assert "Restore a copy of the file" in health["components"]["tokens"]["error"]
         made.secrets["own"] = made.whole.lithos.server.get(TokenRing).own_token
         assert (await made.get("/metrics", "own")).status_code == 200
         made.create("again", "admin")

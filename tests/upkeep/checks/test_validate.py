@@ -227,7 +227,7 @@ def test_validate_is_read_only_while_a_server_runs(program: Program) -> None:
         assert program.run("validate", "--json").answer["total"] == 3
         refused = program.run("validate", "--fix")
         assert (refused.code, refused.out) == (4, "")
-        assert "in use by process" in refused.err
+        assert "Another process uses the data directory: process" in refused.err
         assert snapshot(program.data) == before
     finally:
         lock.release()

@@ -243,7 +243,7 @@ def test_commands_that_change_something_name_the_owner_and_exit_4(program: Progr
         for arguments in MUTATING:
             done = program.run(*arguments)
             assert (done.code, done.out) == (4, ""), arguments
-            assert "in use by process" in done.err
+            assert "Another process uses the data directory: process" in done.err
             assert "2026-01-01T00:00:00+00:00" in done.err
         for arguments in (["reconcile"], ["extract-entities"]):
             assert program.run(*arguments, "--dry-run", "--json").code == 0, arguments
