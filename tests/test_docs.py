@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 import attrs
+import pytest
 
 from docs.generate import ADVICE, FOLDER, find_differences, render_pages
 from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
@@ -50,6 +51,7 @@ def undocumented(names: object, text: str) -> list[str]:
     return [name for name in sorted(names) if f"`{name}`" not in text and f"## {name}" not in text]
 
 
+@pytest.mark.needs("access", "attachments", "clients", "imports", "upkeep.evaluation")
 def test_the_reference_is_what_the_code_says() -> None:
     assert find_differences() == [], ADVICE
 
@@ -81,6 +83,7 @@ def test_every_event_type_of_the_code_is_documented() -> None:
     assert found - in_answers == set(EVENTS)
 
 
+@pytest.mark.needs("imports", "vaults")
 def test_every_refusal_of_the_http_port_is_documented() -> None:
     by_status = {HTTPStatus(status).name.lower() for status in (404, 405)}
     documented = {code for _, code, _ in HTTP_REFUSALS}
@@ -221,6 +224,7 @@ def walk_fouls(files: Sequence[str]) -> list[str]:
     return found
 
 
+@pytest.mark.needs("attachments", "vaults")
 def test_every_file_named_to_contributors_exists() -> None:
     assert len(DEVELOP.splitlines()) <= 200
     assert len(named_files(DEVELOP)) > 50

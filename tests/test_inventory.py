@@ -24,6 +24,7 @@ def test_every_table_deletes_rows_or_says_why_not() -> None:
     assert list(inventory.find_endless_tables(source)) == []
 
 
+@pytest.mark.needs("imports")
 def test_every_container_that_outlives_a_call_is_bounded() -> None:
     """Take something out of it, give it a capacity, or say where it is made: `# bounded: <how many>`."""
     assert len(list(inventory.find_containers(PACKAGE))) > 150

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 SPEC = ROOT / "docs" / "spec"
 CITED = re.compile(r"docs/spec/([\w-]+\.md)((?:(?:,|;)? ?(?:and |to )?§\d+(?:\.\d+)*)*)")
@@ -75,6 +77,7 @@ def test_every_file_is_in_the_map() -> None:
     )
 
 
+@pytest.mark.needs("access", "attachments", "clients", "imports", "proposals", "vaults")
 def test_each_behaviour_has_a_number_of_its_own_and_a_named_test() -> None:
     """behaviour 299"""
     numbers = [int(each) for each in NUMBERED.findall((SPEC / "behaviours.md").read_text(encoding="utf-8"))]

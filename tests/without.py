@@ -18,11 +18,13 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 GONE, *NEEDING = os.environ["WITHOUT"].split()
 #: Modules that may import a removed package.
-USERS: Final = [ROOT / "tests", *(ROOT / "lithos" / package for package in NEEDING)]
+USERS: Final = [ROOT / "tests", ROOT / ".ci", *(ROOT / "lithos" / package for package in NEEDING)]
 
 
 def is_need(error: BaseException) -> bool:
     """Whether a test, a helper of tests, or a package that needs the removed one has imported it."""
+    if isinstance(error, ModuleNotFoundError) and str(error.name).startswith(f"tests.{GONE}"):
+        return True
     if not isinstance(error, ModuleNotFoundError) or error.name != f"lithos.{GONE}":
         return False
     files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]

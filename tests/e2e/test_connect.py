@@ -62,6 +62,7 @@ def test_the_token_is_named_but_never_printed(
         assert "LITHOS_AUTH_TOKEN" in printed["http"]["text"]
 
 
+@pytest.mark.needs("access")
 def test_a_named_token_makes_the_recipes_ask_for_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def test_there_are_examples_in_every_page_for_a_task() -> None:
     assert [name_of(page) for page in tasks if page not in RUNNABLE] == []
 
 
+@pytest.mark.needs("access", "clients", "imports", "proposals", "upkeep.evaluation")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_that_is_shown_can_be_typed(page: Path) -> None:
     """Blocks that cannot be run here are at least parsed."""
@@ -76,6 +77,7 @@ def commands_in(line: str) -> list[list[str]]:
     return found
 
 
+@pytest.mark.needs("proposals")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

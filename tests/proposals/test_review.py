@@ -494,6 +494,7 @@ async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_pat
         assert await text_of(person, note) == "one"
 
 
+@pytest.mark.needs("access")
 @pytest.mark.parametrize("rights", ["read", "write"])
 async def test_a_person_without_admin_right_sees_queue_and_reason(tmp_path: Path, rights: Any) -> None:
     """behaviour 246"""

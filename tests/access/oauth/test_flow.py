@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.access.oauth.flow import public_server, told
 from tests.server.console.visiting import form_of
 
@@ -84,6 +86,7 @@ async def test_login_with_a_token_leads_to_consent(tmp_path: Path) -> None:
         assert (page.status_code, "A client</bdi> in?" in page.text) == (200, True)
 
 
+@pytest.mark.needs("proposals")
 async def test_a_person_says_where_a_client_writes_and_where_it_only_proposes(tmp_path: Path) -> None:
     """behaviours 275 and 278"""
     async with public_server(tmp_path) as public:

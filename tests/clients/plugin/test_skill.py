@@ -52,6 +52,7 @@ def unknown_words(text: str) -> list[str]:
     return wrong
 
 
+@pytest.mark.needs("proposals")
 def test_the_skill_names_only_tools_and_parameters_that_exist() -> None:
     """Behaviour 244."""
     text = make_skill()

@@ -97,6 +97,7 @@ def test_boards_are_due_with_the_first_of_them() -> None:
     assert Boards([late, never, early]).next_due(START) == START
 
 
+@pytest.mark.needs("proposals")
 def test_every_board_of_a_capability_is_made_by_it() -> None:
     assert {each.name: len(each.boards) for each in CAPABILITIES if each.boards} == {
         "tasks": 1,

@@ -230,6 +230,7 @@ async def test_corrected_clock_is_believed_after_being_behind() -> None:
 PAST = ("1970-01-01T00:00:00+00:00", "2016-01-01T00:00:00+00:00")
 
 
+@pytest.mark.needs("proposals")
 @pytest.mark.parametrize("past", PAST)
 async def test_rows_of_a_past_clock_stay_when_it_is_corrected(tmp_path: Path, past: str) -> None:
     """Behaviour 414: versions, displaced bytes and proposals, of notes from before and new ones."""

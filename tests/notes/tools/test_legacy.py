@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.server.tools.test_registry import SHOWN, TOOLS
 from tests.servers import MISSING_ID, refusal, serving
 
@@ -12,6 +14,7 @@ LEGACY = ["lithos_links", "lithos_semantic", "lithos_provenance"]
 ON = {"legacy_tools": True}
 
 
+@pytest.mark.needs("proposals")
 async def test_every_profile_lists_them_at_the_end_where_they_are_wanted(tmp_path: Path) -> None:
     """behaviour 171"""
     for profile, (profiles, _) in SHOWN.items():

@@ -39,6 +39,7 @@ def script_for(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.needs("clients")
 @pytest.mark.skipif(BASH is None, reason="there is no bash to complete in")
 def test_bash_completes_commands_options_and_choices(capsys: pytest.CaptureFixture[str]) -> None:
     assert BASH is not None

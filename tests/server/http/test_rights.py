@@ -315,6 +315,7 @@ async def test_revoking_ends_listening_to_changes(tmp_path: Path) -> None:
             assert '"result"' in received
 
 
+@pytest.mark.needs("imports")
 async def test_a_bound_token_imports_under_no_other_name(tmp_path: Path) -> None:
     """behaviour 247: by a record's author, by its text's, and by the rows of tables; others keep authors."""
     async with team(tmp_path) as made:

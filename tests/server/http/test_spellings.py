@@ -157,6 +157,7 @@ def filled(rule: str) -> str:
     return PARAMETER.sub(VALUE, rule)
 
 
+@pytest.mark.needs("access")
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
 async def test_address_has_one_spelling_for_every_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
@@ -208,6 +209,7 @@ def addresses_of(rule: str) -> re.Pattern[str]:
     )
 
 
+@pytest.mark.needs("access", "imports")
 async def test_every_address_is_listed_and_wants_its_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +235,7 @@ async def test_every_address_is_listed_and_wants_its_right(
                     assert status in (200, 307, 405, 400, 101), (path, who, status)
 
 
+@pytest.mark.needs("access")
 async def test_a_scraper_has_no_session_of_the_console(tmp_path: Path) -> None:
     """behaviour 387: the right `metrics` opens no page"""
     async with visiting(tmp_path) as person:
@@ -244,6 +247,7 @@ async def test_a_scraper_has_no_session_of_the_console(tmp_path: Path) -> None:
             assert "may see /metrics alone" in page.text
 
 
+@pytest.mark.needs("access")
 async def test_second_slash_reaches_no_route_over_a_socket(tmp_path: Path) -> None:
     """behaviour 246: as a client sends it, with the right `read`."""
     async with visiting(tmp_path) as person:

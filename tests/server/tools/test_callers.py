@@ -48,6 +48,7 @@ async def shown(lithos: Lithos, tool: str, principal: Principal | None = None, *
     return {row[key] for row in answer[rows]}
 
 
+@pytest.mark.needs("proposals")
 async def test_agent_filters_nothing(tmp_path: Path) -> None:
     """behaviour 305"""
     async with serving(tmp_path) as lithos:
@@ -61,6 +62,7 @@ async def test_agent_filters_nothing(tmp_path: Path) -> None:
             assert await shown(lithos, tool, **{parameter: "stranger"}) == set()
 
 
+@pytest.mark.needs("proposals")
 async def test_a_bound_token_filters_by_any_agent(tmp_path: Path) -> None:
     """behaviours 247, 305"""
     async with serving(tmp_path) as lithos:
@@ -75,6 +77,7 @@ async def test_a_bound_token_filters_by_any_agent(tmp_path: Path) -> None:
                 assert f"{caller} names another" in refusal(forged, "forbidden")
 
 
+@pytest.mark.needs("proposals")
 async def test_agent_is_the_filter_for_upstream_clients_only(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.4: `server.write_outcomes: status`"""
     async with serving(tmp_path, server=UPSTREAM) as lithos:

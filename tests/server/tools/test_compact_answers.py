@@ -158,6 +158,7 @@ def shape(value: Any) -> Any:
     return [shape(each) for each in value] if isinstance(value, list | tuple) else type(value).__name__
 
 
+@pytest.mark.needs("proposals")
 async def test_no_answer_has_values_that_say_nothing(tmp_path: Path) -> None:
     """Behaviour 301."""
     async with server_of(tmp_path) as lithos:
@@ -174,6 +175,7 @@ async def test_no_answer_has_values_that_say_nothing(tmp_path: Path) -> None:
     assert not found
 
 
+@pytest.mark.needs("proposals")
 @pytest.mark.parametrize("server", FULL, ids=str)
 async def test_full_answers_have_the_shapes_from_before(tmp_path: Path, server: dict[str, str]) -> None:
     """Behaviour 307: every setting gives what Lithos's own commands always get, and that is all keys."""
@@ -196,6 +198,7 @@ async def test_full_answers_have_the_shapes_from_before(tmp_path: Path, server: 
     assert {"edges", "results"} <= keys["lithos_edge_list"]
 
 
+@pytest.mark.needs("proposals")
 async def test_own_commands_get_full_answers(tmp_path: Path) -> None:
     async with server_of(tmp_path / "compact") as lithos:
         own = [each for each in await ask_every_tool(lithos, is_own=True) if each[0] != "lithos_context"]

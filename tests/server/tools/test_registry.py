@@ -40,6 +40,7 @@ def hints(spec: ToolSpec) -> str:
     return "R" * spec.read_only + "D" * spec.destructive + "I" * spec.idempotent
 
 
+@pytest.mark.needs("proposals")
 @pytest.mark.parametrize("profile", ["core", "standard", "full"])
 async def test_a_profile_lists_its_tools_in_order_and_all_can_be_called(tmp_path: Path, profile: Any) -> None:
     """behaviours 164, 171"""
@@ -194,6 +195,7 @@ DEFAULTS = {
 }
 
 
+@pytest.mark.needs("proposals")
 async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> None:
     """behaviour 172"""
     async with serving(tmp_path, server={"tools": "full"}) as lithos:
@@ -206,6 +208,7 @@ async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> 
         assert defaults == DEFAULTS.get(name, {})
 
 
+@pytest.mark.needs("proposals")
 async def test_unknown_tools_and_arguments_are_protocol_errors(lithos: Lithos) -> None:
     """behaviour 173"""
     with pytest.raises(UnknownTool, match=r"^Unknown tool: 'lithos_frobnicate'$"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lithos.search.indexing.indexer import FulltextIndexer, Visibility
 from tests.servers import Clock, Lithos, put_note, serving
 
@@ -16,6 +18,7 @@ KEYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.needs("proposals")
 async def test_an_empty_server_has_every_key(lithos: Lithos) -> None:
     """behaviours 140, 170"""
     stats = await lithos.call("lithos_stats")

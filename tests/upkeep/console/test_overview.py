@@ -111,6 +111,7 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         assert all(row.all("time") for row in rows)
 
 
+@pytest.mark.needs("proposals")
 async def test_outcomes_of_proposals_are_shown_with_links_to_them(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos

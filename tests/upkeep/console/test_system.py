@@ -139,6 +139,7 @@ def test_settings_show_their_source_but_not_secrets(tmp_path: Path) -> None:
     assert not any("the-secret" in str(each) for each in told.values())
 
 
+@pytest.mark.needs("access")
 async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
     async with visiting(tmp_path, server={"auth_token": "a-secret-token"}) as person:
         await person.submit("/console/login", token="a-secret-token")

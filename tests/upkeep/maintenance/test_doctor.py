@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,7 +44,8 @@ from tests.e2e.vault import snapshot
 from tests.servers import load_once, put_note, serving
 
 HEALTHY = [
-    "configuration", "data directory", "disk space", "layout", "tokens", "owner", "port", "databases",
+    "configuration", "data directory", "disk space", "layout",
+    *(["tokens"] if find_spec("lithos.access") else []), "owner", "port", "databases",
     "notes", "protection", "displaced texts", "vanished files", "embedder", "indexes", "watcher", "clock",
     "broken", "duplicated", "conflict copies", "conflict markers",
 ]  # fmt: skip

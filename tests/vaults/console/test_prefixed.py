@@ -63,6 +63,7 @@ async def enter(person: Visitor, client: httpx2.AsyncClient) -> str:
     return session_id
 
 
+@pytest.mark.needs("proposals")
 async def test_every_route_equals_its_route_without_prefix(tmp_path: Path) -> None:
     """behaviour 293: links, forms and redirects lead into the vault, and all other bytes are equal."""
     with prefixed():
@@ -89,6 +90,7 @@ async def test_every_route_equals_its_route_without_prefix(tmp_path: Path) -> No
             assert count > 1_000
 
 
+@pytest.mark.needs("proposals")
 async def test_note_text_is_unchanged_below_prefix(tmp_path: Path) -> None:
     """behaviour 293: URLs in note pages, titles and fields are text and stay unchanged."""
     title = '"/console/x" `/console/x`'
