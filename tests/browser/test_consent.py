@@ -108,7 +108,7 @@ def test_a_page_of_another_site_leads_to_consent_and_the_answer_back(tmp_path: P
             for _ in stream.iter_bytes():
                 pass
             closed = time.monotonic() - began
-        browser.shows("a-client-1 is thrown out", "body")
+        browser.shows("The access of a-client-1 has ended", "body")
         browser.picture("oauth-thrown-out")
         print(f"the stream was closed after {closed:.2f} s")  # noqa: T201 - for `pytest -s`
         assert http.post("/mcp", headers=headers, json={}).status_code == 401
