@@ -74,10 +74,10 @@ def has_data(each: Installation) -> bool:
 class Check:
     """A registered kind of problem, with the function that finds it.
 
-    `look(subject)` yields findings and changes nothing. `mend` fixes the problem; it is None if only a person
-    can. `when` returns whether there is anything to check. `place` orders the checks of a view. `severity`
-    applies to all findings; it is None if each finding has its own. `title` is the heading of the findings
-    (without it, the name is shown), and `way_out` is the advice for a person.
+    `look(subject)` yields findings and changes nothing. `mend` fixes the problem, or is None for a problem
+    that only a person can fix. `when` returns whether there is anything to check. `place` orders the checks
+    of a view. `severity` applies to all findings, or is None if each finding has its own. `title` is the
+    heading of the findings (without it, the name is shown), and `way_out` is the advice for a person.
     """
 
     name: str

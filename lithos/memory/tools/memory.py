@@ -67,11 +67,11 @@ class EdgeUpsertTool:
     edge is overwritten.
     """
 
-    from_id: str = argument("Id of the first note.", bound=NAME, note="there")
-    to_id: str = argument("Id of the second note.", bound=NAME, note="there")
+    from_id: str = argument("Id of the source note.", bound=NAME, note="there")
+    to_id: str = argument("Id of the target note.", bound=NAME, note="there")
     type: str = argument("Kind of edge, e.g. supports, contradicts, related_to.", bound=NAME)
     weight: float = argument("Strength, usually 0 to 1.")
-    namespace: str = argument("Namespace of the edge, usually that of the first note.", bound=NAMESPACE)
+    namespace: str = argument("Namespace of the edge, usually that of the source note.", bound=NAMESPACE)
     provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     provenance_type: str | None = argument(
         "Origin of the edge, e.g. asserted.", None, bound=NAME, is_rare=True

@@ -8,10 +8,10 @@ difference (reconciliation). A cold start is the same comparison.
 
 An index with expensive commits may delay a batch to collect more changes (linger). A caller that needs a
 current index calls `hurry` or, like searches, waits for `caught_up`. That wait covers only promised changes,
-which are those acknowledged before the search began. While there are no searches, the publisher acknowledges
-a change before a slow index has it. While there are searches (`is_in_demand`), it acknowledges a change once
-all indexes have it, and changes do not linger. Searches therefore hardly ever wait for a commit. `Visibility`
-waits for both indexes.
+which are those acknowledged before the search began. Without concurrent searches, the publisher acknowledges
+a change before a slow index contains it. During searches (`is_in_demand`), the publisher waits until all
+indexes contain the change, and changes do not linger. Searches therefore hardly ever wait for a commit.
+`Visibility` waits for both indexes.
 """
 
 from __future__ import annotations
