@@ -109,7 +109,7 @@ def _all_privates(session: CommandSession) -> dict[str, Path]:
 
 
 def _describe_reach(token: Token, chosen: tuple[str, ...]) -> str:
-    """Describe a token: its rights, agent, paths and expiry."""
+    """Describe a token: its rights, agent, vaults and expiry."""
     who = "any agent" if token.agent is None else f"only the agent '{token.agent}'"
     where = ""
     if chosen:

@@ -37,7 +37,7 @@ async def serve_front(
     *,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until `shutdown`, which ends event streams first. `started()` returns the real host and port."""
+    """Serve until `shutdown`, which ends event streams first. `started()` gets the real host and port."""
     async with trio.open_nursery() as nursery:
         parts = await front_parts(settings, server, shutdown, nursery)
         await serve_http(

@@ -2,7 +2,7 @@
 
 Start and stop use a single nursery, in which the actors and the front run. A stop closes the mailbox of
 memory. Each actor that ends closes the next mailbox: memory, writer, publisher, indexers, coordinator. This
-module contains no rules, queries or protocols, and only `cli` imports it.
+module contains no rules, queries or protocols, and only the package `app` imports it.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ async def running_server(
 
     On entry, full-text search has every note; on exit, all changes are durable.
 
-    A given `lock` already holds the data directory; it is released on exit. With `gets_front`, the server is
-    entered before many notes are read, and it loads the model after the libraries of its front.
+    A given `lock` already holds the data directory; it is released on exit. With `gets_front`, a server
+    with many notes is entered before it reads them, and it loads the model after the libraries of its front.
     `switch_interval` is Python's thread switch interval in seconds. Raises the errors of `open_stores`.
     `ActorGaveUp` ends the body if an actor crashes too often.
     """

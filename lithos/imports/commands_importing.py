@@ -173,7 +173,7 @@ SWITCH_INTERVAL = 0.005
 
 
 def run_import(session: CommandSession) -> int:
-    """Import a source. Return 1 if a record could not be written. Raises `CommandFailed`."""
+    """Import a source. Return 1 if a record or attachment could not be written. Raises `CommandFailed`."""
     typed = session.typed
     path = Path(typed["source"])
     _refuse_own(path, session.config)

@@ -105,7 +105,7 @@ class Capability:
     * `background`: background tasks that run from the end of the start until the server stops;
     * `pages`: additions to the console;
     * `front`: name of a module that is imported with the first front. Its async function `add_to(front)` adds
-    endpoints to an HTTP front (`lithos.server.http.front`).
+      endpoints to an HTTP front (`lithos.server.http.front`);
     * `tools`: names of the modules that declare its tools and rows, which are imported when tools are needed;
     * `resources`: classes of the parts that are kinds of MCP resources, in list order;
     * `holds`: whether the server has an object with an id; a process with several vaults uses this to pick
@@ -118,8 +118,7 @@ class Capability:
       run;
     * `health`: components of `/health`;
     * `statistics`: functions that return its `Number`s of `lithos_stats`. Their parameters name the parts
-      they need.
-    Asynchronous parts are awaited first, so that all numbers are counted at the same moment;
+      they need. Asynchronous functions are awaited first, so that all numbers are counted at the same moment;
     * `gauges`: samples of `/metrics`;
     * `actors`: actors whose mailboxes `/metrics` shows.
     """

@@ -24,7 +24,7 @@ def declared_in(role: str) -> Iterator[ModuleType]:
 
 
 def import_if_there(package: str, module: str) -> ModuleType | None:
-    """Import a module of a package, or return None if the package is not installed.
+    """Import a module of a package, or return None if the package or the module is missing.
 
     Errors inside the module are raised.
     """

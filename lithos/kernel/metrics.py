@@ -30,7 +30,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX: Final = "lithos_"
-#: Histogram buckets in seconds, from a tenth of a millisecond (an unchanged write) to a slow disk.
+#: Histogram buckets in seconds, from half a millisecond (an unchanged write) to a slow disk.
 _BUCKETS: Final = (
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 )  # fmt: skip

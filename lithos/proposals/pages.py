@@ -201,7 +201,7 @@ class ReviewPages:
     # -- deciding -----------------------------------------------------------------------------------
 
     async def decide(self, form: Form) -> str:
-        """Approve or reject the chosen proposals, each as it was shown;
+        """Approve or reject the chosen proposals, each as it was shown.
 
         Return the address of the page with the outcomes.
         """

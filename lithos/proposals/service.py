@@ -1,8 +1,8 @@
 """Proposals for people and agents: list them, show their effect, approve, reject and withdraw them.
 
 Approving merges the proposal with later changes (docs/spec/scopes.md §2). The approval is recorded as begun
-before the note is written. If a crash interrupts it, the next start finishes or reverts it, and never carries
-it out twice.
+before the note is written. If a crash interrupts it, the next start finishes it or makes the proposal pending
+again, and never carries it out twice.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ MOST_RELINKED: Final = 200
 MOST_LISTED: Final = 200
 #: The largest number that the store can hold.
 _LARGEST: Final = 2**63 - 1
-#: Maximum number of times that an approval is retried because the note was changed meanwhile.
+#: Maximum number of attempts at an approval whose note is changed meanwhile.
 RETRIES: Final = 5
 #: Maximum seconds to wait for the coordinator, and for a whole approval once it has begun.
 PATIENCE: Final = 30.0
@@ -88,9 +88,9 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 class ShownProposal:
     """A proposal compared with the current note.
 
-    `current` is the file now, `proposed` the file after approving now, merged with later changes. Use None
-    for a missing file. For a move both are paths. With `conflicts` nothing can be approved unchanged, and
-    `proposed` is the agent's own text. `seal` changes with all of these fields.
+    `current` is the file now, `proposed` the file after approving now, merged with later changes. None means
+    that there is no such file. For a move both are paths. With `conflicts` nothing can be approved unchanged,
+    and `proposed` is the agent's own text. `seal` changes with all of these fields.
     """
 
     proposal: Proposal

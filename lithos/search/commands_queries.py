@@ -16,7 +16,7 @@ from lithos.server.command.output import list_pairs, tell
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Maximum number of tasks whose findings are fetched, with one call per task. All calls run concurrently.
+#: Maximum number of tasks whose findings are fetched, with one call per task, and of concurrent calls.
 MOST_TASKS: Final = 200
 CALLS_AT_ONCE: Final = 8
 #: Maximum number of blocked tasks, and of notes with the same title, that one call requests.
@@ -61,7 +61,7 @@ def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text in one line of at most `most` characters. Dots mark the cut."""
+    """Return the text in one line, cut to at most `most` characters. Three dots follow a cut."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[:most].rstrip() + "..."
 
@@ -257,7 +257,7 @@ LISTED: Final = 5
 
 
 async def care(session: CommandSession, asker: ToolClient) -> int:
-    """Print the notes that need care and return 0. Creates a task for each note if requested."""
+    """Print the notes that need care and return 0. If requested, opens a task for each group."""
     typed = session.typed
     while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":
         pass  # Each call waits for some seconds.

@@ -26,7 +26,7 @@ from lithos.text.snippet import Terms, mark_matches
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)
 LIMITS: Final = (10, 25, 50)
-#: Maximum number of contradictions shown next to results, and of notes that they are requested for.
+#: Maximum number of contradictions shown next to results, and the keys of the notes in a contradiction.
 MOST_CONFLICTS: Final = 50
 ENDS: Final = ("from_id", "to_id")
 #: Number of characters of a snippet, depending on the number of results.

@@ -105,7 +105,8 @@ class BoardPages:
         return f"/console/tasks/new?draft={keep(self._drafts, {**kept, 'message': message})}"
 
 
-#: Maximum characters of a description, of a finding in the list, and of a finding on its own page.
+#: Maximum characters of a description or a finding on its own page, of a finding in the list, and of
+#: metadata.
 LONGEST_TEXT: Final = 40_000
 LONGEST_FINDING: Final = 1_500
 LONGEST_METADATA: Final = 4_000

@@ -39,7 +39,7 @@ class TaskResources:
     _coordination: Coordination
 
     async def find(self, id: str) -> None:
-        """Return the location of a task. Raises `UnknownResource`."""
+        """Return if the task exists. Raises `UnknownResource`."""
         with _known_task():
             await self._coordination.get(id)
 

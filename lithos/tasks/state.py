@@ -34,7 +34,7 @@ async def count_tasks(store: CoordinationStore, reading: JournalThread, clock: C
 
 
 async def measure_claims(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[GaugeSample]:
-    """Return the gauge of running claims."""
+    """Return the gauges of running and of expired claims."""
     now = clock()
     counts = await reading.run(lambda: store.counts(now))
     return [

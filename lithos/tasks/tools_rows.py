@@ -18,7 +18,7 @@ register_row(RestingTask, at=LEFT_OUT)
 
 
 def grant_row(grant: ClaimGrant) -> dict[str, Any]:
-    """Return the aspect and duration of a granted claim."""
+    """Return the fence of a granted claim and its duration in minutes."""
     minutes = grant.ttl_minutes
     return {
         "fence": grant.claim.fence,
@@ -63,5 +63,5 @@ def edge_row(directed: DirectedEdge) -> dict[str, Any]:
 
 
 async def view_rows(views: Sequence[TaskView]) -> list[dict[str, Any]]:
-    """Return task rows with the requested extras. Other changes may happen between the reads."""
+    """Return task rows with the requested extras. Other tasks of the event loop may run in between."""
     return await sliced_rows(views, _view_row)

@@ -27,7 +27,7 @@ _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
 #: Inline code with one backtick on each side.
 _SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 
-#: Vowel signs that belong to letters of these scripts but do not match `\\w` in Python.
+#: Vowel signs that belong to letters of these scripts but do not match `\w` in Python.
 _SIGNS: Final = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e"
 )
@@ -245,7 +245,7 @@ _FRONTMATTER: Final = "---"
 
 
 def visible_text(content: str) -> str:
-    """Return the body text of a note without markup and without its title line. Takes linear time.
+    """Return the text of a note's body as it reads, without its title line. Takes linear time.
 
     Comments, images, badges, link targets and HTML tags are removed. Snippets are cut from the result, so
     they never show an address or a comment as an answer. In code such markup is removed as well, except

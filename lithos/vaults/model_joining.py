@@ -42,7 +42,7 @@ class Scale:
         )
 
     def onto(self, whole: Scale, words: float, meaning: float | None) -> float:
-        """Return the correction that converts a score with these parts to the scale `whole`.
+        """Return what to add to a score with these parts to convert the score to the scale `whole`.
 
         `meaning` is None for a note without a similarity.
         """

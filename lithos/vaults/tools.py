@@ -199,7 +199,7 @@ async def _each(
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
     """Return the complete answers by vault, and the errors of the vaults that failed.
 
-    Raises the error if all vaults fail with the same one.
+    If every vault fails, raises the error of the first one.
     """
     answers: dict[str, Mapping[str, Any]] = {}
     refusals: dict[str, LithosError] = {}
@@ -315,7 +315,7 @@ async def finding_list(asked: Sequence[QueriedVault], arguments: Arguments) -> A
 def _fitting(name: str, joint: Callable[[Sequence[QueriedVault], Arguments], Any]) -> Joint:
     """Wrap a joint tool so that its answer fits the first vault's limit.
 
-    Pages already contain their offset.
+    The offset was already applied to pages.
     """
 
     async def answer(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:

@@ -32,7 +32,7 @@ class ClientsFull(Exception):
 
 
 class ClientStore:
-    """Clients of a data directory. All methods may block and raise `OSError` and `FileBusy`."""
+    """Clients of a data directory. All methods may block and raise `OSError`, changes also `LockTimeout`."""
 
     def __init__(self, private: Path) -> None:
         """Store the clients in `private`, the `.lithos` folder of the data directory."""

@@ -25,7 +25,7 @@ _LARGEST: Final = 64 * 1024
 class LoginLinks:
     """Login links of a data directory, stored as hashes.
 
-    All methods may block and raise `OSError` and `FileBusy`.
+    All methods may block and raise `OSError` and `LockTimeout`.
     """
 
     def __init__(self, private: Path) -> None:

@@ -58,7 +58,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def replace_private(path: Path, document: Any) -> None:
-    """Replace a file durably with this JSON while its lock is held.
+    """Replace a file durably with this JSON. The caller must hold the lock of the file.
 
     If `OSError` is raised, the file is unchanged.
     """

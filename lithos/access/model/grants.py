@@ -46,7 +46,7 @@ class Access:
     def is_valid(self, now: datetime) -> bool:
         """Return whether the token is valid.
 
-        An end beyond that of a new token means that the clock was set back.
+        A token that ends later than a new one would is invalid, because the clock was set back.
         """
         return timedelta(0) < self.expires_at - now <= ACCESS_LIFE + timedelta(minutes=1)
 

@@ -117,7 +117,7 @@ class AuthorizationServer:
 
     @property
     def grants(self) -> list[Token]:
-        """Return the grants by time, including ended ones, but without those whose code expired unused."""
+        """Return the grants by time, including ended ones, but without those whose code was not used."""
         return [each for each in self._keyring.named if each.grant is not None and not each.is_pending]
 
     # -- clients --------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class AuthorizationServer:
         return self._answer(given["redirect_uri"], given.get("state"), answer)
 
     async def allow(self, asked: ConsentRequest, allowed: Allowed) -> str:
-        """Return the address at which the client gets its code."""
+        """Store the grant, and return the address at which the client gets its code."""
         request, now = asked.request, self._clock()
         code = make_code()
         rights = min(allowed.rights, most_of(request.scopes), key=SCOPES.index)
@@ -348,9 +348,10 @@ class AuthorizationServer:
         *,
         is_held: bool = False,
     ) -> Token:
-        """Return the grant after `decide`.
+        """Change a grant as `decide` says, and return its changed token.
 
-        If `decide` returns None, the grant is revoked with the reason `again`.
+        If `decide` returns None, the grant is revoked, and the error has the description `again`. Raises
+        `OAuthRefused`, also for an unknown grant.
         """
         if self._find(is_it) is None:
             raise unknown_grant()  # strangers must not cause disk access

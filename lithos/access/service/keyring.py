@@ -80,7 +80,7 @@ class TokenRing:
         asks_always: bool = False,
         looking: Blocking | None = None,
     ) -> None:
-        """Read the tokens in `private`, the `.lithos` folder of the data directory.
+        """Make a ring for the tokens in `private`, the `.lithos` folder of the data directory.
 
         If `asks_always` is set, callers need a token even if none was ever defined.
         """

@@ -109,7 +109,7 @@ def _without(known: TokenFile, token: Token) -> TokenFile:
 
 
 def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the vaults where the token was revoked, and the failed vaults with the reasons.
+    """Revoke a token. Return the vaults where that was done, and the failed vaults with the reasons.
 
     Raises `TokenRefused` if no vault has the token and no vault failed. Blocks.
     """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 #: Seconds between two checks of the start's progress.
 PROGRESS = 0.2
-#: Number of files other than notes from which their reading progress is shown.
+#: Minimum number of unread files other than notes at which their reading progress is shown.
 MANY_FILES = 20
 
 
@@ -93,7 +93,7 @@ async def _show_start(session: CommandSession, server: Server) -> None:
 
 
 async def _show_backlog(session: CommandSession, server: Parts) -> None:
-    """Show how many of the files other than notes have been read, while many are unread."""
+    """If many files other than notes are unread, show how many have been read, until all have."""
     backlog = server.find(Backlog)
     if backlog is None or not await backlog.known():
         return
@@ -179,7 +179,7 @@ async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio
 
 
 def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str, str]:
-    """Return the sources of a vault's settings, except other vaults' folders that set shared settings."""
+    """Return the sources of a vault's settings, with "the server" for sources in other vaults' folders."""
     others = [str(each.data_dir) for each in every if each is not vault]
     return {
         key: "the server" if any(folder in source for folder in others) else source

@@ -62,8 +62,8 @@ MOST_IN_ALL: Final = 200_000
 BATCH: Final = 64
 BESIDE_WRITER: Final = 16
 #: Pauses in indexing while writes are running: multiple of the indexing time, maximum seconds, and seconds
-#: between two checks. A pause ends early after the last write. The first parts after a pause are indexed in
-#: one batch.
+#: between two checks. A pause ends early after the last write. The first `BATCH` parts after the queue was
+#: empty are indexed without a pause.
 RESTS: Final = 12.0
 LONGEST_REST: Final = 5.0
 LOOK: Final = 0.25
@@ -169,7 +169,7 @@ class Attaching:
             elif not path.endswith(".md"):
                 self._survey_at = min(
                     self._survey_at, now + QUIET
-                )  # a folder was deleted: its files are not reported one by one
+                )  # it may be a folder, whose files are not reported one by one
         self._wake()
 
     def _is_there(self, path: str) -> bool:

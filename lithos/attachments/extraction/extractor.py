@@ -368,7 +368,7 @@ class _Taking:
             raise _Lost("the file reader sent too much text")
 
     async def pass_on(self, *, all_of_it: bool = False) -> None:
-        """Pass the collected parts on if they fill a batch, or if `all_of_it` is set."""
+        """Pass the collected parts on if they fill a batch or are the last, or if `all_of_it` is set."""
         is_enough = len(self._held) >= _BATCH or self._held_text >= _BATCH_TEXT
         if self._held and (is_enough or all_of_it or self.end is not None):
             batch, self._held = self._held, []

@@ -38,8 +38,8 @@ _FILE_COLUMNS: Final = "number,path,size,mtime_ns,digest,state,reason,parts"
 #: Bits of a serial that number the parts of a file. They allow more parts than a file may have.
 PARTS_BITS: Final = 11
 
-#: `whole` and `cut` have text, `failed` could not be read, `missing` lacks a library, and `left` exceeds the
-#: limit of all files.
+#: `whole` and `cut` have text, `failed` could not be read, `missing` lacks a library, and `left` was not read
+#: because the limit for all files together is reached.
 ReadState = Literal["whole", "cut", "failed", "missing", "left"]
 
 

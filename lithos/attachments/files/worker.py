@@ -26,8 +26,8 @@ _NICENESS, _LOWEST, _QUICK = 10, 19, 1.0
 #: Processor seconds of a request after which the process ends even if the server does not end it.
 _MOST_SECONDS: Final = 90
 _PR_SET_PDEATHSIG: Final = 1
-#: System call numbers for which C libraries have no function, and its arguments for "this process" and
-#: "idle".
+#: Numbers of the system call `ioprio_set`, for which C libraries have no function, and its arguments for
+#: "this process" and "idle".
 _IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
 _THIS_PROCESS, _IDLE = 1, 3 << 13
 

@@ -43,7 +43,7 @@ class FilePart:
 def clean(text: str) -> str:
     """Return text in its stored form: NFC, newline line ends, and hyphenated words rejoined.
 
-    Control characters, lone surrogates and surrounding blanks are removed.
+    Control characters and surrounding blanks are removed, and lone surrogates are replaced.
     """
     if not text.isprintable():
         text = _printable(text)

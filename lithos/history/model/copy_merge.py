@@ -90,8 +90,7 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
 def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase:
     """Return the ancestor of a copy that has the same bytes as a kept version.
 
-    Sync programs replace the copy's file with other bytes.
-
+    If a sync program replaced that version in the note's file with other bytes, it is an older version.
     Versions that Lithos made from that version contain its whole text.
     """
     copy, newer = versions[known], versions[known - 1] if known else None
@@ -146,7 +145,7 @@ class MergeConflict:
 class CopyMerge:
     """A note merged with its copy: decided pieces, and places that a person has to decide.
 
-    Both fields are `None` for binary files. With `has_ancestor`, a line missing from one side may have been
+    `pieces` is `None` for binary files. With `has_ancestor`, a line missing from one side may have been
     deleted there.
     """
 
@@ -242,7 +241,7 @@ def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, byte
 
 
 def say_the_same(one: bytes, other: bytes) -> bool:
-    """Return whether two files differ only in the `version` and `updated_at` that Lithos wrote."""
+    """Return whether two files differ at most in the `version` and `updated_at` that Lithos wrote."""
     return one == other or _unstamped(one) == _unstamped(other)
 
 

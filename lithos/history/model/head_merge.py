@@ -132,7 +132,10 @@ def _own_lines(block: str) -> str:
 
 
 def _values_of(mapping: YamlMapping) -> dict[str, Any]:
-    """Return the value of each key. Lists become lists of texts, whether written as block or flow."""
+    """Return the value of each key.
+
+    The keys in `_LISTS` get lists of texts, whether written as a list or as one text with commas.
+    """
     values = mapping.values
     return {key: _value_of(key, node, values) for key, node in mapping.nodes.items()}
 

@@ -113,7 +113,7 @@ def interleave(steps: Iterable[UndoStep], newest_first: Mapping[VersionRow, int]
     parts: list[tuple[int, UndoStep, UndoStep]] = []
     reached: dict[str, int] = {}
     for step in steps:
-        # A step after which the note does not exist needs no free values, so the whole step runs at once.
+        # If undoing a step leaves no note, the undo needs no free values, so the whole step runs at once.
         for part in split_step(step) if step.former is not None else [step]:
             note_id = part.last.note_id
             reached[note_id] = max(newest_first.get(part.last, 0), reached.get(note_id, 0))
@@ -201,7 +201,7 @@ def takes_back(row: VersionRow, by: str = UNDO_AGENT) -> bool:
     """Return whether a version undoes a change.
 
     Versions from older Lithos releases do not record that. For the agent `undo`, a name that any agent could
-    use then, only restoring versions count.
+    use then, only versions that restore an earlier state or path count.
     """
     if row.is_undo or (row.op == RESTORED and row.agent == by):
         return True

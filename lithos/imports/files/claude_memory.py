@@ -1,6 +1,6 @@
 """Reader for memory files of coding agents: `CLAUDE.md` and `AGENTS.md` trees, rules, and Claude Code notes.
 
-Imports the files that `core/formats/memory_files` knows and the files that they name with `@path`. Other
+Imports the files that `imports/model/memory_files` knows and the files that they name with `@path`. Other
 Markdown files of a project are ignored.
 """
 

@@ -48,7 +48,7 @@ class _Kind:
 
     name: str
     program: str
-    #: A JSON key that only this program's conversations have, and a key that only the other program's have.
+    #: A JSON key, with its quotes, that only this program's conversations have.
     key: bytes
     address: str
     read: Callable[[Any], Conversation]

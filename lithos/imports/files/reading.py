@@ -50,7 +50,7 @@ class MarkdownFile:
 
     @property
     def whole(self) -> str:
-        """Return the fingerprint of the file that shows whether it was changed."""
+        """Return the imported text of the file. A hash of it shows whether the file was changed."""
         return (self.text or self.content.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
@@ -158,7 +158,7 @@ def read_head(path: Path, size: int = HEAD) -> bytes:
 def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[FileLine]:
     """Yield all lines that are not blank.
 
-    A line of more than `most` bytes is skipped and never held in memory.
+    A line of more than `most` bytes is never held in memory and is yielded with `data` None.
     """
     number, offset = 0, file.tell()
     while data := file.readline(most + 1):
@@ -175,9 +175,10 @@ def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[FileLine]:
 
 
 def walk(root: Path, *, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, Path]]:
-    """Yield the relative path (with `/`) and path of each regular file below a folder, sorted by folder.
+    """Yield the relative path (with `/`) and path of each regular file below a folder.
 
-    Hidden files and folders are skipped, except the folders in `hidden`. Links are not followed.
+    The files are sorted by name within each folder. Hidden files and folders are skipped, except the
+    folders in `hidden`. Links are not followed.
     """
     stack = [("", root)]
     while stack:

@@ -92,7 +92,10 @@ _COLUMNS: Final = (
 
 
 def unknown_columns(database: str, connection: apsw.Connection) -> Iterator[str]:
-    """Yield the tables, and columns as `table.column`, of a database file that this server never creates."""
+    """Yield the tables, and columns as `table.column`, that this server never creates.
+
+    `database` is the file name of the database, such as `edges.db`.
+    """
     with closing(apsw.Connection(":memory:")) as ours:
         ours.execute(_STORES[database].layout.tables)
         known = columns_of(ours)
@@ -118,7 +121,7 @@ BATCH: Final = 250
 BATCH_BYTES: Final = 1024 * 1024
 #: Maximum bytes of the texts in one row. Longer rows are malformed.
 ROW_BYTES: Final = 16 * 1024 * 1024
-#: Data that is not imported, because this server rebuilds it or keeps its own. The report counts the rows.
+#: Data that is not imported, because this server rebuilds it or keeps its own. The report names each item.
 BUILT_ANEW: Final = (
     ".chroma", "graph.pickle", ".graph", ".tantivy", ".usearch", ".lithos/manifest.db", ".lithos/history.db",
 )  # fmt: skip

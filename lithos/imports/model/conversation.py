@@ -208,7 +208,8 @@ def parts_of(
 ) -> Iterator[ConversationPart]:
     """Yield the parts that hold the blocks, each with links to the previous and the next part.
 
-    `blocks` is called a second time to count the parts, so that not all blocks need to be in memory.
+    `blocks` is called up to three times, so that not all blocks need to be in memory. Each call must return
+    the same blocks.
     """
     few = list(islice(split_blocks(blocks(), most_bytes, joint), 2))
     if len(few) == 1:

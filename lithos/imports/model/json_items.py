@@ -24,7 +24,7 @@ WINDOW: Final = 65_536
 #: Characters before the window's end where an unfinished value may fail to parse or a cut number look
 #: complete.
 _NEAR_END: Final = 16
-#: Maximum characters between a damaged item and the next item.
+#: Maximum characters of the text by which the next item after a damaged one is found.
 _LONGEST_HEAD: Final = 512
 
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -34,7 +34,7 @@ _FIRST_KEY: Final = re.compile(r'\{\s{0,64}("[^"\\]{1,200}")\s{0,64}:')
 
 @frozen
 class Damaged:
-    """Error for an item that cannot be read, with the reason."""
+    """An item that cannot be read, with the reason. It is returned and never raised."""
 
     reason: str
 
@@ -135,7 +135,10 @@ class _Text:
             self._more()
 
     def _decode(self) -> tuple[Any, int]:
-        """Return the value and its end position. An end of 0 means that the value is incomplete."""
+        """Return the value and its end position.
+
+        An end of 0 means that the value is `Damaged`, or None because it is incomplete.
+        """
         try:
             return _DECODER.raw_decode(self._text, self.place)
         except RecursionError:

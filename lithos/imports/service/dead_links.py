@@ -1,6 +1,6 @@
 """Links of imported notes that have no target.
 
-They are reported after the import (docs/spec/integration.md §1).
+They are reported once all notes are imported (docs/spec/integration.md §1).
 """
 
 from __future__ import annotations

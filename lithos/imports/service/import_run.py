@@ -62,7 +62,7 @@ COPIED: Final = "copied"
 EQUAL: Final = "unchanged"
 CONFLICT: Final = "conflict"
 ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
-#: List of notices that are not results of records.
+#: Kinds of listed rows in addition to the results of records.
 NOTICE: Final = "notice"
 ATTACHMENT: Final = "attachment"
 EDGE: Final = "edge"
@@ -184,9 +184,9 @@ EDGES: Final = 100
 
 
 class ImportWriter(Protocol):
-    """Writer that decides about records and writes them:
+    """Writer that decides about records and writes them.
 
-    `imports.service.importing`, here or in the server.
+    It is `imports.service.importing`, in this process or in the server.
     """
 
     async def begin(self, options: Options) -> ImportSession:

@@ -221,7 +221,7 @@ class Importing:
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         """Create or update typed edges between imported notes.
 
-        Return one of `EDGE_RESULTS` each. Raises `NoImport`.
+        Return one of `EDGE_RESULTS` for each edge. Raises `NoImport`.
         """
         session = self._find(session_id)
         results: list[str] = []

@@ -250,7 +250,7 @@ def _refuse(envelopes: Iterable[Envelope[M, Any]]) -> None:
 
 @attrs.define
 class _StartedOnce:
-    """Task status that accepts `started` several times:
+    """Task status that accepts several calls of `started`.
 
     Trio accepts it only once, but every restart calls it, and the first successful boot may be a restart.
     """

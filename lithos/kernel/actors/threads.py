@@ -147,7 +147,7 @@ SLICE: Final = 250
 
 
 async def slices(items: Sequence[T], size: int = SLICE) -> AsyncGenerator[Sequence[T], None]:
-    """Yield `items` in slices, with a checkpoint after each slice.
+    """Yield `items` in slices, with a checkpoint before each slice but the first.
 
     Other tasks may change the source meanwhile.
 

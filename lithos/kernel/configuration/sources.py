@@ -1,7 +1,7 @@
 """Configuration sources (YAML file, environment, options) and the conversion of raw values to types.
 
-This module validates no values. A failed conversion raises a `ValueError` without details. The loader turns
-it into a `ConfigError`, because only the loader knows the key, the source and the allowed values.
+A value that cannot be converted or breaks its rule raises a `ValueError` without details. The loader turns it
+into a `ConfigError`, because only the loader can name the key, the source and the allowed values.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def _refuse() -> Any:
 
 
 def structure_value(setting: Setting, raw: Any, *, from_text: bool) -> Any:
-    """Return a raw value converted to the setting's type.
+    """Return a raw value converted to the setting's type. Raises `ValueError` if it is invalid.
 
-    `from_text` parses it like an environment variable.
+    `from_text` parses text like an environment variable.
     """
     if from_text and isinstance(raw, str):
         raw = _read_text(setting.kind, raw.strip())

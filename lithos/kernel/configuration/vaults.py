@@ -2,8 +2,8 @@
 
 Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as if it had a separate server: defaults <
 file < environment < options < its own entry in `vaults`. The file is the one that names the vaults. If the
-command line names the vaults, the file is `--config`, or the `config.yaml` of each data directory. The
-process has only one `server` section: all vaults use that of the default vault.
+command line names the vaults, the file is `--config`, or without that option the `config.yaml` of each data
+directory. The process has only one `server` section: all vaults use that of the default vault.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ class Database:
     # -- its place -----------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Compare the files with the opened ones, and set `loss` if they differ. Any thread may call this."""
+        """Compare the files with the opened ones, and set or clear `loss`. Any thread may call this."""
         if self._connections is None or self._files[0] is None or self._is_closed:
             return  # A database that reads through snapshot connections ends here, too.
         files, size = self._find()
@@ -251,7 +251,10 @@ class LearningDatabase(Database):
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
-        """Open an existing database or create one. A damaged file is set aside and replaced by a new one."""
+        """Open an existing database. Create a missing one only if `is_made_at_once`.
+
+        A damaged file is set aside and replaced by a new one.
+        """
         store = cls(path, now)
         if cls.is_made_at_once or path.exists():
             store._connect_or_replace(now)

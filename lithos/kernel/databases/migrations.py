@@ -1,8 +1,8 @@
 """Migrations of the data directory from older layouts to the current one.
 
 `.lithos/migrations/registry.json` is `{"current_version": int, "applied": [{"from","to","name",
-"applied_at"}]}`. A new data directory has version 1 and gets one empty step to version 2 (docs/spec/notes.md
-§1).
+"applied_at"}]}`. A data directory without a registry counts as version 1 and gets one empty step to version 2
+(docs/spec/notes.md §1).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class VaultFolder:
     vault: str
     kind: Kind
     path: Path
-    #: Real path of the folder, or of its existing part.
+    #: Real path of the folder. If a part of it is missing, links are resolved only before that part.
     real: str
     #: Identity of the folder itself (None if missing), followed by those of its parent folders up to the
     #: root.

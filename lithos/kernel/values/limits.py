@@ -134,8 +134,8 @@ ITEMS_CHARACTERS: Final = 256_000
 #: Maximum size of the frontmatter keys that Lithos does not own, as JSON in bytes. Entries that do not fit
 #: are left out.
 EXTRA_BYTES: Final = 256 * 1024
-#: Size in bytes below which frontmatter without aliases always fits: the worst JSON escape takes six bytes
-#: for one.
+#: Length in characters up to which frontmatter without aliases always fits: the worst JSON escape takes six
+#: bytes for one character.
 _SURELY_SMALL: Final = EXTRA_BYTES // 6
 
 

@@ -51,8 +51,8 @@ Rights = Literal["metrics", "read", "write", "admin"]
 RIGHTS: Final[tuple[Rights, ...]] = ("read", "write", "admin")
 #: Rights that a remote client may request, which are the scopes of OAuth.
 REMOTE_RIGHTS: Final[tuple[Rights, ...]] = ("read", "write")
-#: Rights of tokens in ascending order. They also have the right to see `/metrics`, which only `admin`
-#: includes.
+#: Rights of tokens, fewest first. `metrics` is the right to see `/metrics`. Of the other rights, only `admin`
+#: includes it.
 TOKEN_RIGHTS: Final[tuple[Rights, ...]] = ("metrics", *RIGHTS)
 
 

@@ -47,7 +47,7 @@ IN_SECTION: Final = 0.7
 IN_TITLE: Final = 0.3
 #: Number of characters after which a term's weight in the lead of a passage is halved.
 HALVING: Final = 200
-#: Minimum share of the query, and minimum similarity, of a passage related to the query.
+#: Minimum share of the query, or else minimum similarity, of a passage related to the query.
 LEAST_COVERAGE: Final = 0.12
 LEAST_NEARNESS: Final = 0.3
 
@@ -140,7 +140,11 @@ def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]
 def _weigh(
     number: int, source: SourceNote, terms: Terms, weights: Weights, prior: tuple[float, float]
 ) -> list[WeightedPassage]:
-    """Return the weighted passages of one source. `prior` is divided among its passages."""
+    """Return the weighted passages of one source.
+
+    `prior` has the probability that its matching passages share, and the probability that all its passages
+    share.
+    """
     title = f"{source.title} {source.dated}" if source.dated else source.title
     titled = dict.fromkeys(first_places(fold(title), terms), IN_TITLE)
     split = source.split
@@ -307,7 +311,7 @@ def _own_sections(content: str) -> tuple[list[str], list[int]]:
 def _outline(content: str) -> Outline:
     """Return the headings.
 
-    The parser is used only if a simple scan might differ and parsing takes milliseconds.
+    The parser is used only if a simple scan might differ and parsing takes only milliseconds.
     """
     return read_outline(content) if _is_parsed(content) else scan_outline(content)
 

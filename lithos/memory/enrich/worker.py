@@ -115,7 +115,7 @@ class StatsRetention:
             await trio.lowlevel.checkpoint()
 
     async def forget_notes(self) -> None:
-        """Delete the statistics of deleted notes beyond the newest `GONE_NOTES`."""
+        """Keep the statistics of at most `GONE_NOTES` deleted notes, and delete those of the others."""
         gone = [note_id async for note_id in self._noted() if not self._has_note(note_id)]
         surplus = gone[: max(0, len(gone) - GONE_NOTES)]
         for begin in range(0, len(surplus), SOME):

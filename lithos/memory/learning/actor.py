@@ -178,7 +178,7 @@ class TryWriting(Command[None]):
 
 MemoryMessage = MemoryCommand | Deliver | TryWriting
 MemoryMailbox = Mailbox[MemoryMessage]
-#: Changed edges, or all counted edges. None if they could not be read.
+#: Changed edges, or all edges that count for trust. None if they could not be read.
 _Changed = Sequence[Edge] | CountedEdges | None
 
 

@@ -39,7 +39,7 @@ class ForgetLessons(LearningCommand[None]):
 class ForgetJobs(LearningCommand[int]):
     """Delete jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
 
-    The attempts of the second kind are exhausted. The reply is the number of those rows.
+    The latter rows have exhausted their attempts. The reply is the number of the latter.
     """
 
     done_before: datetime

@@ -53,8 +53,7 @@ class _Looked:
 
     hybrid: HybridRanking = NOTHING_RANKED
     scores: dict[str, float] = field(factory=dict)
-    #: Leading results up to `limit` notes that are not suspect. The suspect ones among them follow
-    #: separately.
+    #: Leading results until `limit` of them are not suspect. `suspects` are the suspect ones among them.
     best: Sequence[str] = ()
     suspects: frozenset[str] = frozenset()
     evidence: Sequence[Evidence] = ()

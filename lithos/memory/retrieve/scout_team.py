@@ -42,9 +42,9 @@ class NameScouts:
     _catalogue: Catalogue
 
     async def find_by_name(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """Return the note that the query names like a wiki-link, by slug or by id prefix.
+        """Return the notes that the query names like a wiki-link, by slug or by id prefix.
 
-        The score is 1.0.
+        Each scores 1.0.
         """
         name = ask.words.strip()
         if not name:

@@ -1,4 +1,4 @@
-"""In-memory vectors of remembered questions: one int8 matrix per embedder, scanned in full.
+"""In-memory vectors of remembered questions: one int8 matrix of one embedder, scanned in full.
 
 100,000 questions with 256 numbers each take 26 MB. A comparison with all of them takes about a millisecond.
 """

@@ -91,7 +91,7 @@ def _read_conflicts(text: str | None) -> tuple[SurfacedConflict, ...]:
 
 
 def _objects(text: str | None, *keys: str) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list that have these keys as texts."""
+    """Return the objects of a JSON list that have texts as the values of these keys."""
     value = load_json(text)
     items = value if isinstance(value, list) else []
     return [

@@ -335,7 +335,10 @@ class Neighbourhoods:
         )
 
     async def _beside(self, frontier: Sequence[str], known: Mapping[str, int], *, folds: bool) -> set[str]:
-        """Return unknown notes one step from a frontier. If `folds`, hubs are not followed."""
+        """Return the notes one step from a frontier that `known` lacks.
+
+        If `folds`, links and provenance of hubs are not followed.
+        """
         found: set[str] = set()
         for edge in await self._edges.touching(frontier):
             found |= {edge.from_id, edge.to_id}

@@ -1,7 +1,8 @@
 """The catalogue: the in-memory index of all notes' metadata, by id, path, slug, URL, tag and serial.
 
 The writer owns the catalogue and alone changes it (single writer). Services read it without locks, because
-each change completes without an `await`. The note texts stay in the files.
+the data of one note changes without an `await` in between; only its links may follow in steps. The note texts
+stay in the files.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class ConflictCopy:
     """The losing version of a conflict, as a synchronising program stored it: the hash of its bytes.
 
     `original` is the path of the note. `names_id` means that the file contains the id of its note. `is_weak`
-    means that people also choose such file names, so Lithos changes nothing until a person names the file.
+    means that people also choose such file names, so nothing is done with the copy unless a person asks for
+    it by its path.
     """
 
     digest: str

@@ -30,7 +30,7 @@ from lithos.text.words.analysis import fold, normalise
 from lithos.text.words.list_filters import tag_key, tag_keys
 
 #: Number of places per block, as a power of two. Building a block takes 0.5 ms, searching it takes some
-#: hundredths of that.
+#: hundredths of a millisecond.
 BLOCK_BITS: Final = 10
 _BETWEEN: Final = "\0"
 

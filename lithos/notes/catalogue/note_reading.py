@@ -29,8 +29,8 @@ LARGEST_FILE = 64 * 1024 * 1024
 class Examined:
     """The result of reading a file: its document, or the reason why the file cannot be a note.
 
-    `is_known` means that its content hash is already indexed, so the file was not parsed and has no document
-    here.
+    `is_known` means that its content hash is the one last indexed for the file, so the file was not parsed,
+    and its document has the known note but no content.
     """
 
     path: str
@@ -86,7 +86,7 @@ def examine_renamed(
 ) -> list[Examined]:
     """Read the lost files that were renamed, or whose folder was.
 
-    They keep their hash and file state. Blocks.
+    `lost` maps their content hashes to their file states, which a rename does not change. Blocks.
 
     A directory walk takes time and may miss files that are renamed meanwhile, so the search runs twice.
     """

@@ -119,8 +119,8 @@ class NoteRecords(ExtraRows):
         self._urgent: set[str] = set()
         #: Notes that are being written. The event is set once it is decided whether the written bytes stay.
         self._undecided: dict[str, trio.Event] = {}
-        #: Commits all unsaved rows. The returned function waits for the commit. Where rows are never saved,
-        #: for example in a survey, the commit does nothing.
+        #: Commits all unsaved rows. The returned function waits for the commit. None where rows are never
+        #: saved, for example in a survey; then there is nothing to wait for.
         self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:

@@ -1,7 +1,5 @@
 """The vectors of all chunks as an int8 matrix, which a search scans completely (brute force).
 
-Also chunk keys.
-
 A vector of length 1 is quantised to integers from -127 to 127, and each row is stretched to that range. This
 changes a cosine by less than 0.003 (usually 0.0003, at 256 dimensions) and takes half the bytes of half
 precision. The kernels on which usearch is built compare 50,000 rows with a query in 0.6 ms.
@@ -304,7 +302,10 @@ class ChunkRows:
         return compare_codes(self._codes[: self.used], self._inverse[: self.used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """Return the similarity of some rows to one query (dims,), 0..1."""
+        """Return the similarity of some rows to one query (dims,), 0..1.
+
+        Rows that cannot be found get NaN.
+        """
         if len(rows) * _WORTH_COPYING < self.used:
             return self._compare_rows(query, rows)
         return next(self.compare(query[None, :]))[rows]

@@ -141,7 +141,7 @@ _TEXTS_AT_ONCE: Final = 256
 _CORES: Final = os.cpu_count() or 1
 #: Number of runs per generation whose tokens are cached: about 12 MB for both generations.
 _KEPT_RUNS: Final = 32_768
-#: Number of texts per thread: encoding 128 texts takes about 5 ms.
+#: Minimum number of texts per thread: encoding 128 texts takes about 5 ms.
 _WORTH_A_THREAD: Final = 128
 #: Maximum number of tokens gathered at once: 8 MiB of float32 at 256 dimensions.
 _TOKENS_AT_ONCE: Final = 8192
@@ -268,7 +268,7 @@ class _StaticEmbedder:
         return result
 
     def _encode_one(self, text: str) -> Matrix:
-        """Encode one text, such as a query, because the call overhead of numpy exceeds the computation."""
+        """Encode one text, such as a query, in few numpy calls: their overhead exceeds the computation."""
         ids = self._tokenizer.encode_batch_fast([text[: self._characters]], add_special_tokens=False)[0].ids
         known = [token for token in ids if token != self._unknown]
         result = np.zeros((1, self.identity.dims), np.float32)

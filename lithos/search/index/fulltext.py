@@ -110,9 +110,9 @@ class FulltextIndex:
 
     @classmethod
     def open_sound(cls, directory: Path) -> Self:
-        """Open the index in `directory` unchanged. Raises `IndexFailed` if the index is incomplete.
+        """Open the index in `directory` unchanged. Unlike `open`, this method deletes nothing.
 
-        Unlike `open`, this method deletes nothing.
+        Raises `IndexFailed` if the index is missing, damaged or of another format.
         """
         try:
             return cls(directory, _open_existing(directory), None)

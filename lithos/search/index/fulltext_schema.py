@@ -38,9 +38,9 @@ from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, P
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.text.words.list_filters import tag_key, tag_keys
 
-#: Share of its BM25 score in the title field that a match adds to its score in the whole text. Headings use
-#: the same share. Such short fields score high: from about 0.4 on, chance matches in titles bury answers
-#: (figures: `bench/quality.md`; anything from 0.1 to 0.3 is as good).
+#: Share of its BM25 score in the title field that a match adds to its score in the whole text, and the share
+#: for the headings field. Such short fields score high: from about 0.4 on, chance matches in titles bury
+#: answers (figures: `bench/quality.md`; anything from 0.1 to 0.3 is as good).
 TITLE_BOOST: Final = 0.2
 HEADINGS_BOOST: Final = 0.1
 #: Share of its score that a function word such as `how` or `the` keeps. BM25 gives frequent words low scores,
@@ -159,7 +159,7 @@ class QueryTranslator:
         return [] if query is None else [(_OCCUR[occur], query)]
 
     def _alternatives(self, word: Word, factor: float = 1.0) -> list[_Part]:
-        """Return a query for any part of a word.
+        """Return the clauses of a ranked word: any of its parts matches.
 
         Unsegmented scripts use character pairs, as single characters are noise.
 
@@ -183,11 +183,11 @@ class QueryTranslator:
         return self.analyzer.analyze(prepare_text(text))
 
     def _of_time(self, keys: Sequence[str]) -> list[_Part]:
-        """Return a query for notes whose own date has one of the keys."""
+        """Return the clauses for notes whose own date has one of the keys."""
         return [(TantivyOccur.Should, self._in_field("dated", [key], DATED_BOOST)) for key in keys]
 
     def _whole(self, field: str | None, text: str, slop: int = 0) -> Query | None:
-        """Match a text literally. A text that is only a time also matches a note's own date."""
+        """Match a text as a phrase. A text that is only a time also matches a note's own date."""
         asked = time_alone(text) if field is None else None
         tokens = self.tokens(text)
         if asked is None or not tokens:

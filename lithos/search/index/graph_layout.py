@@ -101,7 +101,7 @@ def _rows(count: int, aspect: float) -> list[Point]:
 
 
 def _divide(box: _Box, weights: Sequence[float]) -> list[_Box]:
-    """Divide a box into one box per weight, with proportional areas. Each step halves the longer side."""
+    """Divide a box into one box per weight, with proportional areas. Each step cuts the longer side."""
     boxes: list[_Box] = [box] * len(weights)
     waiting = [(box, 0, len(weights))]
     while waiting:

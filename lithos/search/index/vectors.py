@@ -256,7 +256,7 @@ class VectorIndex:
         """Return the quantised vectors of a note: its mean, then those of at most `most` passages,
         spread over it.
 
-        Returns None for an unknown note.
+        Returns no rows for an unknown note.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         with self._lock:

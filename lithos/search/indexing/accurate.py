@@ -107,7 +107,7 @@ class AccurateTier:
         return Progress(STATIC if self.answering is None else TIER, done, total)
 
     async def run(self, static: trio.Event) -> None:
-        """Background task: once the static tier is `static` and has notes, embed the notes, without end.
+        """Background task: once the event `static` is set and there are notes, embed them, without end.
 
         Nothing is loaded before the first note exists.
         """

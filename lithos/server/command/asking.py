@@ -30,7 +30,10 @@ NO_NOTES = "or start a server there first."
 def asking(
     command: Callable[[CommandSession, ToolClient], Awaitable[int]],
 ) -> Callable[[CommandSession], int]:
-    """Wrap a command so that it runs asynchronously, and failures become messages of `explained_failures`."""
+    """Return a function that runs an async command with the server that answers it.
+
+    The function raises the errors that `explained_failures` explains.
+    """
     return lambda session: trio.run(partial(_run, session, command))
 
 
@@ -102,7 +105,7 @@ def how_to_serve(session: CommandSession) -> str:
 def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient | None:
     """Return the server that owns the data directory and publishes its address, or None.
 
-    `timeout` is per answer.
+    `timeout` is in seconds, for each answer.
     """
     lock = session.private / "lock"
     owner = read_owner(lock) if is_owned(lock) else None

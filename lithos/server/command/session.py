@@ -100,7 +100,7 @@ class CommandSession:
 
     @property
     def public_url(self) -> str | None:
-        """Return `server.public_url`, or the URL of the running server. May block; raises `OSError`.
+        """Return `server.public_url`, or the public URL of the running server. May block; raises `OSError`.
 
         If the server serves several vaults, this is the URL of the whole server.
         """
@@ -163,7 +163,7 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
 def load_session(invocation: Invocation) -> CommandSession:
     """Read the configuration and start logging on stderr. Raises `CommandFailed` with exit code 2."""
     try:
-        # A command at a terminal is not a server, so it logs only warnings and errors.
+        # A command at a terminal is not a server, so it logs only errors.
         logs = read_log_settings("info" if invocation.command == "serve" else "error")
         named = find_vaults(invocation)
         session = _one_vault(invocation) if not named.configured else _several(invocation, named)

@@ -55,7 +55,7 @@ class Tool:
     * `paged`: the parts of the answer that may be long; `fits_itself`: the tool observes the size limit
       itself;
     * `sparing`: the keys that compact answers keep or leave out;
-    * `is_heavy`: the tool computes for milliseconds, so it runs alone while a change runs;
+    * `is_heavy`: a read that computes for milliseconds; while a change runs, such reads run one at a time;
     * `counts`: the knowledge operation under which metrics count the tool;
     * `preview`: a parameter and its value (or default) with which a call changes nothing;
     * `creates`: each call creates a new object, so `request_id` is listed to identify retries;

@@ -38,8 +38,9 @@ class CuttableAnswer:
     """The parts of a tool's answer that may be long. Paths are keys joined by dots.
 
     `rows` are lists (or one object) that `offset` pages through together, with at most `most` rows each.
-    `totals` is the place of their totals: `all` means one `total`, `each` means one next to each list.
-    `content` is a text that `offset` continues. `beside` are lists that are cut but not paged.
+    `totals` is the place of their totals: `all` means one `total`, `each` means one next to each list, and
+    `none` means no totals. `content` is a text that `offset` continues. `beside` are lists that are cut but
+    not paged.
     """
 
     rows: tuple[str, ...] = ()

@@ -176,7 +176,7 @@ LONGEST_MESSAGE: Final = 1_000
 
 
 def envelope(refusal: LithosError, status: str = "error") -> Mapping[str, Any]:
-    """Return the error envelope of a refusal. For a write it has an empty list of `warnings`."""
+    """Return the error envelope of a refusal. With a code of `WRITE_OUTCOMES` it always has `warnings`."""
     told = {"status": status, "code": refusal.code, "message": _shorten(refusal.message), **refusal.extras}
     return {**told, "warnings": told.get("warnings", [])} if refusal.code in WRITE_OUTCOMES else told
 

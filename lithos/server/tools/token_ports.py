@@ -62,7 +62,7 @@ class OneToken:
         return AUTH_TOKEN if is_it and secret else None
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return whether the principal is that of the token."""
+        """Return whether this keyring still admits the principal."""
         return principal == (ANYONE if self.is_open else AUTH_TOKEN)
 
     async def wait_changed(self) -> None:

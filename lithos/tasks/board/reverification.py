@@ -61,7 +61,7 @@ class Reverifying:
         return Done(Reverification(tuple(told), is_complete=len(missing) <= room), tuple(events))
 
     def _closed(self, epic: str, command: OpenReverification) -> dict[str, str]:
-        """Return the ids of completed tasks with the same reason by dependent, newest task only."""
+        """Return the ids of the epic's tasks with the same reason by dependent, newest task only."""
         return {
             _verified(task): task.id
             for task in self._rows.children(epic)

@@ -88,7 +88,7 @@ def check_keys(patch: Mapping[str, Any] | None) -> None:
 def merge_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata merged per key. A null deletes its key.
 
-    Raises `InvalidInput` if a gate would become invalid or the metadata would exceed its size limit.
+    Raises `InvalidInput` if a gate would become invalid or the metadata would grow beyond its size limit.
     """
     merged = {**old, **patch}
     kept = {key: value for key, value in merged.items() if value is not None or key not in patch}

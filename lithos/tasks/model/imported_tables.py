@@ -38,7 +38,7 @@ CARRIED: Final = (TASKS, TASK_EDGES, CLAIMS, FINDINGS)
 class SettleTasks(TaskCommand[int]):
     """Announce imported tasks that are ready, once all their predecessors are imported.
 
-    The reply is their number.
+    The reply is the number of ready tasks.
     """
 
     task_ids: tuple[str, ...]

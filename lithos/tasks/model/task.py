@@ -123,9 +123,9 @@ class ClaimTimes:
     retry_minutes: float = 1
 
     def granted(self, ttl_minutes: float | None) -> float:
-        """Return the granted minutes: at least 0.1 as requested, up to the maximum.
+        """Return the granted minutes. No request is refused.
 
-        Less than 0.1 becomes 1.
+        A request of at least 0.1 is granted up to the maximum. A shorter request becomes 1.
         """
         wanted = self.default_minutes if ttl_minutes is None else ttl_minutes
         if not wanted >= _SHORTEST_MINUTES:  # Also true for NaN.

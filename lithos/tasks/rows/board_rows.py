@@ -166,7 +166,7 @@ class ImpactRows(Rows):
 def _read_completion(payload: str) -> tuple[str | None, list[str]]:
     """Return the task and the cited notes of a `task.completed` event.
 
-    Return None for the task if the event lacks it.
+    Return None and no notes if the event lacks either.
     """
     try:
         told = json.loads(payload)
@@ -181,7 +181,7 @@ def _read_completion(payload: str) -> tuple[str | None, list[str]]:
 
 #: Maximum number of newest journal events to scan for a task or an agent.
 SCANNED: Final = 50_000
-#: Maximum number of newest accesses, and of newest events, to count per agent.
+#: Number of newest accesses, and of newest events, that are scanned for the counts of all agents together.
 COUNTED: Final = 30_000
 _BLOCKING: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
 _NEWEST: Final = (
@@ -335,7 +335,10 @@ class BoardRows(Rows):
         return list(_told(rows))
 
     def activity(self, since: datetime) -> dict[str, dict[str, int]]:
-        """Return per agent the recent reads, found notes and note changes since a time."""
+        """Return per agent the numbers of reads, found notes and note changes since a time.
+
+        Only the newest `COUNTED` accesses and events are counted.
+        """
         moment, found = format_time(since), dict[str, dict[str, int]]()
         accesses = self._all(
             "SELECT agent_id,operation,COUNT(*) FROM (SELECT agent_id,operation"  # noqa: S608 - constants

@@ -69,7 +69,7 @@ class ReadyTask:
     metadata: dict[str, Any]
 
 
-#: Announced claims. Their start times are read separately.
+#: All claims. Their start times are read separately.
 CLAIMS: Final = Table("claims", Claim, expires_at=TIME)
 
 
@@ -110,7 +110,7 @@ class ReadyRows(Rows):
     # -- readiness -----------------------------------------------------------------------------
 
     def are_ready(self, task_ids: Iterable[str]) -> set[str]:
-        """Return the tasks that are announced as ready."""
+        """Return the ids of those of these tasks that are announced as ready."""
         sql = "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))"
         return set(self._texts(sql, listed(task_ids)))
 

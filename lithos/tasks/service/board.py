@@ -213,7 +213,7 @@ class BoardReading:
         return [(one.id, one.task_type) for one in found if wanted.passes(one, claims.get(one.id, ()))]
 
     def _held_back(self, tasks: Iterable[tuple[str, str]], now: datetime) -> set[str]:
-        """Return the tasks that an open predecessor blocks. Only gates are read in full."""
+        """Return the ids of tasks with an unsatisfied predecessor. Only gates are read in full."""
         edges = list(self._tasks.blocking_edges([task_id for task_id, kind in tasks if kind == "task"]))
         gates = self._tasks.tasks_by_id(list({each.source for each in edges if each.type == WAITS_ON_GATE}))
         passed = {one for one, gate in gates.items() if is_satisfied(gate, WAITS_ON_GATE, now)}
@@ -333,7 +333,7 @@ class BoardReading:
 
 
 class _Tree:
-    """Breadth-first walk along blocking edges from one task, with a size limit."""
+    """Walk along blocking edges from one task, with limits on depth and size."""
 
     def __init__(self, rows: TaskRows, now: datetime, *, is_forward: bool) -> None:
         self._rows = rows

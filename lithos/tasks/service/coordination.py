@@ -138,7 +138,7 @@ class CompletionLearning(Protocol):
     async def begin(self, command: CompleteTask) -> CompletionEffects | None:
         """Validate the feedback of a completion without changing anything.
 
-        Return None if there is no feedback.
+        Return None if there is nothing to learn from.
         """
 
 

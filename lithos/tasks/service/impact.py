@@ -33,7 +33,10 @@ ACTIVE, QUARANTINED = "active", "quarantined"
 
 @frozen
 class Reached:
-    """Note that depends on the queried note over `distance` steps. `via` is the last note before it."""
+    """Note that depends on the queried note over `distance` steps.
+
+    `via` names the relation of the last step: `derived_from_ids` or the type of a typed edge.
+    """
 
     entry: Entry
     distance: int

@@ -87,7 +87,7 @@ def _joins_list(lines: Iterator[str], item: _Item) -> bool:
 def _is_loose(further: Iterator[str], item: _Item) -> bool:
     """Return whether a blank line separates an item from its neighbour, as in a loose list.
 
-    `further` are the lines between the two.
+    `further` are the lines from the item towards the neighbour and beyond.
     """
     is_parted = False
     for line in further:

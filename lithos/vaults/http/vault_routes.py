@@ -46,7 +46,7 @@ class NoKeyring(OneToken):
 
 
 class SessionLookup(Protocol):
-    """Finds the principal of a console session."""
+    """Checks whether a request belongs to a valid console session."""
 
     def knows(self, scope: Scope) -> bool: ...
 

@@ -38,7 +38,7 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 #: Maximum total size, in bytes, of the versions moved with a note. They are all held in memory.
 MOST_CARRIED: Final = 64 * 1024 * 1024
-#: Maximum number of versions that the target may have of a returning note, which is the retention limit.
+#: Maximum number of the target's versions of a returning note that are read: all that are ever kept.
 MOST_KNOWN: Final = 100_000
 
 
@@ -194,8 +194,8 @@ class VaultMovePlanning:
             past=past.versions,
             says_version=own.version == version,
             created_at=note.created_at if own.created_at == now else None,
-            # Both vaults have already approved the move, and a half-finished move can be neither refused nor
-            # proposed.
+            # The caller's rights were already checked in both vaults, and a half-finished move can be neither
+            # refused nor proposed.
             by=RESUMED,
         )
 

@@ -34,7 +34,7 @@ from lithos.vaults.service.move_plans import VaultMovePlan, VaultMovePlanning
 
 log = get_logger("lithos.vaults")
 
-#: Number of repeated attempts if the note changes during its move.
+#: Maximum number of attempts to move a note that changes meanwhile.
 RETRIES: Final = 5
 #: Maximum duration, in seconds, of a move that has started.
 CARRIED_OUT: Final = 180.0
@@ -149,8 +149,8 @@ class VaultMoving:
     async def _delete(self, plan: VaultMovePlan) -> None:
         """Delete the source note in the state that was copied. Otherwise delete the copy and raise the cause.
 
-        If the source note is deleted despite an error, for example of an index, the deletion counts as
-        successful.
+        If the source note is deleted despite an error, for example of an index, the copy stays, and the error
+        is raised.
         """
         try:
             await self._ask_deletion(self._source, plan, expected=plan.version)

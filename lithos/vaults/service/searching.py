@@ -1,4 +1,4 @@
-"""One search over several vaults, which rank their own notes and merge rows (docs/spec/vaults.md §2)."""
+"""One search over several vaults: each ranks its own notes, and rows are merged (docs/spec/vaults.md §2)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class JointSearch:
         return {name: ranked[name] for name in self.vaults if name in ranked}
 
     def _comparing(self, request: SearchRequest, ranked: Mapping[str, RankedRows]) -> dict[str, RankedRows]:
-        """Return full-text rankings with comparable scores; other rankings are returned unchanged."""
+        """Return the rankings of full-text and hybrid searches with comparable scores, others unchanged."""
         if request.mode == "fulltext":
             factors = even_out({name: each.terms.total for name, each in ranked.items()})
             return {
