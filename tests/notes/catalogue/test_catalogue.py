@@ -1,4 +1,4 @@
-"""The catalogue: keys, order, counts; compared with a naive twin."""
+"""The catalogue: keys, order and counts, compared with a naive model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def catalogue():
     return Catalogue()
 
 
-def test_a_note_is_found_by_id_path_and_number(catalogue):
+def test_catalogue_finds_notes_by_id_path_and_serial_number(catalogue):
     entry = make_entry(3, "a/b.md")
     catalogue.put(entry)
     assert catalogue.get(entry.note.id) is catalogue.at_path("a/b.md") is catalogue.at_serial(3) is entry
@@ -30,7 +30,7 @@ def test_a_note_is_found_by_id_path_and_number(catalogue):
     assert catalogue.get("x") is catalogue.at_path("x") is catalogue.at_serial(9) is None
 
 
-def test_numbers_are_never_used_twice(catalogue):
+def test_serial_numbers_are_never_reused(catalogue):
     catalogue.load([make_entry(5), make_entry(2)])
     assert catalogue.take_serial() == 6
     catalogue.reserve_serials(9)
@@ -38,14 +38,14 @@ def test_numbers_are_never_used_twice(catalogue):
     assert [catalogue.take_serial(), catalogue.take_serial()] == [10, 11]
 
 
-def test_the_listing_is_in_the_order_of_first_indexing(catalogue):
+def test_listing_follows_the_order_of_first_indexing(catalogue):
     catalogue.load([make_entry(2, "a.md"), make_entry(1, "z.md"), make_entry(3, "b.md")])
     catalogue.put(make_entry(1, "z.md", title="Renamed"))
     catalogue.put(make_entry(4, "0.md"))
     assert [entry.serial for entry in catalogue] == [1, 2, 3, 4]
 
 
-def test_first_path_keeps_slug_and_url_in_any_loading_order(catalogue):
+def test_first_path_owns_slug_and_url_in_any_loading_order(catalogue):
     one = make_entry(9, "a.md", title="Same", source_url="https://x.org")
     other = make_entry(1, "b.md", title="same!", source_url="https://x.org")
     catalogue.load([other, one])
@@ -54,7 +54,7 @@ def test_first_path_keeps_slug_and_url_in_any_loading_order(catalogue):
     assert (catalogue.slugs.surplus, catalogue.urls.surplus) == (1, 1)
 
 
-def test_released_key_passes_to_the_next_note_that_claims_it(catalogue):
+def test_released_slug_passes_to_the_next_claimant(catalogue):
     one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, title="Else")))
@@ -65,21 +65,21 @@ def test_released_key_passes_to_the_next_note_that_claims_it(catalogue):
     assert catalogue.slugs.owner("same") is None
 
 
-def test_an_update_keeps_its_place_in_line(catalogue):
+def test_updated_note_keeps_its_slug(catalogue):
     one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, version=2)))
     assert catalogue.slugs.owner("same") == one.note.id
 
 
-def test_clearing_a_url_frees_it(catalogue):
+def test_cleared_url_is_free_again(catalogue):
     entry = make_entry(1, source_url="https://x.org")
     catalogue.put(entry)
     catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, source_url=None)))
     assert catalogue.urls.owner("https://x.org") is None
 
 
-def test_tags_are_counted_once_per_note_and_vanish_with_the_last(catalogue):
+def test_tags_are_counted_once_per_note_until_the_last_removal(catalogue):
     catalogue.put(make_entry(1, tags=("a", "a", "b")))
     catalogue.put(make_entry(2, tags=("a",)))
     assert catalogue.tags.counts() == {"a": 2, "b": 1}
@@ -88,7 +88,7 @@ def test_tags_are_counted_once_per_note_and_vanish_with_the_last(catalogue):
     assert catalogue.tags.counts() == {"c": 1}
 
 
-def test_two_notes_that_swap_their_files_are_both_found(catalogue):
+def test_both_notes_are_found_after_swapping_files(catalogue):
     one, other = make_entry(1, "a.md"), make_entry(2, "b.md")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, path="b.md"))
@@ -97,7 +97,7 @@ def test_two_notes_that_swap_their_files_are_both_found(catalogue):
     assert catalogue.at_path("b.md").note.id == one.note.id
 
 
-def test_a_note_under_a_new_number_replaces_the_old_one(catalogue):
+def test_note_under_a_new_serial_number_replaces_the_old_entry(catalogue):
     catalogue.put(make_entry(1, id="same"))
     catalogue.put(make_entry(7, id="same"))
     assert catalogue.at_serial(1) is None
@@ -109,7 +109,7 @@ def test_removing_an_unknown_note_changes_nothing(catalogue):
     assert catalogue.remove("x") is None
 
 
-def test_links_are_counted_with_placeholders_and_follow_every_change(catalogue):
+def test_link_counts_include_placeholders_and_follow_every_change(catalogue):
     catalogue.put(make_entry(1, "a.md", links=("b", "b", "nowhere", "nowhere", "elsewhere")))
     catalogue.put(make_entry(2, "b.md", links=("a",)))
     assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=4, unresolved=3)
@@ -119,7 +119,7 @@ def test_links_are_counted_with_placeholders_and_follow_every_change(catalogue):
     assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=3, unresolved=3)
 
 
-def test_a_stamp_changes_with_path_and_bytes_only():
+def test_stamp_changes_only_with_path_or_bytes():
     entry = make_entry(1)
     assert attrs.evolve(entry, serial=2, identified=False).stamp == entry.stamp
     assert attrs.evolve(entry, path="z.md").stamp != entry.stamp
@@ -127,7 +127,7 @@ def test_a_stamp_changes_with_path_and_bytes_only():
     assert 0 <= entry.stamp < 2**63
 
 
-def test_a_claim_of_three_is_a_queue():
+def test_key_ownership_passes_on_in_the_order_of_claims():
     claims = UniqueKeys()
     for note_id in "abc":
         claims.add("k", note_id)
@@ -137,12 +137,15 @@ def test_a_claim_of_three_is_a_queue():
     assert (claims.owner("k"), claims.surplus) == ("c", 0)
 
 
-# -- against a naive twin ---------------------------------------------------------------------------
+# -- comparison with a naive model -------------------------------------------------------------------
 
 
 @attrs.define
 class Twin:
-    """The same in the plainest way: a list of entries, and queues rebuilt from what happened."""
+    """Naive model of the catalogue.
+
+    It keeps a list of entries and rebuilds the key queues from the history.
+    """
 
     entries: dict[str, Entry] = attrs.field(factory=dict)
     queues: dict[tuple[str, str], list[str]] = attrs.field(factory=dict)
@@ -216,7 +219,7 @@ def test_catalogue_equals_a_naive_model_after_any_history(history):
 
 
 @given(st.lists(puts, max_size=6, unique_by=lambda entry: entry.serial), st.randoms(use_true_random=False))
-def test_loading_does_not_depend_on_the_order(entries, random):
+def test_catalogue_is_independent_of_the_loading_order(entries, random):
     shuffled = list(entries)
     random.shuffle(shuffled)
     one, other = Catalogue(), Catalogue()
@@ -227,7 +230,7 @@ def test_loading_does_not_depend_on_the_order(entries, random):
         assert one.slugs.owner(entry.slug) == other.slugs.owner(entry.slug)
 
 
-def test_notes_are_found_by_the_host_of_their_source() -> None:
+def test_notes_are_found_by_host_of_their_source_url() -> None:
     catalogue = Catalogue()
     one = make_entry(1, source_url="https://e.org/a")
     two = make_entry(2, source_url="https://e.org:81/b")
@@ -259,7 +262,7 @@ def test_id_prefix_finds_all_matching_notes(prefix: str) -> None:
     assert "zebra" not in [entry.note.id for entry in catalogue.may_begin("zebra")]
 
 
-def test_impossible_uuid_prefix_is_answered_without_a_scan() -> None:
+def test_impossible_uuid_prefix_is_rejected_without_a_scan() -> None:
     catalogue = Catalogue()
     for serial in range(1, 4):
         entry = make_entry(serial, f"{serial}.md")
@@ -267,7 +270,7 @@ def test_impossible_uuid_prefix_is_answered_without_a_scan() -> None:
     assert list(catalogue.may_begin("kubernetes")) == []
 
 
-def test_serial_numbers_come_in_the_order_of_the_entries() -> None:
+def test_serial_numbers_are_listed_in_entry_order() -> None:
     catalogue = Catalogue()
     for serial in (3, 9, 5):
         catalogue.put(make_entry(serial, f"{serial}.md"))

@@ -1,4 +1,4 @@
-"""Turns of conversations: which notes are turns, and which turns are neighbours."""
+"""Conversation turns: which notes count as turns, and which turns are neighbours."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def beside(turns: Turns, serial: int) -> list[int]:
     return turns.beside(serial)
 
 
-def test_neighbours_are_adjacent_in_time_for_any_paths() -> None:
+def test_turn_neighbours_are_adjacent_in_time_whatever_their_paths() -> None:
     turns = Turns()
     for serial, minute in ((1, 40), (2, 20), (3, 30)):
         turns.enter(turn(serial, f"2024-03-05 14:{minute}"))
     assert [beside(turns, serial) for serial in (2, 3, 1)] == [[3], [2, 1], [3]]
 
 
-def test_turns_of_equal_time_are_ordered_by_path_numbers() -> None:
-    """As conversations are kept that know the time of a meeting alone."""
+def test_turns_of_equal_time_are_ordered_by_path_number() -> None:
+    """Conversations may record only the time of the whole meeting, so that all turns have the same time."""
     turns = Turns()
     for serial in (9, 10, 11):
         turns.enter(turn(serial, "2024-03-05 14:00", f"talk/turn-{serial}.md"))
@@ -43,7 +43,7 @@ def test_turns_of_equal_time_are_ordered_by_path_numbers() -> None:
         turn(2, "2024-03-05 14:01", "elsewhere/2.md"),
     ],
 )
-def test_turns_much_later_or_elsewhere_are_not_neighbours(other: Entry) -> None:
+def test_turns_in_other_folders_or_much_later_are_not_neighbours(other: Entry) -> None:
     turns = Turns()
     turns.enter(turn(1, "2024-03-05 14:00"))
     turns.enter(other)
@@ -59,7 +59,7 @@ def test_untimed_and_long_notes_are_not_turns() -> None:
     assert len(turns) == 0
 
 
-def test_a_catalogue_has_its_turns_as_current_as_its_notes() -> None:
+def test_catalogue_turns_follow_every_note_change() -> None:
     catalogue = Catalogue()
     catalogue.load([turn(serial, f"2024-03-05 14:0{serial}") for serial in (1, 2, 3)])
     assert beside(catalogue.turns, 2) == [1, 3]

@@ -1,4 +1,4 @@
-"""The postings: listed notes, their order and number, compared with a check of every note."""
+"""Facet postings: order and number of the listed notes, compared with a check of every note."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMESPACES = (None, "ab", "own")
 
 
 def passing(catalogue: Catalogue, wanted: FacetFilter) -> list[int]:
-    """The reference: every note in the order of the listing."""
+    """Return the serial numbers of all matching notes in listing order, as a reference."""
     return [entry.serial for entry in catalogue if passes(entry, wanted)]
 
 
@@ -75,7 +75,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
     known = catalogue.get(f"note-{number}")
     if kind == "remove":
         catalogue.remove(f"note-{number}")
-    elif kind == "late" and known is None:  # its number was taken long before it is entered
+    elif kind == "late" and known is None:  # The note gets a serial number that was reserved long before.
         catalogue.reserve_serials(1_000)
         late = next(serial for serial in range(900, 0, -1) if catalogue.at_serial(serial) is None)
         catalogue.put(entry_of(late, number, values))
@@ -85,13 +85,13 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
 
 
 @given(loaded=st.lists(notes, max_size=8), history=changes, wanted=filters, offset=st.integers(0, 5))
-def test_page_equals_that_of_a_full_scan(loaded, history, wanted, offset):
+def test_page_equals_the_result_of_a_full_scan(loaded, history, wanted, offset):
     catalogue = Catalogue()
     catalogue.load([entry_of(20 - number, number, values) for number, values in enumerate(loaded, 1)])
     for kind, number, values in history:
         change(catalogue, kind, number, values)
         for block in catalogue.facets.blocks():
-            catalogue.titled(block, "a")  # makes blocks that later changes must leave
+            catalogue.titled(block, "a")  # The call creates title blocks, which later changes must update.
     expected = passing(catalogue, wanted)
     for limit in (0, 2, None):
         found = catalogue.page(wanted, offset, limit)
@@ -107,7 +107,7 @@ def test_page_equals_that_of_a_full_scan(loaded, history, wanted, offset):
 
 
 @given(st.dictionaries(st.integers(1, 12), notes, max_size=12), st.booleans())
-def test_bulk_postings_equal_those_entered_one_by_one(values, searched):
+def test_bulk_loaded_postings_equal_individually_added_postings(values, searched):
     found = [Facets(), Facets()]
     rows = [(serial, entry.path, entry.note) for serial in values
             if (entry := entry_of(serial, serial, values[serial]))]  # fmt: skip
@@ -120,12 +120,12 @@ def test_bulk_postings_equal_those_entered_one_by_one(values, searched):
     tags = [vars(facets).pop("_tags") for facets in found]
     assert tags[0].places == tags[1].places
     below = [[(key, {*kept.below.of(key)}) for key in sorted(kept.below.keys())] for kept in tags]
-    assert below[0] == below[1]  # in which order does not count
+    assert below[0] == below[1]  # The order of these postings does not matter.
     assert vars(found[0]) == vars(found[1])
 
 
 @given(loaded=st.lists(notes, max_size=12), wanted=filters)
-def test_names_of_a_large_folder_are_left_to_be_compared_in_turns(loaded, wanted):
+def test_large_folder_page_may_contain_unchecked_candidates(loaded, wanted):
     catalogue = Catalogue()
     catalogue.load([entry_of(number, number, values) for number, values in enumerate(loaded, 1)])
     with pytest.MonkeyPatch.context() as patch:
@@ -135,7 +135,7 @@ def test_names_of_a_large_folder_are_left_to_be_compared_in_turns(loaded, wanted
     assert [entry.serial for entry in entries if passes(entry, wanted)] == passing(catalogue, wanted)
 
 
-def test_a_page_of_a_large_folder_needs_no_comparison(monkeypatch):
+def test_page_of_a_large_whole_folder_is_exact(monkeypatch):
     monkeypatch.setattr(facets, "MOST_COMPARED", 0)
     catalogue = Catalogue()
     for number, path in enumerate(PATHS, start=1):
@@ -171,7 +171,7 @@ def test_deleted_notes_leave_no_postings():
     assert kept.expiring() == []
 
 
-def test_page_costs_no_more_in_a_four_times_larger_catalogue():
+def test_page_cost_is_independent_of_catalogue_size():
     """A list of fifty notes takes as many calls, and copies as much, among many notes (issue 19)."""
 
     def costs(notes: int) -> dict[FacetFilter, tuple[int, int]]:

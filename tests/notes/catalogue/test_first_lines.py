@@ -1,4 +1,4 @@
-"""Previews of notes: their contents, searches in them, and when they are dropped."""
+"""Note previews: their contents, searches in them, and dropping them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def looks_at(tmp_path: Path, style: VaultStyle = PLAIN) -> FirstLooks:
     return looks
 
 
-def test_notes_are_found_by_title_file_name_and_first_lines(tmp_path: Path) -> None:
+def test_previews_are_found_by_title_file_name_and_first_lines(tmp_path: Path) -> None:
     """behaviour 385"""
     put_note(tmp_path, "a/Straße.md", "---\nid: my-id\ntitle: Roads\n---\n# Ways\n\nGranite and basalt.\n")
     put_note(tmp_path, "b.md", "Granite alone. " + "x " * 1_000 + "marble")
@@ -37,7 +37,7 @@ def test_notes_are_found_by_title_file_name_and_first_lines(tmp_path: Path) -> N
     ]
 
 
-def test_forgotten_looks_find_nothing_and_stay_forgotten(tmp_path: Path) -> None:
+def test_dropped_previews_are_not_found_or_read_again(tmp_path: Path) -> None:
     put_note(tmp_path, "b.md", "Granite")
     looks = looks_at(tmp_path)
     looks.forget()

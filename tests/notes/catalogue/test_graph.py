@@ -1,4 +1,4 @@
-"""The graph that follows every note: always what a fresh one would be."""
+"""The note graph: after every change, it equals a newly built graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def edges_of(graph: NoteGraph) -> set[tuple[str, str | Placeholder]]:
     return set(graph.links.edges())
 
 
-def test_a_title_link_resolves_in_either_order_of_creation() -> None:
+def test_title_link_resolves_whichever_note_is_created_first() -> None:
     """behaviour 179"""
     source, target = make_entry(1, links=("Some Title",)), make_entry(2, "x.md", title="some-title")
     for order in ((source, target), (target, source)):
@@ -30,7 +30,7 @@ def test_a_title_link_resolves_in_either_order_of_creation() -> None:
         assert graph.counts() == LinkCounts(nodes=2, edges=1, unresolved=0)
 
 
-def test_a_deleted_note_leaves_its_links_as_placeholders_and_takes_them_back() -> None:
+def test_links_become_placeholders_while_their_target_is_deleted() -> None:
     """behaviour 179"""
     target = make_entry(2, "x.md", links=("n1",))
     graph = fresh_graph([make_entry(1, links=("x", "x")), make_entry(3, links=("Note 2",)), target])
@@ -42,7 +42,7 @@ def test_a_deleted_note_leaves_its_links_as_placeholders_and_takes_them_back() -
     assert described(graph) == before
 
 
-def test_an_ambiguous_stem_is_a_placeholder_until_one_note_is_left() -> None:
+def test_ambiguous_stem_is_a_placeholder_until_one_note_remains() -> None:
     """behaviour 76"""
     graph = fresh_graph([make_entry(1, links=("same",)), make_entry(2, "a/same.md")])
     assert edges_of(graph) == {(note_id(1), note_id(2))}
@@ -53,7 +53,7 @@ def test_an_ambiguous_stem_is_a_placeholder_until_one_note_is_left() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(3))}
 
 
-def test_better_match_takes_over_a_link_until_its_deletion() -> None:
+def test_better_match_takes_over_a_link_until_deleted() -> None:
     graph = fresh_graph([make_entry(1, links=("one",)), make_entry(2, "x.md", title="One")])
     graph.put(make_entry(3, "y.md", aliases=("ONE",)))
     assert edges_of(graph) == {(note_id(1), note_id(3))}
@@ -64,7 +64,7 @@ def test_better_match_takes_over_a_link_until_its_deletion() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(2))}
 
 
-def test_among_equal_titles_the_path_decides_also_after_a_move() -> None:
+def test_smallest_path_wins_a_link_among_equal_titles() -> None:
     graph = fresh_graph(
         [
             make_entry(1, links=("Same",)),
@@ -77,7 +77,7 @@ def test_among_equal_titles_the_path_decides_also_after_a_move() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(3))}
 
 
-def test_source_is_missing_before_it_appears_and_after_its_deletion() -> None:
+def test_provenance_edge_exists_while_its_source_is_missing() -> None:
     """behaviours 43, 48"""
     graph = fresh_graph([make_entry(1, derived_from_ids=(note_id(2),))])
     assert graph.provenance.reach([note_id(2)], 1, "incoming") == {note_id(2): 0, note_id(1): 1}
@@ -88,20 +88,20 @@ def test_source_is_missing_before_it_appears_and_after_its_deletion() -> None:
     assert graph.provenance.nodes() == set()
 
 
-def test_an_update_without_new_links_leaves_the_graph_as_it_is() -> None:
+def test_update_without_new_links_leaves_the_graph_version_unchanged() -> None:
     graph = fresh_graph([make_entry(1, links=("n2",)), make_entry(2)])
     before = graph.links.version
     graph.put(make_entry(1, links=("n2",), version=2))
     assert graph.links.version == before
 
 
-def test_removing_an_unknown_note_changes_nothing() -> None:
+def test_graph_is_unchanged_when_an_unknown_note_is_removed() -> None:
     graph = fresh_graph([make_entry(1)])
     graph.remove("x")
     assert graph.counts() == LinkCounts(nodes=1, edges=0, unresolved=0)
 
 
-def test_a_generated_vault_has_the_links_of_the_reference() -> None:
+def test_generated_vault_has_the_links_of_the_reference() -> None:
     entries = generate_entries(300, 4)
     graph, reference = fresh_graph(entries), Reference.of(entries)
     assert edges_of(graph) == expected_pairs(reference)
@@ -111,7 +111,7 @@ def test_a_generated_vault_has_the_links_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3, 5, 100])
-def test_graph_completed_in_steps_or_by_a_change_is_the_same(steps: int) -> None:
+def test_graph_settled_in_steps_equals_graph_settled_at_once(steps: int) -> None:
     entries = generate_entries(250, 4)
     whole, stepped = NoteGraph(), NoteGraph()
     for graph in (whole, stepped):
@@ -126,7 +126,7 @@ def test_graph_completed_in_steps_or_by_a_change_is_the_same(steps: int) -> None
 
 
 @pytest.mark.parametrize("change", ["path", "links", "removal"])
-def test_every_change_of_notes_changes_the_fingerprint(change: str) -> None:
+def test_graph_fingerprint_changes_with_every_note_change(change: str) -> None:
     entry, other = make_entry(1), make_entry(2)
     graph = fresh_graph([entry, other])
     before = graph.fingerprint
@@ -141,7 +141,7 @@ def test_every_change_of_notes_changes_the_fingerprint(change: str) -> None:
     assert graph.fingerprint == before
 
 
-# -- any history ------------------------------------------------------------------------------------
+# -- random histories -------------------------------------------------------------------------------
 
 names = st.sampled_from(["one", "Two", "t-w o", "ONE"])
 paths = st.sampled_from(["one.md", "a/one.md", "b/two.md", "a/two.md", "c.md", "one.md.md"])
@@ -169,7 +169,7 @@ puts = st.builds(
 
 
 @given(st.lists(st.one_of(puts, st.integers(1, 5)), max_size=20))
-def test_any_history_leaves_the_graph_of_a_fresh_build(history: list[Entry | int]) -> None:
+def test_graph_equals_a_fresh_build_after_any_history(history: list[Entry | int]) -> None:
     """behaviours 50, 137, 179"""
     catalogue = Catalogue()
     for step in history:
@@ -187,7 +187,7 @@ def test_any_history_leaves_the_graph_of_a_fresh_build(history: list[Entry | int
 
 
 @given(st.lists(puts, max_size=5, unique_by=lambda entry: entry.serial), st.randoms(use_true_random=False))
-def test_the_order_of_additions_has_no_influence(entries: list[Entry], shuffle: object) -> None:
+def test_graph_is_independent_of_the_order_of_additions(entries: list[Entry], shuffle: object) -> None:
     shuffled = list(entries)
     shuffle.shuffle(shuffled)  # type: ignore[attr-defined]
     one, other = Catalogue(), Catalogue()
@@ -204,10 +204,10 @@ NAMES = ("pic.png", "Pic.PNG", "dir/pic.png", "n1", "doc.pdf#page=2", "doc.pdf",
     st.lists(st.sampled_from(NAMES), max_size=6),
     st.lists(st.tuples(st.sampled_from(("file", "note")), st.integers(0, 3), st.booleans()), max_size=12),
 )
-def test_links_to_other_files_are_not_unresolved_in_any_order(
+def test_links_to_existing_files_never_count_as_unresolved(
     links: list[str], changes: list[tuple[str, int, bool]]
 ) -> None:
-    """The stored count is that of a newly loaded catalogue."""
+    """After every change, the count of unresolved links equals the count in a newly loaded catalogue."""
     files = ("pic.png", "sub/PIC.png", "doc.pdf", "n1.canvas")
     catalogue, there = Catalogue(), set[str]()
     catalogue.put(make_entry(9, links=tuple(links)))
@@ -227,7 +227,7 @@ def test_links_to_other_files_are_not_unresolved_in_any_order(
         assert edges_of(catalogue.graph) == edges_of(fresh.graph)
 
 
-def test_a_file_name_is_an_alias_where_titles_are_file_names() -> None:
+def test_file_name_is_an_alias_only_in_foreign_style_vaults() -> None:
     note = make_entry(1, "sub/Some File.md", title="Another title")
     for style, found in ((VaultStyle.of_foreign(), note_id(1)), (PLAIN, None)):
         catalogue = Catalogue(style=style)

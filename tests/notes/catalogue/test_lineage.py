@@ -1,4 +1,4 @@
-"""Lineage and its warnings, against what the spec says in the plainest way (docs/spec/context.md §2)."""
+"""Lineage warnings, compared with a literal implementation of the spec (docs/spec/context.md §2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def edge(number: int, from_id: str, to_id: str, type: str = "depends_on", **more
 
 
 class Vault:
-    """A catalogue, and the notes that were entered."""
+    """A catalogue with its lineage, and copies of the notes and edges that were added."""
 
     def __init__(self) -> None:
         self.catalogue = Catalogue()
@@ -61,7 +61,7 @@ class Vault:
         self.catalogue.relations.put_edge(made)
 
     def suspicion(self, note_id: str) -> tuple[str, int] | None:
-        """The cause and how far it is."""
+        """Return the id of the suspicious source and its distance in steps, or None."""
         found = [w for w in self.lineage.warnings(note_id, NOW) if w.kind == "suspect"]
         assert self.lineage.is_suspect(note_id) == bool(found)
         assert len(found) <= 1
@@ -72,7 +72,7 @@ class Vault:
 
 
 class Oracle:
-    """The same from the definitions, with no thought for speed."""
+    """Lineage warnings computed from the definitions, without regard to speed."""
 
     def __init__(self, notes: dict[str, Note], edges: Iterable[Edge]) -> None:
         self._notes, self._edges = notes, list(edges)
@@ -149,7 +149,7 @@ class Oracle:
 
 
 def random_step(vault: Vault, rng: random.Random) -> None:
-    """Some change, mostly of a note; few are bad, so that lineages are deep."""
+    """Make a random change, mostly to a note. Only a few notes are bad, so that lineages become deep."""
     note_id = rng.choice(IDS)
     kind = rng.choices(["put", "relate", "remove", "reload"], [12, 5, 2, 1])[0]
     if kind == "put":
@@ -176,7 +176,7 @@ def random_step(vault: Vault, rng: random.Random) -> None:
 
 
 def check(vault: Vault) -> Counter[str]:
-    """Compare the lineage with the oracle; return how often each kind of warning was given."""
+    """Compare the lineage with the oracle. Return how often each kind of warning occurred."""
     oracle, fresh, told = Oracle(vault.notes, vault.edges.values()), Lineage(vault.catalogue), Counter[str]()
     for note_id in IDS:
         if note_id not in vault.notes:
@@ -198,8 +198,8 @@ LONG = (3, 5, 6)
 
 
 @pytest.mark.parametrize("most", [module.STEPS, 1])
-def test_lineage_equals_the_definition_after_any_history(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """behaviours 231 and 233; also where looking backwards takes many calls, and many are excused."""
+def test_lineage_equals_its_definition_after_any_history(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """behaviours 231 and 233, also if a backward search takes many calls and many sources are excused."""
     monkeypatch.setattr(module, "_AT_ONCE", min(most, module._AT_ONCE))
     monkeypatch.setattr(module, "_MOST_ALONE", min(most - 1, module._MOST_ALONE))
     told = Counter[str]()
@@ -219,7 +219,7 @@ def test_lineage_equals_the_definition_after_any_history(monkeypatch: pytest.Mon
     assert all(told[kind] > 0 for kind in kinds), told
 
 
-def test_leaf_changed_twice_is_seen_after_its_new_sources() -> None:
+def test_leaf_changed_twice_is_checked_after_its_new_sources() -> None:
     """A property found it: it was looked at in the order of its first change, and missed its cause."""
     vault = Vault()
     vault.put("bad", status="quarantined")
@@ -230,7 +230,7 @@ def test_leaf_changed_twice_is_seen_after_its_new_sources() -> None:
     assert vault.suspicion("leaf") == ("bad", 2)
 
 
-def test_the_nearest_cause_counts_and_ties_go_by_id() -> None:
+def test_nearest_cause_is_reported_and_ties_are_broken_by_id() -> None:
     vault = Vault()
     vault.put("a", "d", "c", "b")
     vault.put("b", "e")
@@ -246,7 +246,7 @@ def test_the_nearest_cause_counts_and_ties_go_by_id() -> None:
     assert (warning.title, warning.reason) == ("Tc", "rests on a quarantined note: wrong numbers")
 
 
-def test_a_cycle_ends_and_nothing_is_suspect_because_of_itself() -> None:
+def test_source_cycle_ends_and_no_note_makes_itself_suspect() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b", "c")
@@ -256,7 +256,7 @@ def test_a_cycle_ends_and_nothing_is_suspect_because_of_itself() -> None:
     assert [vault.suspicion(each) for each in "abc"] == [None, ("a", 2), ("a", 1)]
 
 
-def test_inferred_and_projected_edges_do_not_count_until_they_are_asserted() -> None:
+def test_inferred_and_projected_edges_do_not_count_until_asserted() -> None:
     vault = Vault()
     vault.put("a")
     vault.put("b", status="quarantined")
@@ -269,7 +269,7 @@ def test_inferred_and_projected_edges_do_not_count_until_they_are_asserted() -> 
     assert vault.suspicion("a") is None
 
 
-def test_note_superseding_its_source_or_sharing_its_successor_is_not_suspect() -> None:
+def test_note_superseding_its_superseded_source_is_not_suspect() -> None:
     vault = Vault()
     vault.put("a", "b", supersedes="c")
     vault.put("b")
@@ -277,18 +277,18 @@ def test_note_superseding_its_source_or_sharing_its_successor_is_not_suspect() -
     vault.put("d")
     vault.put("e", "d")
     assert vault.suspicion("a") is None
-    vault.put("a", "d", supersedes="c")  # by a chain
+    vault.put("a", "d", supersedes="c")  # `a` supersedes `d` through `c`.
     assert vault.suspicion("a") is None
     assert vault.suspicion("e") == ("d", 1)
     vault.put("e", "d", "f")
-    vault.put("f", "c")  # the successor, further away
-    assert vault.suspicion("e") == ("c", 2)  # which is superseded itself
+    vault.put("f", "c")  # `e` also rests on `c`, the successor of `d`, two steps away.
+    assert vault.suspicion("e") == ("c", 2)  # `a` supersedes `c`.
     vault.put("f", "c", "a")
     assert vault.suspicion("e") is None
     assert vault.told("d") == [("superseded", "c", 1)]
 
 
-def test_deleted_source_counts_again_when_it_returns() -> None:
+def test_deleted_source_counts_again_once_recreated() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b", "c")
@@ -310,7 +310,7 @@ def test_deleted_source_counts_again_when_it_returns() -> None:
     assert vault.told("b") == [("suspect", "c", 1)]
 
 
-def test_related_notes_name_the_relation() -> None:
+def test_related_notes_have_the_name_of_their_relation() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b")
@@ -327,7 +327,7 @@ def test_related_notes_name_the_relation() -> None:
     assert vault.lineage.dependents("c") == [LineageStep("a", "depends_on")]
 
 
-def test_warnings_come_in_the_order_of_the_kinds() -> None:
+def test_warnings_are_ordered_by_kind() -> None:
     vault = Vault()
     vault.put("a", "b", status="quarantined", quarantine_reason="x", expires_at=START)
     vault.put("b", status="quarantined")
@@ -343,7 +343,7 @@ def test_warnings_come_in_the_order_of_the_kinds() -> None:
     ]
 
 
-def test_adopting_a_catalogue_replaces_notes_and_keeps_typed_edges() -> None:
+def test_adopted_catalogue_replaces_notes_and_keeps_typed_edges() -> None:
     vault, filled = Vault(), Catalogue()
     vault.relate(edge(1, "a", "b", "refines"))
     filled.load([
@@ -357,7 +357,7 @@ def test_adopting_a_catalogue_replaces_notes_and_keeps_typed_edges() -> None:
 
 
 def chain_of(length: int, width: int = 1) -> Vault:
-    """Note i rests on the `width` before it; note 0 is quarantined."""
+    """Build a vault in which each note rests on the `width` notes before it, and note 0 is quarantined."""
     vault = Vault()
     entries = [
         make_entry(
@@ -373,7 +373,7 @@ def chain_of(length: int, width: int = 1) -> Vault:
     return vault
 
 
-async def test_cause_beyond_the_bound_is_reported_once_known() -> None:
+async def test_cause_beyond_the_step_limit_is_reported_once_computed() -> None:
     vault = chain_of(3 * module.STEPS)
     far = f"{3 * module.STEPS - 1:06}"
     await vault.lineage.settle()
@@ -386,9 +386,10 @@ async def test_cause_beyond_the_bound_is_reported_once_known() -> None:
     assert vault.suspicion("new") is not None
 
 
-def test_long_chain_of_versions_is_trusted_in_linear_time() -> None:
-    """Each version rests on the one before and supersedes it; notes that rest on the last have its
-    successors.
+def test_long_version_chain_is_checked_in_linear_time() -> None:
+    """Each version rests on the version before it and supersedes it.
+
+    Other notes rest on the last version and share its successors.
     """
 
     def calls(length: int) -> int:
@@ -410,8 +411,8 @@ def test_long_chain_of_versions_is_trusted_in_linear_time() -> None:
 
 
 @pytest.mark.slow
-def test_a_call_costs_no_more_for_a_lineage_ten_times_as_long() -> None:
-    """A bound: a hundred independent calls, on 1,000 and on 10,000 notes."""
+def test_lineage_call_cost_is_independent_of_lineage_length() -> None:
+    """The cost limit: 100 independent calls, on a lineage of 1,000 notes and of 10,000 notes."""
 
     def calls(length: int) -> int:
         vault, rng = chain_of(length, 4), random.Random(1)

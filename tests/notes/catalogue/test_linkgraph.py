@@ -1,4 +1,4 @@
-"""The directed graph by names."""
+"""The directed graph of note ids and link placeholders."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from lithos.notes.catalogue.index_links import LinkGraph, Placeholder
 
 
 def graph_of(*pairs: str) -> LinkGraph:
-    """`ab` links a to b; an upper-case letter is a placeholder."""
+    """Build a graph from pairs of letters:
+
+    `ab` is a link from a to b, and an upper-case letter is a placeholder.
+    """
     graph = LinkGraph()
     for start, end in pairs:
         graph.link(start, Placeholder(end) if end.isupper() else end)
     return graph
 
 
-def test_edge_stays_until_removed_as_often_as_added() -> None:
+def test_edge_remains_until_removed_as_often_as_added() -> None:
     graph = graph_of("ab", "ab")
     assert (graph.node_count, graph.edge_count, graph.edges()) == (2, 1, {("a", "b"): 2})
     graph.unlink("a", "b")
@@ -23,7 +26,7 @@ def test_edge_stays_until_removed_as_often_as_added() -> None:
     assert graph.nodes() == {"a", "b"}
 
 
-def test_only_a_node_without_edges_can_be_discarded() -> None:
+def test_only_nodes_without_edges_can_be_discarded() -> None:
     graph = graph_of("ab")
     graph.discard_lonely("a")
     graph.discard_lonely("b")
@@ -34,7 +37,7 @@ def test_only_a_node_without_edges_can_be_discarded() -> None:
     assert graph.nodes() == {"b"}
 
 
-def test_the_version_changes_with_the_shape_only() -> None:
+def test_graph_version_changes_only_with_its_shape() -> None:
     graph = graph_of("ab")
     before = graph.version
     graph.link("a", "b")
@@ -45,7 +48,7 @@ def test_the_version_changes_with_the_shape_only() -> None:
     assert graph.version > before
 
 
-def test_walk_returns_the_fewest_steps_each_way() -> None:
+def test_walk_returns_the_fewest_steps_in_each_direction() -> None:
     graph = graph_of("ab", "bc", "cd", "ad", "ea")
     assert graph.reach(["a"], 3, "outgoing") == {"a": 0, "b": 1, "d": 1, "c": 2}
     assert graph.reach(["a"], 3, "incoming") == {"a": 0, "e": 1}
@@ -54,7 +57,7 @@ def test_walk_returns_the_fewest_steps_each_way() -> None:
     assert graph.reach(["x"], 3, "both") == {}
 
 
-def test_a_walk_in_a_circle_ends() -> None:
+def test_walk_along_a_cycle_ends() -> None:
     """behaviour 78"""
     graph = graph_of("ab", "bc", "ca", "aa")
     assert graph.reach(["a"], 1000, "outgoing") == {"a": 0, "b": 1, "c": 2}
@@ -65,7 +68,7 @@ def test_walk_never_reaches_or_crosses_a_placeholder() -> None:
     assert graph.reach(["a"], 3, "both") == {"a": 0}
 
 
-def test_copied_graph_is_independent_of_its_original() -> None:
+def test_copied_graph_is_independent_of_the_original() -> None:
     graph = graph_of("ab")
     copied = graph.copy()
     graph.link("b", "c")
@@ -96,7 +99,7 @@ def plain_pagerank(pairs: list[str], nodes: list[str]) -> dict[str, float]:
     return scores
 
 
-def test_pagerank_equals_the_textbook_with_damping_85_percent() -> None:
+def test_pagerank_equals_the_textbook_formula_with_damping_85_percent() -> None:
     pairs = ["ab", "bc", "ca", "da", "db", "ea", "fe", "fc", "cf"]
     scores = plain_pagerank(pairs, list("abcdef"))
     assert list(graph_of(*pairs).pagerank()) == sorted(scores, key=lambda node: (-scores[node], node))

@@ -1,4 +1,4 @@
-"""A manifest of an older Lithos: new links are found at the next start, without events."""
+"""Upgrade of an old manifest: the next start finds the new kinds of links, without events."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.servers import VAULT, put_note, serving
 
 
 def as_older(tmp_path: Path) -> None:
-    """Have the manifest as an older Lithos left it: without links to digits, and without the number."""
+    """Change the manifest into the manifest of an older Lithos: no links and no link format number."""
     connection = apsw.Connection(str(tmp_path / ".lithos" / "manifest.db"))
     connection.execute("DELETE FROM meta WHERE name='links'")
     connection.execute("UPDATE files SET links=''")
     connection.close()
 
 
-async def test_links_of_an_older_manifest_are_found_once_without_events(
+async def test_older_manifest_gets_its_links_once_and_without_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 371"""

@@ -1,4 +1,7 @@
-"""Moves in random vaults with all forms of links: the meaning stays, and the way back restores all."""
+"""Note moves in random vaults with all forms of links.
+
+Link targets stay the same, and moving back restores all bytes.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +28,24 @@ NOW: Final = datetime(2026, 11, 28, tzinfo=UTC)
 STYLE: Final = VaultStyle.of_foreign()
 FOLDERS: Final = ("t/a/x", "t/a/y", "u/b/x", "u/b/z z")
 ANYWHERE: Final = ("", "a", "a/b", "c/b", "c/a/b", "c/a/b/d")
-#: A file that is not a note.
+#: Path of a file that is not a note.
 PICTURE: Final = "t/a/pics/p 1.png"
 NAMES: Final = ("Plan", "2026-11-28", "🚀 Launch", "café (1)", "Ann's: plan", "v1.2")
-#: Forms of links to a note: its name, its path, the end of that, and the relative path to it.
+#: Forms of links to a note: by its name, its path, the end of its path, and its relative path.
 FORMS: Final = (
     "[[{stem}]]", "[[{path}]]", "[[{path}.md#Part|t]]", "![[{tail}]]", "[[{relative}]]", "[[/{path}|t [1]]]",
     "[t](<{plain}>)", "[t](<{plain}.md> 'title')", "[t]({quoted})", "[t]({quoted}.md#p)",
     "![p](<{picture}>)", "![p]({picture_quoted})", "[t][r]\n\n[r]: {quoted}.md", "[r]\n\n[r]: <{plain}>\n",
     "| [[{path}\\|t]] |", "> [!x] [[{tail}|t]]",
 )  # fmt: skip
-#: Properties by the same names, with quotes where they are necessary.
+#: Frontmatter properties with links to notes, quoted where YAML requires quotes.
 PROPERTIES: Final = (
     'a: "[[{path}]]"', "b: '[[{single}|t]]'", "c: [\"[[{tail}]]\", 'x']", "d:\n  - '[t](<{splain}.md>)'",
     "e: {{f: \"[[{relative}]]\"}}",
 )  # fmt: skip
-#: Characters that a destination without angle brackets cannot contain.
+#: Characters that must be escaped in a link destination without angle brackets.
 _QUOTED: Final = re.compile(r"[ ()]")
-#: Text that looks like a link but is not, and links without a file: these never change.
+#: Text that only resembles links, and links to missing files. A move never changes this text.
 FIXED: Final = (
     "\n\n    [[{path}]] [t]({quoted})\n\n`[[{path}]]` <!-- [[{path}]] -->\n```\n[[{relative}]]\n```\n"
     "[[Missing]] [t](Missing.md) [[./Missing]] [a](tag:x) arr[[0]] [[deep/er/Missing]]\n"
@@ -50,7 +53,7 @@ FIXED: Final = (
 
 
 def values_of(target: str, source: str) -> dict[str, str]:
-    """The parts of `FORMS` for a link to the note at one path in the note at another."""
+    """Return the values for `FORMS` when the note `source` links to the note `target`."""
     path = target.removesuffix(".md")
     relative = posixpath.relpath(path, posixpath.dirname(source))
     relative = relative if relative.startswith("../") else f"./{relative}"
@@ -80,7 +83,10 @@ def join(folder: str, name: str) -> str:
 
 @st.composite
 def vaults(draw: st.DrawFn, folders: tuple[str, ...] = FOLDERS, *, are_unique: bool = True) -> dict[str, str]:
-    """Files by path: notes in some folders, perhaps each name once, with links of all forms."""
+    """Draw a vault as texts by path: notes in some folders, with links of all forms.
+
+    `are_unique` draws each name once.
+    """
     names = draw(st.lists(st.sampled_from(NAMES), min_size=2, unique=are_unique, max_size=7))
     paths = list(dict.fromkeys(join(draw(st.sampled_from(folders)), name) for name in names))
     files: dict[str, str] = {}
@@ -106,7 +112,7 @@ def entry_of(path: str, text: str, note_id: str, serial: int) -> Entry:
 
 
 class Vault:
-    """Files with their catalogue, in which notes move as the writer moves them."""
+    """A vault whose notes are moved as the note writer moves them."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self.files = dict(files)
@@ -120,7 +126,7 @@ class Vault:
         )
 
     def edges(self) -> set[tuple[str, str | None, str]]:
-        """Return the links of each note: the note that each means, or the target without a note."""
+        """Return all links as (source, resolved note or None, target text or None)."""
         resolve = self.catalogue.graph.resolve
         entries = [entry for note_id in self.ids.values() if (entry := self.catalogue.get(note_id))]
         targets = [(entry.note.id, resolve(target), target) for entry in entries for target in entry.links]
@@ -154,7 +160,7 @@ class Vault:
 
 
 def fixed_parts(files: Mapping[str, str]) -> list[str]:
-    """Return the parts without links to the files, sorted."""
+    """Return the parts of all files that contain no links, sorted."""
     return sorted(
         text.replace("\r\n", "\n").partition("\n\n    [[")[2].partition("[[Miss")[0]
         for text in files.values()
@@ -189,7 +195,7 @@ def test_move_keeps_link_targets_and_moving_back_restores_bytes(
 @given(vaults(ANYWHERE, are_unique=False), st.data())
 @settings(deadline=None)
 def test_moves_between_all_folders_keep_link_targets(files: dict[str, str], data: st.DataObject) -> None:
-    """behaviour 375: also where several notes have one name, and links must say more than before."""
+    """behaviour 375, also when several notes share a name, so that links need longer paths than before."""
     vault = Vault(files)
     before = {(source, found) for source, found, _ in vault.edges() if found is not None}
     old = data.draw(st.sampled_from(sorted(vault.files)))

@@ -1,4 +1,4 @@
-"""The start scan: changes while no server ran are announced once, and files are never touched."""
+"""The start scan: changes made while no server ran are announced once, and no file is changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def note(n: int, title: str = "", **keys: str) -> str:
 
 
 def put(house: House, path: str, text: str) -> None:
-    """Write a file, later than anything before."""
+    """Write a file with a modification time later than all earlier ones."""
     target = house.files.root / path
     before = target.stat().st_mtime_ns if target.exists() else 10**18
     put_file(house.files, path, text)
@@ -43,7 +43,7 @@ def first_scan(house: House) -> None:
 
 
 def rescan(house: House) -> list[tuple[str, str]]:
-    """Type and path of the events of a restart, which are then journalled."""
+    """Restart the server, journal the events of the scan, and return their types and paths."""
     result = house.restart()
     house.settle(result)
     return [
@@ -57,7 +57,7 @@ def paths(house: House) -> list[str]:
 
 
 def picture(root: Path) -> dict[str, tuple[bytes, int, int]]:
-    """Bytes, mtime and mode of every file."""
+    """Return the bytes, modification time and mode of every file."""
     return {
         str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode)
         for path in root.rglob("*")
@@ -68,7 +68,7 @@ def picture(root: Path) -> dict[str, tuple[bytes, int, int]]:
 # -- first and second scan --------------------------------------------------------------------------
 
 
-def test_a_first_scan_indexes_everything_and_emits_nothing(house):
+def test_first_scan_indexes_all_notes_without_events(house):
     for n in range(5):
         put(house, f"d{n}/n.md", note(n))
     result = house.scan()
@@ -77,7 +77,7 @@ def test_a_first_scan_indexes_everything_and_emits_nothing(house):
     assert len(house.catalogue) == 5
 
 
-def test_a_second_scan_reads_no_unchanged_file(house, monkeypatch):
+def test_second_scan_reads_no_unchanged_file(house, monkeypatch):
     for n in range(5):
         put(house, f"{n}.md", note(n))
     first_scan(house)
@@ -92,7 +92,7 @@ def test_a_second_scan_reads_no_unchanged_file(house, monkeypatch):
     assert list(house.catalogue) == before
 
 
-def test_killed_first_scan_is_repeated_as_the_first_scan(house):
+def test_first_scan_is_repeated_as_first_when_killed(house):
     put(house, "a.md", note(1))
     house.scan()
     assert rescan(house) == [], "still the first scan: nothing was ever announced"
@@ -100,7 +100,7 @@ def test_killed_first_scan_is_repeated_as_the_first_scan(house):
     assert rescan(house) == [(NOTE_CREATED, "b.md")]
 
 
-def test_scanning_never_changes_bytes_or_times(house):
+def test_scan_never_changes_file_bytes_or_times(house):
     """behaviour 176"""
     put(house, "plain.md", "no frontmatter at all")
     put(house, "windows.md", "\ufeff---\r\ntitle: x\r\n---\r\n\r\n# X\r\n")
@@ -113,7 +113,7 @@ def test_scanning_never_changes_bytes_or_times(house):
     assert picture(house.files.root) == before
 
 
-def test_a_file_without_id_keeps_one_id_over_scans(house):
+def test_file_without_id_keeps_one_id_across_scans(house):
     """behaviour 177"""
     put(house, "inbox/idea.md", "just text")
     first_scan(house)
@@ -126,7 +126,7 @@ def test_a_file_without_id_keeps_one_id_over_scans(house):
     assert (again.note.id, again.serial) == (entry.note.id, entry.serial)
 
 
-def test_moved_file_without_id_is_the_same_note(house):
+def test_moved_file_without_id_remains_the_same_note(house):
     """behaviour 270"""
     put(house, "a.md", "just text")
     first_scan(house)
@@ -135,7 +135,7 @@ def test_moved_file_without_id_is_the_same_note(house):
     assert [entry.note.id for entry in house.catalogue] == [derive_id("a.md")]
 
 
-def test_moved_and_changed_file_without_id_is_another_note(house):
+def test_moved_and_changed_file_without_id_is_a_new_note(house):
     """behaviour 177"""
     put(house, "a.md", "just text")
     first_scan(house)
@@ -144,7 +144,7 @@ def test_moved_and_changed_file_without_id_is_another_note(house):
     assert sorted(rescan(house)) == [(NOTE_CREATED, "b.md"), (NOTE_DELETED, "a.md")]
 
 
-# -- what changed meanwhile -------------------------------------------------------------------------
+# -- changes between two scans -----------------------------------------------------------------------
 
 
 def test_each_change_emits_its_event_with_agent_scan(house):
@@ -191,14 +191,14 @@ def test_touched_file_is_recorded_without_an_event(house):
     assert house.restart().examined == 0
 
 
-def test_change_with_equal_size_is_detected_by_time(house):
+def test_change_of_equal_size_is_detected_by_modification_time(house):
     put(house, "a.md", note(1, "Aaa"))
     first_scan(house)
     put(house, "a.md", note(1, "Bbb"))
     assert rescan(house) == [(NOTE_UPDATED, "a.md")]
 
 
-def test_moved_and_edited_at_once_is_one_rename(house):
+def test_note_moved_and_edited_at_once_emits_one_rename(house):
     put(house, "a.md", note(1))
     first_scan(house)
     (house.files.root / "a.md").unlink()
@@ -208,7 +208,7 @@ def test_moved_and_edited_at_once_is_one_rename(house):
     assert entry.note.title == "New title"
 
 
-def test_two_notes_that_swapped_their_files_are_two_renames(house):
+def test_two_notes_that_swap_files_emit_two_renames(house):
     put(house, "a.md", note(1))
     put(house, "b.md", note(2))
     first_scan(house)
@@ -219,7 +219,7 @@ def test_two_notes_that_swapped_their_files_are_two_renames(house):
     assert rescan(house) == []
 
 
-def test_the_numbers_of_deleted_notes_are_not_given_away(house):
+def test_serial_numbers_of_deleted_notes_are_not_reused(house):
     for n in range(3):
         put(house, f"{n}.md", note(n))
     first_scan(house)
@@ -236,7 +236,7 @@ def test_the_numbers_of_deleted_notes_are_not_given_away(house):
 @pytest.mark.parametrize(
     "damage", [b"---\nkey: [\n---\n\n# x", b"\x00\xff\xfe binary", b"---\n\t- x: {\n---\n"]
 )
-def test_malformed_and_binary_files_are_skipped_and_the_others_indexed(house, damage):
+def test_unreadable_files_are_skipped_and_all_others_indexed(house, damage):
     """behaviour 22"""
     put(house, "a.md", note(1))
     (house.files.root / "bad.md").write_bytes(damage)
@@ -248,7 +248,7 @@ def test_malformed_and_binary_files_are_skipped_and_the_others_indexed(house, da
 
 
 @pytest.mark.parametrize("damage", [b"---\nkey: [\n---\n", b"\xff\xff"])
-def test_a_known_file_that_became_unreadable_keeps_its_last_state(house, damage):
+def test_known_note_keeps_its_last_state_when_it_becomes_unreadable(house, damage):
     put(house, "a.md", note(1, "Before"))
     first_scan(house)
     (house.files.root / "a.md").write_bytes(damage)
@@ -262,7 +262,7 @@ def test_a_known_file_that_became_unreadable_keeps_its_last_state(house, damage)
     assert house.catalogue.skipped == {}
 
 
-def test_damaged_file_keeps_its_id_from_its_copy_until_deleted(house):
+def test_damaged_file_keeps_its_id_until_deleted(house):
     put(house, "b.md", note(1))
     first_scan(house)
     put(house, "a.md", note(1))
@@ -274,7 +274,7 @@ def test_damaged_file_keeps_its_id_from_its_copy_until_deleted(house):
     assert house.catalogue.skipped == {}
 
 
-def test_a_file_whose_permission_is_missing_keeps_its_last_state(house, monkeypatch):
+def test_note_keeps_its_last_state_when_read_permission_is_missing(house, monkeypatch):
     put(house, "a.md", note(1))
     first_scan(house)
     put(house, "a.md", note(1, "Hidden edit"))
@@ -288,7 +288,7 @@ def test_a_file_whose_permission_is_missing_keeps_its_last_state(house, monkeypa
     assert "Permission denied" in house.catalogue.skipped["a.md"].reason
 
 
-def test_notes_in_a_folder_that_cannot_be_listed_have_not_vanished(house, monkeypatch):
+def test_notes_in_an_unlistable_folder_are_not_deleted(house, monkeypatch):
     put(house, "a/x.md", note(1))
     put(house, "b/y.md", note(2))
     first_scan(house)
@@ -314,7 +314,7 @@ def test_notes_in_a_folder_that_cannot_be_listed_have_not_vanished(house, monkey
     assert house.catalogue.skipped == {}
 
 
-def test_a_file_that_vanishes_during_the_scan_is_skipped(house, monkeypatch):
+def test_file_that_vanishes_during_the_scan_is_skipped(house, monkeypatch):
     put(house, "a.md", note(1))
     put(house, "b.md", note(2))
     real = NoteFiles.read
@@ -332,7 +332,7 @@ def test_a_file_that_vanishes_during_the_scan_is_skipped(house, monkeypatch):
 # -- duplicates -------------------------------------------------------------------------------------
 
 
-def test_first_path_counts_when_two_files_share_an_id(house):
+def test_first_path_is_indexed_when_two_files_share_an_id(house):
     put(house, "b.md", note(1, "Second"))
     put(house, "a/z.md", note(1, "First"))
     first_scan(house)
@@ -350,7 +350,7 @@ COPIES = ("Shared 2.md", "Shared (conflicted copy).md", "Shared-1.md", "Archive/
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("edited", ["Shared.md", "copy", ""])
 @pytest.mark.parametrize("knows", ["manifest", "history"])
-def test_the_path_that_held_an_id_keeps_it_from_a_copy(house, copy, edited, knows):
+def test_path_that_held_an_id_keeps_it_when_copied(house, copy, edited, knows):
     put(house, "Shared.md", note(1))
     first_scan(house)
     keep_version(house, "Shared.md")
@@ -368,7 +368,7 @@ def test_the_path_that_held_an_id_keeps_it_from_a_copy(house, copy, edited, know
 
 
 def keep_version(house: House, path: str) -> None:
-    """Have the history know a note as the running server does."""
+    """Store a version of the note in the history, as the running server does."""
     entry = house.catalogue.at_path(path)
     assert entry is not None
     data = (house.files.root / path).read_bytes()
@@ -379,7 +379,7 @@ def keep_version(house: House, path: str) -> None:
 def test_file_without_copy_suffix_owns_an_unknown_id(house, copy):
     put(house, copy, note(1))
     put(house, "Shared.md", note(1))
-    os.utime(house.files.root / copy, ns=(1, 1))  # also from an older one
+    os.utime(house.files.root / copy, ns=(1, 1))  # The copy is also the older file.
     first_scan(house)
     assert paths(house) == ["Shared.md"]
 
@@ -403,8 +403,8 @@ def test_moved_note_is_distinguished_from_its_copy_by_bytes(house):
 
 
 @pytest.mark.parametrize("order", [("a.md", "b.md", "c.md"), ("c.md", "b.md", "a.md")])
-def test_a_slug_collision_only_warns_and_the_first_path_keeps_the_slug(house, order):
-    """behaviour 14: whatever the order in which the files came."""
+def test_first_path_keeps_the_slug_after_a_slug_collision(house, order):
+    """behaviour 14, in whichever order the files appeared."""
     first_scan(house)
     for path in order:
         put(house, path, note(ord(path[0]), "Same Title", source_url="https://x.org/p"))
@@ -420,7 +420,7 @@ def test_a_slug_collision_only_warns_and_the_first_path_keeps_the_slug(house, or
     assert house.catalogue.urls.surplus == 1, "each scan counts anew"
 
 
-def test_links_are_known_for_files_that_were_not_read_again(house):
+def test_links_of_files_that_were_not_reread_are_known(house):
     put(house, "a.md", note(1) + "\n[[b]] and [[nowhere]]\n")
     put(house, "b.md", note(2))
     first_scan(house)
@@ -434,12 +434,12 @@ def test_links_are_known_for_files_that_were_not_read_again(house):
 
 
 def swallow_manifest(house: House, monkeypatch) -> None:
-    """From now on the process is killed before each note of the manifest."""
+    """Simulate a kill before each write to the manifest: from now on, `store` does nothing."""
     monkeypatch.setattr(house.manifest, "store", lambda *_: None)
 
 
 @pytest.mark.autojump
-async def test_a_kill_between_journal_and_manifest_repeats_no_event(house, monkeypatch):
+async def test_kill_between_journal_and_manifest_repeats_no_event(house, monkeypatch):
     """behaviour 187"""
     first_scan(house)
     async with house.running():
@@ -460,7 +460,7 @@ async def test_a_kill_between_journal_and_manifest_repeats_no_event(house, monke
 
 
 @pytest.mark.autojump
-async def test_a_kill_between_file_and_journal_loses_no_event(house, monkeypatch):
+async def test_kill_between_file_and_journal_loses_no_event(house, monkeypatch):
     """behaviour 187"""
     first_scan(house)
     async with house.running():
@@ -477,8 +477,8 @@ async def test_a_kill_between_file_and_journal_loses_no_event(house, monkeypatch
     assert rescan(house) == []
 
 
-def test_a_kill_between_the_scans_journal_and_manifest_repeats_no_event(house, monkeypatch):
-    """behaviour 187: the events of the scan itself."""
+def test_scan_events_are_not_repeated_when_killed_before_the_manifest(house, monkeypatch):
+    """behaviour 187, for the events of the scan itself."""
     put(house, "a.md", note(1))
     put(house, "b.md", note(2))
     first_scan(house)
@@ -495,7 +495,7 @@ def test_a_kill_between_the_scans_journal_and_manifest_repeats_no_event(house, m
 
 @pytest.mark.autojump
 async def test_changes_after_a_kill_are_announced_relative_to_earlier_events(house, monkeypatch):
-    """behaviour 187: the next event follows from the last one, not from the old manifest."""
+    """behaviour 187: the next event is derived from the last event, not from the old manifest."""
     first_scan(house)
     async with house.running():
         moved = await house.create("Moved")
@@ -530,8 +530,8 @@ async def test_withheld_change_is_announced_once_after_a_kill(house):
     assert rescan(house) == []
 
 
-def test_a_lost_manifest_announces_nothing(house):
-    """A first scan again: listeners know the notes already."""
+def test_lost_manifest_causes_no_events(house):
+    """The scan counts as a first scan, because subscribers know the notes already."""
     put(house, "a.md", note(1))
     first_scan(house)
     house.close()
@@ -543,7 +543,7 @@ def test_a_lost_manifest_announces_nothing(house):
     assert paths(house) == ["a.md"]
 
 
-def test_a_file_time_from_the_far_future_does_not_stop_the_start(house):
+def test_file_time_in_the_far_future_does_not_stop_the_start(house):
     put(house, "a.md", "no times of its own")
     os.utime(house.files.root / "a.md", (10**12, 10**12))
     first_scan(house)
@@ -551,7 +551,7 @@ def test_a_file_time_from_the_far_future_does_not_stop_the_start(house):
     assert paths(house) == ["a.md"]
 
 
-def test_times_at_the_end_of_the_calendar_do_not_stop_the_start(house):
+def test_times_at_the_calendar_limits_do_not_stop_the_start(house):
     put(house, "a.md", note(1, expires_at="9999-12-31T23:59:59.999999+00:00"))
     first_scan(house)
     assert rescan(house) == []

@@ -1,4 +1,4 @@
-"""Notes by folder, tag, name and state (docs/spec/console.md §2)."""
+"""The note list by folder, tag, name and state (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def listed(page: Element) -> list[str]:
     return [one.text for line in page.all("div", "line") for one in line.all("a", "note")[:1]]
 
 
-async def test_folders_tags_and_filters_reduce_the_list(tmp_path: Path) -> None:
-    """behaviour 235: the list of notes renders, on an empty vault too."""
+async def test_folders_tags_and_filters_reduce_the_note_list(tmp_path: Path) -> None:
+    """behaviour 235: the note list renders, also for an empty vault."""
     async with visiting(tmp_path) as person:
         for address in ("", "?q=x", "?view=deleted"):
             await person.look(f"/console/notes{address}")
@@ -57,7 +57,7 @@ async def test_folders_tags_and_filters_reduce_the_list(tmp_path: Path) -> None:
         assert "lab 1" in (await person.look("/console/notes")).told
 
 
-async def test_a_page_says_when_the_files_were_not_looked_at_yet(
+async def test_note_list_shows_a_warning_before_the_first_scan_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with visiting(tmp_path) as person:
@@ -70,7 +70,7 @@ async def test_a_page_says_when_the_files_were_not_looked_at_yet(
         assert listed(page) == ["Alpha"]
 
 
-async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: Path) -> None:
+async def test_link_to_a_missing_note_suggests_similar_names(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.write("Leader election")
         await person.lithos.write("Sourdough")
@@ -80,7 +80,7 @@ async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: P
         assert "Sourdough" not in told
         assert "No note has the name" not in (await person.look("/console/notes?q=leader+election")).told
         keys = ("q", "path_prefix", "tags", "author", "namespace", "status", "sort", "view")
-        for at, key in enumerate(keys):  # a filter is shown as text
+        for at, key in enumerate(keys):  # Every filter value is shown as plain text.
             for payload in (
                 *PAYLOADS[at :: len(keys)],
                 "\udcff".encode("utf-8", "replace").decode(),
@@ -90,8 +90,8 @@ async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: P
 
 
 @pytest.mark.slow
-async def test_list_shows_every_note_once_over_its_pages(tmp_path: Path) -> None:
-    """Long titles make shorter pages."""
+async def test_paged_note_list_shows_every_note_once(tmp_path: Path) -> None:
+    """Long titles reduce the number of notes per page."""
     async with visiting(tmp_path) as person:
         for number in range(130):
             await person.lithos.create(
@@ -105,7 +105,7 @@ async def test_list_shows_every_note_once_over_its_pages(tmp_path: Path) -> None
         assert [title[:3] for title in seen] == [f"{number:03}" for number in range(130)]
 
 
-async def test_nothing_that_is_written_in_a_note_does_anything_in_the_list(tmp_path: Path) -> None:
+async def test_note_list_neutralises_payloads_in_note_fields(tmp_path: Path) -> None:
     """behaviour 236: payloads in titles, tags, authors and file names do nothing in lists."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call

@@ -18,7 +18,7 @@ SECRET = b"the secret"
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
-    """A data directory with pictures, and secrets where they must not be reached."""
+    """Return a data directory with images, and with secret files that no request may reach."""
     knowledge = tmp_path / "data" / "knowledge"
     (knowledge / "pics" / "deep").mkdir(parents=True)
     (knowledge / ".hidden").mkdir()
@@ -42,7 +42,7 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-async def test_pictures_are_shown_as_they_are_and_everything_else_is_a_download(vault: Path) -> None:
+async def test_images_are_shown_inline_and_other_files_are_downloads(vault: Path) -> None:
     downloads = ("page.html", "drawing.svg", "paper.pdf", "script.js", "style.css", "noext", "note.md")
     async with visiting(vault) as person:
         for path in ("pics/a b.png", "pics/deep/far.jpg", "linked.png"):
@@ -60,13 +60,13 @@ async def test_pictures_are_shown_as_they_are_and_everything_else_is_a_download(
             policy = "default-src 'none'; frame-ancestors 'none'; sandbox"
             assert answer.headers["content-security-policy"] == policy
             assert answer.headers["x-content-type-options"] == "nosniff"
-        # A name cannot forge headers or a page.
+        # A file name cannot forge headers or a page.
         name = 'x"; filename=evil.html <script>pwned().png'
         (vault / "knowledge" / name).write_bytes(PNG)
         answer = await person.get(f"/console/files/{quote(name, safe='')}")
         assert answer.status_code == 200
         assert answer.headers["content-disposition"] == f"inline; filename*=UTF-8''{quote(name, safe='')}"
-        # A name without its folder leads to the file.
+        # A file name without its folder redirects to the file.
         person.lithos.server.get(Catalogue).see_file("pics/deep/far.jpg", is_there=True)
         answer = await person.get("/console/files/far.jpg")
         assert (answer.status_code, answer.url.path) == (200, "/console/files/pics/deep/far.jpg")
@@ -85,7 +85,7 @@ TRAVERSALS = (
 )  # fmt: skip
 
 
-async def test_no_path_leads_out_of_the_vault_or_to_what_is_hidden(vault: Path) -> None:
+async def test_no_path_reaches_outside_the_vault_or_hidden_files(vault: Path) -> None:
     async with visiting(vault, storage={"ignore": ("drafts/**",)}) as person:
         for path in TRAVERSALS:
             raw = path if "%" in path else quote(path, safe="/.~;:\\")
@@ -104,15 +104,15 @@ async def test_large_files_are_streamed_and_oversized_files_are_refused(
     async with visiting(vault) as person:
         assert (await person.get("/console/files/large.bin")).content == large
         async with person.client.stream("GET", "/console/files/large.bin") as response:
-            assert response.headers["content-length"] == "3000000"  # and left before its end
+            assert response.headers["content-length"] == "3000000"  # The client disconnects before the end.
         monkeypatch.setattr(files, "LARGEST", 1_000_000)
         refused = await person.get("/console/files/large.bin")
         assert refused.status_code == 413
         assert "3,000,000 bytes" in refused.text
 
 
-async def test_files_are_for_those_who_logged_in(vault: Path) -> None:
-    """behaviour 237: with a token nothing is shown without login."""
+async def test_files_require_a_login(vault: Path) -> None:
+    """behaviour 237: if a token is set, no file is shown without a login."""
     async with visiting(vault, token="a-token") as person:
         answer = await person.client.get("/console/files/paper.pdf")
         assert answer.status_code == 302

@@ -1,4 +1,4 @@
-"""Notes as HTML: which text is shown, which markup is made harmless, and within which time."""
+"""Rendering of notes as HTML: shown text, neutralised markup and time limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.server.console.pages import dangers, parse
 KNOWN = {"Known note": "id-1", "folder/other": "id-2", "/folder/other": "id-2", "/far": "id-3"}
 LINKS = (KNOWN.get, "folder/this.md")
 
-#: Inputs that are slow for Markdown and HTML parsers, in addition to those that are slow for any parser.
+#: Inputs that are slow for Markdown and HTML parsers. The tests also use the generic slow patterns.
 HOSTILE: dict[str, Callable[[int], str]] = {
     "brackets": lambda n: "[[" * (n // 2),
     "callouts": lambda n: "[!" * (n // 2),
@@ -53,7 +53,7 @@ def html_of(text: str) -> str:
     return str(render_markdown(text, *LINKS))
 
 
-def test_links_lead_to_notes_to_files_and_to_elsewhere() -> None:
+def test_links_lead_to_notes_files_and_external_pages() -> None:
     shown = {
         "[[Known note]]": '<a href="/console/notes/id-1" class="wikilink">Known note</a>',
         "[[Known note#Part|so]]": '<a href="/console/notes/id-1#n-part" class="wikilink">so</a>',
@@ -75,7 +75,7 @@ def test_links_lead_to_notes_to_files_and_to_elsewhere() -> None:
         assert expected in html_of(text), (text, html_of(text))
 
 
-def test_blocks_of_vaults_are_shown() -> None:
+def test_vault_specific_blocks_are_rendered() -> None:
     html = html_of("> [!warning]- Mind *this\n> and* that [[Known note]]\n> more")
     assert '<blockquote class="callout callout-warning">\n<p class="callout-title">Mind *this</p>' in html
     assert "and* that" in html
@@ -112,8 +112,8 @@ def test_plain_text_is_shown_completely() -> None:
     assert "end" in nested
 
 
-def test_no_payload_survives() -> None:
-    """behaviour 236: script, handlers, links, SVG and HTML in notes do nothing."""
+def test_rendered_note_contains_no_active_payload() -> None:
+    """behaviour 236: scripts, handlers, links, SVG and HTML in notes have no effect."""
     ways = ("{}", "> {}", "- {}", "# {}", "| a |\n|---|\n| {} |", "*{}*")
     texts = [LONG_LINE, *(way.replace("{}", payload) for payload in PAYLOADS for way in ways)]
     shown = {text: parse(f'<div class="prose">{html_of(text)}</div>') for text in texts}
@@ -122,7 +122,7 @@ def test_no_payload_survives() -> None:
 
 
 @pytest.mark.slow
-def test_rendering_and_outlines_are_linear_in_hostile_texts() -> None:
+def test_rendering_hostile_texts_takes_linear_time() -> None:
     patterns = single_patterns()
     with steady():
         grown = {name: find_growth(html_of, make, 10_000) for name, make in HOSTILE.items()}
@@ -133,7 +133,7 @@ def test_rendering_and_outlines_are_linear_in_hostile_texts() -> None:
     assert {name: growth for name, growth in grown.items() if growth is not None} == {}
 
 
-def test_a_part_ends_before_a_block_and_the_next_begins_there() -> None:
+def test_rendered_parts_are_split_at_block_boundaries() -> None:
     text = "\n\n".join(f"Paragraph {i}. " + "word " * 100 for i in range(200))
     at, parts = 0, list[str]()
     while at < len(text):

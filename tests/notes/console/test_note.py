@@ -1,4 +1,4 @@
-"""The page of a note: text, surroundings, versions, restoring, quarantine (docs/spec/console.md §2)."""
+"""The note page: text, links, versions, restore and quarantine (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def versions_of(person: Visitor, note_id: str) -> list[dict[str, Any]]:
 
 
 def authors_of(person: Visitor, kind: str) -> list[str]:
-    """Return the authors of all events of a type, oldest first."""
+    """Return the authors of all events of one type, oldest first."""
     store = person.lithos.server.get(Coordinator)._store
     return [
         event.draft.agent for event in store.events_after(person.lithos.first_seq) if event.draft.type == kind
@@ -41,8 +41,8 @@ def authors_of(person: Visitor, kind: str) -> list[str]:
 # -- looking ------------------------------------------------------------
 
 
-async def test_a_note_is_shown_with_its_text_frontmatter_links_and_lineage(tmp_path: Path) -> None:
-    """behaviour 235: the page of a note renders; it loads nothing from elsewhere."""
+async def test_note_page_shows_text_frontmatter_links_and_lineage(tmp_path: Path) -> None:
+    """behaviour 235: the note page renders, and it loads nothing from other hosts."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         source = await lithos.create("The source")
@@ -74,7 +74,7 @@ async def test_a_note_is_shown_with_its_text_frontmatter_links_and_lineage(tmp_p
         assert prose.all("a", "external")
 
 
-async def test_standing_names_what_raised_and_lowered_a_note(tmp_path: Path) -> None:
+async def test_standing_names_the_causes_that_raised_or_lowered_a_note(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note_id = await lithos.create("Kettle", "Water boils in the kettle.")
@@ -98,7 +98,7 @@ async def test_standing_names_what_raised_and_lowered_a_note(tmp_path: Path) -> 
             assert told in shown, told
 
 
-async def test_a_long_text_is_shown_in_parts_which_its_outline_chooses(tmp_path: Path) -> None:
+async def test_long_text_is_shown_in_parts_linked_from_its_outline(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         body = "\n\n".join(f"## Day {i}\n\n" + "Words and words. " * 120 for i in range(60))
         note_id = await person.lithos.create("Chronicle", body)
@@ -110,7 +110,7 @@ async def test_a_long_text_is_shown_in_parts_which_its_outline_chooses(tmp_path:
         later = prose_of(await person.look(f"/console/notes/{note_id}{there.removesuffix('#text')}")).text
         assert later.index("Day 50") < 200
         assert prose_of(await person.look(f"/console/notes/{note_id}?section=Day+50")).text == later
-        # The parts one after another are the whole text.
+        # The concatenated parts equal the whole text.
         seen, query = list[str](), "?"
         while query:
             page = await person.look(f"/console/notes/{note_id}{query}")
@@ -120,7 +120,7 @@ async def test_a_long_text_is_shown_in_parts_which_its_outline_chooses(tmp_path:
 
 
 @pytest.mark.slow
-async def test_no_text_makes_a_page_of_more_than_200_kb(tmp_path: Path) -> None:
+async def test_note_page_never_exceeds_200_kb(tmp_path: Path) -> None:
     bodies = (
         "[^a]: b\n\n" + "[^a] " * 7_000,
         "".join(f"<b id={i}>" for i in range(1_500)) + "<p>x" * 5_000,
@@ -137,7 +137,7 @@ async def test_no_text_makes_a_page_of_more_than_200_kb(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_long_names_around_a_note_make_shorter_lists(tmp_path: Path) -> None:
+async def test_long_names_shorten_the_lists_of_the_note_page(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos, long = person.lithos, "&\u4e2d" * 400
         keys = {f"{'&' * 60}{number}": "&" * 900 for number in range(60)}
@@ -153,7 +153,7 @@ async def test_long_names_around_a_note_make_shorter_lists(tmp_path: Path) -> No
             await person.look(f"/console/notes/{note_id}{address}")
 
 
-async def test_an_earlier_version_and_the_difference_of_two_are_shown(tmp_path: Path) -> None:
+async def test_earlier_version_and_diff_of_two_versions_are_shown(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
         await person.lithos.write("Note", "The second text.", id=note_id, agent="bob")
@@ -180,8 +180,8 @@ async def test_an_earlier_version_and_the_difference_of_two_are_shown(tmp_path: 
             assert "/console/notes" in wrong.links
 
 
-async def test_a_note_is_shown_without_a_history_and_without_learning(tmp_path: Path) -> None:
-    """behaviour 235: the pages of notes render on a server with parts switched off."""
+async def test_note_page_renders_without_history_or_learning(tmp_path: Path) -> None:
+    """behaviour 235: the note pages render on a server with history or learning switched off."""
     sections = {"history": HistoryConfig(enabled=False), "lcma": LcmaConfig(enabled=False)}
     for name, section in sections.items():
         async with visiting(tmp_path / name, **{name: section}) as person:
@@ -195,10 +195,10 @@ async def test_a_note_is_shown_without_a_history_and_without_learning(tmp_path: 
                 await person.look(f"/console/notes/{note_id}/restore?version=1", 409)
 
 
-# -- bringing back ------------------------------------------------------------
+# -- restore -----------------------------------------------------------------
 
 
-async def test_restoring_shows_its_consequences_happens_once_and_carries_the_name(tmp_path: Path) -> None:
+async def test_restore_previews_its_effects_and_happens_once_under_the_name(tmp_path: Path) -> None:
     """behaviour 239: restore shows its consequences first, happens once and carries the person's name."""
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
@@ -214,7 +214,7 @@ async def test_restoring_shows_its_consequences_happens_once_and_carries_the_nam
         assert (await person.lithos.read(note_id))["version"] == 2, "looking changes nothing"
         action, fields = form_of(asked)
         await person.press(action, **fields)
-        after = await person.post(action, **fields)  # and a reload
+        after = await person.post(action, **fields)  # Reloading the page sends the form a second time.
         assert after.status_code == 200
         assert "The first text." in prose_of(check(after.text)).text
         versions = await versions_of(person, note_id)
@@ -223,7 +223,7 @@ async def test_restoring_shows_its_consequences_happens_once_and_carries_the_nam
         assert authors_of(person, "note.updated") == ["bob", "Ann B"]
 
 
-async def test_a_change_in_between_is_shown_and_nothing_is_restored(tmp_path: Path) -> None:
+async def test_nothing_is_restored_when_the_note_changed_meanwhile(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
         await person.lithos.write("Note", "The second text.", id=note_id)
@@ -238,7 +238,7 @@ async def test_a_change_in_between_is_shown_and_nothing_is_restored(tmp_path: Pa
         assert (await person.lithos.read(note_id))["content"] == "The first text."
 
 
-async def test_a_deleted_note_is_listed_and_brought_back(tmp_path: Path) -> None:
+async def test_deleted_note_is_listed_and_can_be_restored(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Gone <b>note</b>", "Its text.", path="folder/gone.md")
         await person.lithos.call("lithos_delete", id=note_id, agent="eve")
@@ -259,7 +259,7 @@ async def test_a_deleted_note_is_listed_and_brought_back(tmp_path: Path) -> None
 # -- quarantine ------------------------------------------------------------
 
 
-async def test_quarantine_shows_its_dependents_happens_once_and_carries_the_name(tmp_path: Path) -> None:
+async def test_quarantine_shows_dependents_and_happens_once_under_the_name(tmp_path: Path) -> None:
     """behaviour 239: quarantine shows its consequences first, happens once and carries the person's name."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -287,7 +287,7 @@ async def test_quarantine_shows_its_dependents_happens_once_and_carries_the_name
         assert versions[0]["agent"] == "Ann"
         assert authors_of(person, "note.updated") == ["Ann"]
         tasks = (await lithos.call("lithos_task_list", status="open"))["tasks"]
-        assert len(tasks) == 2  # the epic, and one for the direct dependent
+        assert len(tasks) == 2  # The epic and one task for the direct dependent.
         assert {task["created_by"] for task in tasks} == {"Ann"}
 
         ended = await person.submit(f"/console/notes/{note_id}/clear")
@@ -299,12 +299,12 @@ async def test_quarantine_shows_its_dependents_happens_once_and_carries_the_name
 
 
 @pytest.mark.slow
-async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_path: Path) -> None:
+async def test_note_pages_neutralise_payloads_in_note_fields(tmp_path: Path) -> None:
     """behaviour 236: script, handlers, links, SVG and HTML in notes, titles, tags and names do nothing."""
     async with visiting(tmp_path) as person:
         pages: list[str] = []
         for number, each in enumerate(PAYLOADS):
-            payload = each.replace("\x00", " ")  # which no tool takes
+            payload = each.replace("\x00", " ")  # No tool accepts a NUL character.
             line = " ".join(payload.split())[:150]
             answer = await person.lithos.call(
                 "lithos_write",
@@ -315,7 +315,7 @@ async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_
                 metadata={line: line, f"k{number}": [line]},
                 summaries={"short": line},
             )
-            if "id" not in answer:  # a title that no file can have
+            if "id" not in answer:  # No file can have this title.
                 answer = await person.lithos.write(f"Payload {number}", payload, tags=[f"t{number}"])
             pages.append(f"/console/notes/{answer['id']}")
         (person.lithos.knowledge / "aliases.md").write_text(
@@ -342,7 +342,7 @@ async def test_unknown_author_is_not_named(tmp_path: Path) -> None:
         assert "unknown" not in (await person.look("/console/notes")).told
 
 
-async def test_sentence_of_a_backlink_is_shown_without_markup(tmp_path: Path) -> None:
+async def test_backlink_sentence_is_shown_without_markup(tmp_path: Path) -> None:
     texts = {
         "Item": "Before.\n\n> - [ ] know **old names** too (see [[Target]])\nlast",
         "Table": "| what | count |\n|---|---|\n| [[Target|aim]] | `3` |",
@@ -358,7 +358,7 @@ async def test_sentence_of_a_backlink_is_shown_without_markup(tmp_path: Path) ->
         ]
 
 
-async def test_notes_that_link_here_are_sorted_and_paged_with_the_sentence(tmp_path: Path) -> None:
+async def test_backlinks_are_sorted_and_paged_with_their_sentence(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         target = await person.lithos.create("Target", "The end.")
         for number in range(23, 0, -1):
