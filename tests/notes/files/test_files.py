@@ -1,4 +1,4 @@
-"""Note files: listing, reading, durable writing, and what is left when the disk fails."""
+"""Note files: listing, reading, durable writing, and recovery after disk errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def files(tmp_path):
 
 @pytest.fixture
 def syncs(monkeypatch):
-    """The folders that were synced, in order."""
+    """Return the list of synced folders, in order."""
     seen: list[str] = []
     real = replacing._sync
 
@@ -58,7 +58,7 @@ def save_nothing(kept: Kept, data: bytes) -> None:
 
 
 def everything(files: NoteFiles) -> dict[str, bytes]:
-    """Every file below the folder, dot-files too, once what was displaced is settled."""
+    """Settle all displaced files, then return every file below the folder, including dot-files."""
     for kept in files.take_kept():
         files.settle(kept, save_nothing)
     return {
@@ -73,7 +73,7 @@ def state_of(files: NoteFiles, path: str) -> FileState:
 
 
 def edit(files: NoteFiles, path: str, data: bytes) -> None:
-    """An edit from outside, later than anything before."""
+    """Edit a file externally, with a modification time later than all earlier ones."""
     target = files.root / path
     target.write_bytes(data)
     later = target.stat().st_mtime_ns + 1_000_000_000
@@ -87,14 +87,14 @@ def paths(files: NoteFiles) -> list[str]:
 # -- writing ----------------------------------------------------------------------------------------
 
 
-def test_a_new_file_has_its_bytes_and_the_reported_state(files):
+def test_new_file_has_its_bytes_and_the_reported_state(files):
     (state,) = files.apply([Put("a.md", b"hello", None)])
     assert files.read("a.md") == ReadFile(b"hello", state)
     assert state.size == 5
     assert everything(files) == {"a.md": b"hello"}
 
 
-def test_an_update_replaces_the_file_as_a_whole(files):
+def test_update_replaces_the_whole_file(files):
     files.apply([Put("a.md", b"one", None)])
     inode = (files.root / "a.md").stat().st_ino
     (second,) = files.apply([Put("a.md", b"two!", ONE)])
@@ -102,7 +102,7 @@ def test_an_update_replaces_the_file_as_a_whole(files):
     assert (files.root / "a.md").stat().st_ino != inode, "readers of the old file keep it whole"
 
 
-def test_a_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
+def test_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -116,7 +116,7 @@ def test_a_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
 
 
 def test_edit_just_after_the_rename_is_detected_as_external(files, monkeypatch):
-    """The reported state must be that of our bytes, else the edit would never be noticed."""
+    """The reported state must describe the bytes of Lithos. Otherwise the edit would never be noticed."""
     files.apply([Put("a.md", b"one", None)])
     real = KernelCalls.exchange
 
@@ -130,7 +130,7 @@ def test_edit_just_after_the_rename_is_detected_as_external(files, monkeypatch):
     assert result != state_of(files, "a.md")
 
 
-def test_a_new_file_follows_the_umask(files):
+def test_new_file_follows_the_umask(files):
     before = os.umask(0o027)
     try:
         files.apply([Put("a.md", b"one", None)])
@@ -139,7 +139,7 @@ def test_a_new_file_follows_the_umask(files):
     assert stat.S_IMODE((files.root / "a.md").stat().st_mode) == 0o640
 
 
-def test_a_file_system_without_modes_does_not_stop_a_write(files, monkeypatch):
+def test_write_succeeds_on_a_file_system_without_modes(files, monkeypatch):
     files.apply([Put("a.md", b"one", None)])
 
     def fchmod(descriptor: int, mode: int) -> None:
@@ -158,7 +158,7 @@ def test_short_writes_are_continued(files, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [None, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
-def test_first_of_two_creations_stays_even_without_hard_links(files, monkeypatch, code):
+def test_first_of_two_creations_wins_even_without_hard_links(files, monkeypatch, code):
     if code is not None:
         monkeypatch.setattr(os, "link", fail(code))
     first, second = files.apply([Put("a.md", b"one", None), Put("a.md", b"two", None)])
@@ -186,7 +186,7 @@ def test_removing_a_missing_file_raises_an_error(files):
 # -- durability -------------------------------------------------------------------------------------
 
 
-def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
+def test_deep_folders_are_created_and_every_changed_folder_synced(files, syncs):
     files.apply([Put("a/b/c/d.md", b"one", None)])
     root = files.root
     assert {Path(folder) for folder in syncs} == {root, root / "a", root / "a/b", root / "a/b/c"}
@@ -194,8 +194,9 @@ def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
 
 
 def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bool) -> None:
-    """Write files without a name first, or with a name from the beginning, as on systems without nameless
-    files.
+    """Choose whether new files are nameless at first, or have a name from the start.
+
+    Not every system supports nameless files.
     """
     if not unnamed:
         monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
@@ -204,7 +205,7 @@ def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bo
 
 
 @pytest.mark.parametrize("name", ["link_unnamed", "rename_new"])
-def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
+def test_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
     choose_way(files, monkeypatch, unnamed=name == "link_unnamed")
     steps: list[str] = []
     real_sync, real_name, real_folder = os.fsync, getattr(KernelCalls, name), replacing._sync
@@ -235,12 +236,12 @@ def test_only_a_change_probes_the_file_system_again(files, monkeypatch):
     assert not files._replacing.is_outdated
 
 
-def test_changes_in_one_folder_share_its_sync(files, syncs):
+def test_changes_in_one_folder_share_one_folder_sync(files, syncs):
     files.apply([Put(f"{i}.md", b"x", None) for i in range(20)] + [Remove("3.md", digest_of(b"x"))])
     assert syncs == [str(files.root)]
 
 
-def test_files_of_a_batch_wait_for_the_disk_together(files, monkeypatch):
+def test_files_of_a_batch_are_synced_in_parallel(files, monkeypatch):
     real, both = os.fsync, threading.Barrier(2)
 
     def fsync(descriptor: int) -> None:
@@ -254,7 +255,7 @@ def test_files_of_a_batch_wait_for_the_disk_together(files, monkeypatch):
     assert everything(files) == {"a.md": b"one", "b/b.md": b"two"}
 
 
-def test_changes_of_one_file_under_two_names_are_serialised(files):
+def test_changes_to_one_file_under_two_names_are_serialised(files):
     files.apply([Put("a/n.md", b"one", None)])
     expected = ONE
     (files.root / "b").symlink_to(files.root / "a")
@@ -282,7 +283,7 @@ def fail(code: int):
 @pytest.mark.parametrize("is_update", [False, True])
 @pytest.mark.parametrize("step", ["write", "fsync", "first name", "name"])
 @pytest.mark.parametrize("unnamed", [True, False])
-def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
+def test_failed_write_keeps_the_old_file_without_temporary_files(
     files, monkeypatch, step, is_update, code, unnamed
 ):
     """behaviour 1"""
@@ -310,8 +311,8 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
     assert everything(files) == before
 
 
-def test_even_a_cancelled_write_leaves_no_temporary_file(files, monkeypatch):
-    """behaviour 1: an exception that is no `OSError` passes, but not without cleaning."""
+def test_interrupted_write_leaves_no_temporary_file(files, monkeypatch):
+    """behaviour 1: an exception other than `OSError` is propagated after the temporary file is deleted."""
 
     def interrupt(descriptor: int) -> None:
         raise KeyboardInterrupt
@@ -323,7 +324,7 @@ def test_even_a_cancelled_write_leaves_no_temporary_file(files, monkeypatch):
 
 
 def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypatch):
-    """behaviour 1: the change is there, only its durability is unknown, and no temporary file is left."""
+    """behaviour 1: the change is made and only its durability is unknown. No temporary file is left."""
     files.apply([Put("b.md", b"old", None), Put("c.md", b"old", None)])
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
     results = files.apply([Put("a.md", b"new", None), Remove("b.md", OLD), Put("c.md", b"new", OLD)])
@@ -335,7 +336,7 @@ def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypat
 
 
 def test_failed_change_is_not_reported_as_unsynced(files, monkeypatch):
-    """A folder made for a file that then did not fit."""
+    """The folder is created for a file that then does not fit on the disk."""
     monkeypatch.setattr(os, "write", fail(errno.ENOSPC))
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
     (result,) = files.apply([Put("a/b.md", b"new", None)])
@@ -357,7 +358,7 @@ def test_failed_change_does_not_affect_its_batch(files, monkeypatch):
     assert everything(files) == {"a.md": b"one", "c.md": b"two"}
 
 
-def test_impossible_file_name_is_an_error_without_a_crash(files):
+def test_impossible_file_name_is_reported_as_an_error(files):
     files.apply([Put("a", b"a file", None)])
     in_file, too_long = files.apply([Put("a/b.md", b"x", None), Put("x" * 300 + ".md", b"x", None)])
     assert isinstance(in_file, OSError)
@@ -368,7 +369,7 @@ def test_impossible_file_name_is_an_error_without_a_crash(files):
 # -- listing ----------------------------------------------------------------------------------------
 
 
-def test_the_listing_is_sorted_and_has_only_notes(files):
+def test_listing_is_sorted_and_contains_only_notes(files):
     for path in (
         "b/a.md",
         "a.md",
@@ -387,19 +388,19 @@ def test_the_listing_is_sorted_and_has_only_notes(files):
     assert files.list_notes()[0].state == state_of(files, "a.md")
 
 
-def test_a_name_that_is_not_utf8_is_skipped(files):
+def test_file_name_that_is_not_utf8_is_skipped(files):
     (files.root / os.fsdecode(b"caf\xe9.md")).write_bytes(b"x")
     (files.root / "café.md").write_bytes(b"x")
     assert paths(files) == ["café.md"]
 
 
-def test_symlinks_to_outside_are_neither_listed_read_nor_written(files, tmp_path):
+def test_symlinks_leading_outside_are_neither_listed_read_nor_written(files, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_bytes(b"secret")
     (files.root / "file.md").symlink_to(outside / "secret.md")
     (files.root / "folder").symlink_to(outside)
-    sibling = tmp_path / "knowledge-2"  # whose name begins alike
+    sibling = tmp_path / "knowledge-2"  # The name begins like the name of the notes folder.
     sibling.mkdir()
     (sibling / "a.md").write_bytes(b"x")
     (files.root / "sibling").symlink_to(sibling)
@@ -415,7 +416,7 @@ def test_symlinks_to_outside_are_neither_listed_read_nor_written(files, tmp_path
     assert {path.name for path in outside.iterdir()} == {"secret.md"}
 
 
-def test_a_path_is_resolved_as_the_system_does(files, tmp_path, monkeypatch):
+def test_path_is_resolved_as_the_operating_system_resolves_it(files, tmp_path, monkeypatch):
     root = os.path.realpath(files.root)
     (files.root / "a/b").mkdir(parents=True)
     (files.root / "a/note.md").touch()
@@ -432,7 +433,7 @@ def test_a_path_is_resolved_as_the_system_does(files, tmp_path, monkeypatch):
     assert len(looked) == 2
 
 
-def test_symlink_loops_end_and_a_linked_folder_counts_once(files):
+def test_symlink_loops_end_and_linked_folders_are_listed_once(files):
     (files.root / "real").mkdir()
     (files.root / "real" / "a.md").write_bytes(b"x")
     (files.root / "real" / "up").symlink_to("..")
@@ -443,7 +444,7 @@ def test_symlink_loops_end_and_a_linked_folder_counts_once(files):
 
 
 def test_many_crossing_links_are_listed_quickly(files):
-    """Each folder links to all others: a walk along every path would never end."""
+    """Each folder links to all others, so a walk along every path would never end."""
     for i in range(12):
         (files.root / str(i)).mkdir()
         (files.root / str(i) / "n.md").write_bytes(b"x")
@@ -452,7 +453,7 @@ def test_many_crossing_links_are_listed_quickly(files):
     assert len(paths(files)) == 12
 
 
-def test_folder_with_only_links_to_it_is_listed_under_the_first(files):
+def test_hidden_folder_is_listed_under_its_first_symlink(files):
     (files.root / ".store").mkdir()
     (files.root / ".store" / "a.md").write_bytes(b"x")
     (files.root / "z").symlink_to(".store")
@@ -460,7 +461,7 @@ def test_folder_with_only_links_to_it_is_listed_under_the_first(files):
     assert paths(files) == ["b/a.md"]
 
 
-def test_a_symlinked_file_inside_is_written_through(files):
+def test_symlinked_file_inside_the_vault_is_written_at_its_target(files):
     files.apply([Put("real.md", b"one", None)])
     (files.root / "link.md").symlink_to("real.md")
     (refused,) = files.apply([Put("link.md", b"two", ONE)])
@@ -501,7 +502,7 @@ def test_redirected_root_symlink_is_followed(tmp_path):
     assert files.read("two.md").data == b"two"
 
 
-def test_named_pipe_in_place_of_a_note_is_ignored_without_blocking(files):
+def test_named_pipe_in_place_of_a_note_is_ignored(files):
     os.mkfifo(files.root / "pipe.md")
     (files.root / "folder.md").mkdir()
     assert paths(files) == []
@@ -511,7 +512,7 @@ def test_named_pipe_in_place_of_a_note_is_ignored_without_blocking(files):
         files.read("folder.md")
 
 
-def test_an_unreadable_folder_hides_its_notes_and_nothing_else(files, monkeypatch):
+def test_unreadable_folder_hides_only_its_own_notes(files, monkeypatch):
     files.apply([Put("a/x.md", b"x", None), Put("b/y.md", b"x", None)])
     real = os.open
 
@@ -524,11 +525,11 @@ def test_an_unreadable_folder_hides_its_notes_and_nothing_else(files, monkeypatc
     assert paths(files) == ["b/y.md"]
 
 
-def test_a_missing_root_lists_nothing(tmp_path):
+def test_missing_root_lists_no_notes(tmp_path):
     assert NoteFiles(tmp_path / "none").list_notes() == []
 
 
-def test_a_time_beyond_sqlite_is_cut(files, monkeypatch):
+def test_file_time_beyond_the_sqlite_range_is_clamped(files, monkeypatch):
     files.apply([Put("a.md", b"x", None)])
     try:
         os.utime(files.root / "a.md", ns=(2**63 + 5, 2**63 + 5))
@@ -540,7 +541,7 @@ def test_a_time_beyond_sqlite_is_cut(files, monkeypatch):
 # -- leftovers --------------------------------------------------------------------------------------
 
 
-def test_leftover_temporary_files_are_swept_and_nothing_else(files):
+def test_only_leftover_temporary_files_are_deleted_at_start(files):
     keep = ["a.md", ".lithos-notes.md", "x.tmp", "d/b.md", ".obsidian/.lithos-1.tmp"]
     for path in [*keep, ".lithos-00ff.tmp", "d/.lithos-11ee.tmp", "d/e/.lithos-1.tmp"]:
         target = files.root / path
@@ -551,7 +552,7 @@ def test_leftover_temporary_files_are_swept_and_nothing_else(files):
     assert files.recover(save_nothing) == 0
 
 
-def test_a_leftover_that_cannot_be_removed_does_not_stop_the_start(files, monkeypatch):
+def test_undeletable_leftover_does_not_stop_the_start(files, monkeypatch):
     (files.root / ".lithos-1.tmp").write_bytes(b"x")
     monkeypatch.setattr(os, "unlink", fail(errno.EROFS))
     assert files.recover(save_nothing) == 0

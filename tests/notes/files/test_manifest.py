@@ -1,4 +1,4 @@
-"""The manifest: indexed notes are restored; unusable rows are set aside."""
+"""The manifest: indexed notes are restored, and unusable rows are skipped."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=5,
 )
-#: Fields that are not given here follow from the type.
+#: Hypothesis infers the strategies of all other fields from their types.
 fields = dict.fromkeys((field.name for field in attrs.fields(attrs.resolve_types(Note))), ...) | {
     "created_at": times,
     "updated_at": times,
@@ -81,13 +81,13 @@ def test_stored_row_is_restored_unchanged(tmp_path):
 
 
 @pytest.mark.parametrize("moment", [datetime.min, datetime.max, datetime(2242, 3, 16, 12, 56, 31, 1)])
-def test_far_away_times_come_back_to_the_microsecond(manifest, moment):
+def test_distant_times_are_restored_to_the_microsecond(manifest, moment):
     row = make_row(1, created_at=moment.replace(tzinfo=UTC), expires_at=moment.replace(tzinfo=UTC))
     manifest.store([row])
     assert manifest.load() == [row]
 
 
-def test_values_shared_by_many_notes_are_one_object(manifest):
+def test_equal_values_of_many_notes_share_one_object(manifest):
     extra = {"priority": 3, "review": {"cycle": 30}}
     rows = [
         make_row(number, f"{number}.md", title=f"T{number}", note_type="hypothesis", extra=dict(extra))
@@ -104,12 +104,12 @@ def test_values_shared_by_many_notes_are_one_object(manifest):
     assert isinstance(third.note.extra["priority"], float)
 
 
-def test_rows_come_in_path_order(manifest):
+def test_rows_are_loaded_in_path_order(manifest):
     manifest.store([make_row(1, "b.md"), make_row(2, "a.md"), make_row(3, "A.md")])
     assert [row.path for row in manifest.load()] == ["A.md", "a.md", "b.md"]
 
 
-def test_a_row_replaces_that_of_its_path_and_paths_are_forgotten(manifest):
+def test_row_replaces_its_path_and_removed_paths_are_deleted(manifest):
     manifest.store([make_row(1, "a.md"), make_row(2, "b.md")])
     manifest.store([make_row(1, "a.md", title="New")], removed=["b.md", "unknown.md"])
     assert [(row.path, row.note.title) for row in manifest.load()] == [("a.md", "New")]
@@ -121,13 +121,13 @@ def test_notes_may_swap_their_files(manifest):
     assert [(row.path, row.serial) for row in manifest.load()] == [("a.md", 2), ("b.md", 1)]
 
 
-def test_a_moved_note_leaves_no_row_behind(manifest):
+def test_moved_note_leaves_no_row_under_its_old_path(manifest):
     manifest.store([make_row(1, "a.md")])
     manifest.store([make_row(1, "b.md")])
     assert [row.path for row in manifest.load()] == ["b.md"]
 
 
-def test_the_journal_position_is_kept_until_the_next(manifest, path):
+def test_journal_position_is_kept_until_a_new_one_is_stored(manifest, path):
     assert manifest.seq is None
     manifest.store([make_row(1)], seq=41)
     manifest.store([make_row(2)])
@@ -138,7 +138,7 @@ def test_the_journal_position_is_kept_until_the_next(manifest, path):
     again.close()
 
 
-def test_manifest_is_new_until_a_row_is_stored(manifest, path):
+def test_manifest_is_new_until_the_first_store(manifest, path):
     assert manifest.is_new
     again = reopened(manifest, path)
     assert again.is_new, "a start that was killed before its first store must count as none"
@@ -148,14 +148,14 @@ def test_manifest_is_new_until_a_row_is_stored(manifest, path):
     third.close()
 
 
-def test_rows_without_a_position_are_not_a_first_scan(manifest, path):
+def test_manifest_with_rows_but_no_position_is_not_new(manifest, path):
     manifest.store([make_row(1)])
     again = reopened(manifest, path)
     assert not again.is_new
     again.close()
 
 
-def test_another_format_is_dropped(manifest, path, monkeypatch):
+def test_manifest_of_another_format_is_dropped(manifest, path, monkeypatch):
     manifest.store([make_row(1)], seq=7)
     monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
     again = reopened(manifest, path)
@@ -165,7 +165,7 @@ def test_another_format_is_dropped(manifest, path, monkeypatch):
     again.close()
 
 
-def test_a_failed_store_changes_nothing(manifest):
+def test_failed_store_changes_nothing(manifest):
     manifest.store([make_row(1, "a.md")], seq=1)
 
     def broken():

@@ -1,4 +1,4 @@
-"""Single files are seen as a listing sees them."""
+"""Lookup of single files, which must agree with the listing."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def test_lookup_finds_exactly_the_listed_notes(files, tmp_path):
     assert find_note(files, "a.md/b.md") is None
 
 
-def test_path_behind_a_symlinked_folder_needs_a_listing(files):
+def test_path_behind_a_symlinked_folder_requires_a_listing(files):
     (files.root / "alias").symlink_to("sub")
     with pytest.raises(AliasedPath):
         find_note(files, "alias/b.md")
 
 
-def test_old_spelling_is_missing_on_a_disk_that_ignores_case(files, monkeypatch):
-    """Such a disk opens every spelling, but lists one."""
+def test_old_spelling_is_missing_on_a_case_insensitive_disk(files, monkeypatch):
+    """Such a disk opens every spelling of a name, but lists only one."""
     real = os.stat
     monkeypatch.setattr(lookup.os, "stat", lambda path: real(str(path).replace("A.md", "a.md")))
     assert is_there(files, "a.md")
     assert not is_there(files, "A.md")
 
 
-def test_two_spellings_of_one_entry_are_one_file_but_links_are_not(files, monkeypatch):
+def test_two_spellings_are_one_file_but_links_are_not(files, monkeypatch):
     (files.root / "soft.md").symlink_to("a.md")
     assert not is_same_file(files, "a.md", "soft.md")
     assert not is_same_file(files, "a.md", "sub/b.md")

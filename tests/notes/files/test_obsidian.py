@@ -1,4 +1,4 @@
-"""Obsidian's settings of a vault; broken ones are left out."""
+"""Obsidian's settings of a vault. Broken settings are ignored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def settle(vault: Path, name: str, content: object) -> None:
     file.write_text(content if isinstance(content, str) else json.dumps(content))
 
 
-def test_templates_are_ignored_where_obsidian_names_no_other_folder(tmp_path: Path) -> None:
+def test_default_templates_folder_is_ignored_unless_obsidian_names_another(tmp_path: Path) -> None:
     assert read_ignored(tmp_path, None).covers("templates/x.md")
     settle(tmp_path, "templates.json", {"folder": "Extras/Templates"})
     ignored = read_ignored(tmp_path, None)
@@ -72,7 +72,7 @@ TEMPLATER, QUICKADD = "plugins/templater-obsidian/data.json", "plugins/quickadd/
         ),
     ],
 )
-def test_templates_of_each_plugin_are_not_notes(
+def test_template_folders_of_every_plugin_are_ignored(
     name: str, content: object, templates: list[str], notes: list[str], tmp_path: Path
 ) -> None:
     """behaviour 380"""
@@ -83,7 +83,7 @@ def test_templates_of_each_plugin_are_not_notes(
     assert not any(map(read_ignored(tmp_path, ()).covers, (*templates, *notes)))
 
 
-def test_changed_settings_are_read_again_and_broken_ones_change_nothing(tmp_path: Path) -> None:
+def test_changed_settings_are_reread_and_broken_settings_change_nothing(tmp_path: Path) -> None:
     """behaviour 380"""
     settings = VaultSettings(tmp_path)
     files = NoteFiles(tmp_path, ignored=settings.read(), is_foreign=True, reread=settings.read_again)
@@ -102,7 +102,7 @@ def test_changed_settings_are_read_again_and_broken_ones_change_nothing(tmp_path
 @pytest.mark.parametrize(
     "broken", ["{", "[1]", '{"userIgnoreFilters": 3}', "[" * 100_000, "x" * (LARGEST + 1)]
 )
-def test_a_broken_app_json_is_skipped(broken: str, tmp_path: Path) -> None:
+def test_broken_app_json_is_ignored(broken: str, tmp_path: Path) -> None:
     """Specification: vault, section 1."""
     settle(tmp_path, "app.json", broken)
     ignored = read_ignored(tmp_path, None)
@@ -110,7 +110,7 @@ def test_a_broken_app_json_is_skipped(broken: str, tmp_path: Path) -> None:
     assert not ignored.covers("x.md")
 
 
-def test_settings_pipe_does_not_block(tmp_path: Path) -> None:
+def test_settings_file_that_is_a_pipe_does_not_block(tmp_path: Path) -> None:
     (tmp_path / ".obsidian").mkdir()
     os.mkfifo(tmp_path / ".obsidian" / "app.json")
     assert not read_ignored(tmp_path, None).covers("x.md")
@@ -128,7 +128,7 @@ def test_ignored_files_are_neither_listed_nor_found(tmp_path: Path) -> None:
     assert find_note(files, "x/private.md") is None
 
 
-def test_own_notes_are_recognised(tmp_path: Path) -> None:
+def test_existing_notes_of_a_person_are_detected(tmp_path: Path) -> None:
     assert find_own_notes(tmp_path) is None
     assert find_own_notes(tmp_path / "missing") is None
     (tmp_path / "sub").mkdir()
@@ -140,7 +140,7 @@ def test_own_notes_are_recognised(tmp_path: Path) -> None:
     assert find_own_notes(tmp_path) == ".obsidian"
 
 
-def test_a_foreign_folder_is_not_made(tmp_path: Path) -> None:
+def test_missing_foreign_folder_is_not_created(tmp_path: Path) -> None:
     files = NoteFiles(tmp_path / "gone", is_foreign=True)
     files.create_root()
     assert files.root_was_missing

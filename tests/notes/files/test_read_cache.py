@@ -1,4 +1,4 @@
-"""Notes that were read before: any change of entry or file is seen, and memory is bounded."""
+"""The cache of read notes: every change of an entry or file is detected, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(tmp_path):
 
 
 def put_old(files: NoteFiles, path: str, text: str, when: float = OLD) -> os.stat_result:
-    """A file that was last written to long ago; its status has just changed."""
+    """Write a file with an old modification time. Only its status change time is recent."""
     target = files.root / path
     target.write_text(text)
     os.utime(target, (when, when))
@@ -56,14 +56,15 @@ def test_read_note_is_recalled_while_its_file_is_unchanged(files):
 
 
 def put_beside(path):
-    """In its place, with its times."""
+    """Replace the file with another file of the same size and times."""
     beside = path.with_name("b.tmp")
     beside.write_text("two")
     os.utime(beside, (OLD, OLD))
     beside.replace(path)
 
 
-#: The second as `rsync --times` or `touch -r` after an edit of the same length.
+#: Ways to change a file. The second keeps the times, as `rsync --times` or `touch -r` do after an edit of
+#: equal length.
 CHANGES = {
     "edited": lambda path: path.write_text("two"),
     "edited with old times": lambda path: (path.write_text("two"), os.utime(path, (OLD, OLD))),
@@ -75,18 +76,18 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_external_edit_invalidates_the_cached_note(files, change):
-    """docs/spec/notes.md: the file is the source of truth, for every program that changes it."""
+def test_external_change_invalidates_the_cached_note(files, change):
+    """docs/spec/notes.md: the file is the source of truth, whichever program changes it."""
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
-    time.sleep(0.02)  # the clock of the file system has steps of some milliseconds
+    time.sleep(0.02)  # The file system clock advances in steps of a few milliseconds.
     change(files.root / "a.md")
     assert known.get(entry) is None
     assert known._kept == {}
     assert known._left == RECALLED_BYTES
 
 
-def test_cached_note_is_valid_for_one_entry_state(files):
+def test_cached_note_is_only_valid_for_its_entry_state(files):
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
     assert known.get(attrs.evolve(entry, digest="other")) is None
@@ -94,8 +95,8 @@ def test_cached_note_is_valid_for_one_entry_state(files):
     assert known.get(attrs.evolve(entry, note=attrs.evolve(entry.note, status="archived"))) is None
 
 
-def test_recently_changed_file_is_not_recalled_by_its_times(files):
-    put_old(files, "a.md", "one")  # long ago, but its status has changed just now
+def test_recently_changed_file_has_no_trusted_fingerprint(files):
+    put_old(files, "a.md", "one")  # The modification time is old, but the status change time is recent.
     source, fingerprint = files.read_stable("a.md")
     assert (source.data, fingerprint) == (b"one", None)
     late = NoteFiles(files.root, LateCalls())
@@ -103,7 +104,7 @@ def test_recently_changed_file_is_not_recalled_by_its_times(files):
     assert fingerprint == late.fingerprint("a.md") is not None
 
 
-def test_cache_stays_within_its_limit(files, monkeypatch):
+def test_cache_stays_within_its_byte_limit(files, monkeypatch):
     monkeypatch.setattr(read_cache, "RECALLED_BYTES", 10_000)
     known = Recall(lambda path: Fingerprint(1, 1, 1, 1, 1))
     entries = [make_entry(number) for number in range(1, 21)]
@@ -118,7 +119,7 @@ def test_cache_stays_within_its_limit(files, monkeypatch):
 
 
 class Looks:
-    """Looks at files that are what they were, each of which takes so long."""
+    """A cached note whose file never changes, and file checks that take a chosen time."""
 
     def __init__(self) -> None:
         self.now, self.lasts, self.made = 0.0, 0.0, 0
@@ -131,7 +132,7 @@ class Looks:
         return Fingerprint(1, 1, 1, 1, 1)
 
     def find(self, *lasting: float) -> list[bool]:
-        """Whether the note is recalled, by looks that take so long."""
+        """Return for each duration whether the note is recalled after a file check of that many seconds."""
         found = []
         for self.lasts in lasting:
             found.append(self._known.get(self._entry) is not None)
@@ -139,7 +140,7 @@ class Looks:
 
 
 @pytest.mark.parametrize("slow", [[SLOW_LOOK * 2] * SLOW_LOOKS, [ENDLESS * 2]])
-def test_checks_are_suspended_after_slow_ones(slow):
+def test_file_checks_are_suspended_after_slow_ones(slow):
     looks = Looks()
     assert all(looks.find(*slow))
     assert looks.find(0.0) == [False]
@@ -148,8 +149,11 @@ def test_checks_are_suspended_after_slow_ones(slow):
     assert looks.find(0.0) == [True]
 
 
-def test_occasional_slow_check_does_not_suspend_checks():
-    """The thread waited for a processor; to read in threads for a minute would cost more there, not less."""
+def test_occasional_slow_check_does_not_suspend_file_checks():
+    """A check is occasionally slow because its thread waited for a processor.
+
+    Suspending the checks would then cost more.
+    """
     looks, slow = Looks(), [SLOW_LOOK * 2] * (SLOW_LOOKS - 1)
     assert all(looks.find(*slow, 0.0, *slow, 0.0, *slow, 0.0))
     assert looks.made == 3 * SLOW_LOOKS

@@ -31,7 +31,7 @@ from lithos.notes.files.values import (
 )
 
 OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
-#: In place of a call: exchanged files are next to their notes.
+#: Pseudo call name: without the place for displaced files, they are stored next to their notes.
 PLACE = "place"
 LACKING = {
     "a place of their own": (),
@@ -46,14 +46,14 @@ LACKING = {
 
 
 class Calls(KernelCalls):
-    """Real files, without some calls, and with something to do before others."""
+    """Real system calls. A test can disable some of them, or run an action before others."""
 
     def __init__(self, lacking: tuple[str, ...] = ()) -> None:
         for name in {*lacking} - {PLACE}:
             setattr(self, name, _missing)
 
     def before(self, name: str, action: Callable[[], None], *, always: bool = False) -> None:
-        """Do it before the next call of this name, or before every one."""
+        """Run the action before the next call of this name, or before every call."""
         real = getattr(self, name)
 
         def call(*arguments: object) -> object:
@@ -71,7 +71,7 @@ def _missing(*_: object) -> None:
 
 @attrs.define
 class Desk:
-    """A folder with one note, and what is saved of displaced bytes."""
+    """A folder with one note, and the displaced bytes that were saved."""
 
     files: NoteFiles
     calls: Calls
@@ -94,7 +94,7 @@ class Desk:
         return sorted(path.name for path in self.everything() if path != self.note)
 
     def texts(self) -> list[bytes]:
-        """Every text that is somewhere."""
+        """Return the contents of all files and all saved bytes."""
         return [path.read_bytes() for path in self.everything()] + self.saved
 
     def everything(self) -> list[Path]:
@@ -108,7 +108,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
 
 @pytest.fixture
 def best(tmp_path: Path) -> Desk:
-    """With all that a local Linux file system has."""
+    """Return a desk with every capability of a local Linux file system."""
     desk = make_desk(tmp_path)
     if not (desk.files.protection.exchange and desk.files.protection.leases):
         pytest.skip("this file system has neither exchange nor leases")
@@ -127,22 +127,22 @@ def make_desk(tmp_path: Path, *lacking: str) -> Desk:
 
 
 def save(path: Path, data: bytes) -> None:
-    """As most editors do."""
+    """Save a file as most editors do: write another file, then rename it."""
     other = path.with_name(f"other-{os.urandom(4).hex()}")
     other.write_bytes(data)
     os.rename(other, path)
 
 
 def quiet(*paths: Path) -> None:
-    """Make the files look untouched for long."""
+    """Make the files look unchanged for a long time."""
     for path in paths:
         os.utime(path, (1e9, 1e9))
 
 
-# -- one at a time ----------------------------------------------------------------------------------
+# -- one change at a time ----------------------------------------------------------------------------
 
 
-def test_a_note_is_replaced_and_nothing_is_left(desk: Desk) -> None:
+def test_note_is_replaced_and_no_other_file_is_left(desk: Desk) -> None:
     desk.note.chmod(0o640)
     assert isinstance(desk.put(), FileState)
     assert desk.note.read_bytes() == NEW
@@ -161,7 +161,7 @@ def test_note_changed_before_the_write_is_not_replaced(desk: Desk) -> None:
     assert desk.everything() == []
 
 
-def test_equal_size_and_time_do_not_hide_a_change(desk: Desk) -> None:
+def test_change_of_equal_size_and_time_is_detected(desk: Desk) -> None:
     before = desk.note.stat()
     desk.note.write_bytes(OLD[::-1])
     os.utime(desk.note, ns=(before.st_mtime_ns, before.st_mtime_ns))
@@ -169,10 +169,10 @@ def test_equal_size_and_time_do_not_hide_a_change(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("change", ["put", "remove"])
-def test_a_save_between_the_comparison_and_the_change_stays(desk: Desk, change: str) -> None:
+def test_external_save_during_a_change_is_kept(desk: Desk, change: str) -> None:
     """Issue 11, defect 3."""
     step = "exchange" if change == "put" and desk.files.protection.exchange else "rename"
-    # That of the new bytes to their private name, if they had another.
+    # Skip the rename that gives the new bytes their private name, where nameless files are missing.
     skip = change == "put" and step == "rename" and not desk.files.protection.unnamed
 
     def at_once() -> None:
@@ -202,7 +202,7 @@ def test_removed_note_is_deleted(desk: Desk) -> None:
     assert (desk.others(), desk.saved) == ([], [])
 
 
-def test_creation_is_refused_without_a_safe_way_and_changes_nothing(tmp_path: Path) -> None:
+def test_changes_are_refused_without_a_safe_system_call(tmp_path: Path) -> None:
     calls = Calls(("exchange", "rename_new", "link", "link_unnamed"))
     files = NoteFiles(tmp_path / "knowledge", calls)
     files.create_root()
@@ -220,7 +220,9 @@ def test_creation_is_refused_without_a_safe_way_and_changes_nothing(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("call", "capability"), [("exchange", "exchange"), ("link_unnamed", "unnamed")])
-def test_failing_system_call_is_probed_again(best: Desk, call: str, capability: str) -> None:
+def test_capability_is_probed_again_after_a_failed_system_call(
+    best: Desk, call: str, capability: str
+) -> None:
     if not getattr(best.files.protection, capability):
         pytest.skip("this file system has it not")
     setattr(best.calls, call, _missing)
@@ -230,11 +232,11 @@ def test_failing_system_call_is_probed_again(best: Desk, call: str, capability: 
     assert isinstance(best.files.apply([Put("other.md", NEW, None)])[0], FileState)
 
 
-# -- out of sight -----------------------------------------------------------------------------------
+# -- files outside the notes folder ------------------------------------------------------------------
 
 
-def test_exchanged_file_is_outside_the_folders_of_notes(tmp_path: Path) -> None:
-    """Issue 25, number 9: `git add -A` took a replaced text along."""
+def test_displaced_file_is_stored_outside_the_notes_folder(tmp_path: Path) -> None:
+    """Issue 25, number 9: `git add -A` added a replaced text to the repository."""
     desk = make_desk(tmp_path)
     assert isinstance(desk.put(), FileState)
     assert os.listdir(desk.note.parent) == ["note.md"]
@@ -243,8 +245,8 @@ def test_exchanged_file_is_outside_the_folders_of_notes(tmp_path: Path) -> None:
     assert (kept.note, kept.is_beside) == (str(desk.note), False)
 
 
-def test_new_bytes_are_nameless_until_complete(tmp_path: Path) -> None:
-    """Issue 25: `git add -A` took along a file that was being written."""
+def test_new_file_is_nameless_until_complete(tmp_path: Path) -> None:
+    """Issue 25: `git add -A` added a file that was still being written."""
     notes = tmp_path / "knowledge"
     notes.mkdir()
     seen: list[set[str]] = []
@@ -264,9 +266,7 @@ def test_new_bytes_are_nameless_until_complete(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lacking", [(), ("link_unnamed",)], ids=["unnamed", "named"])
 def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[str, ...]) -> None:
-    """The note gets the folder's group, by the setgid bit, and its access list, as the folder's owner
-    intended.
-    """
+    """The note gets the folder's group (setgid bit) and access list, as the folder's owner intended."""
     desk = make_desk(tmp_path, *lacking)
     folder = desk.files.root / "shared"
     folder.mkdir()
@@ -290,7 +290,10 @@ def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[
 
 
 def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> None:
-    """A path that is too long for a name is not cut: then the file is next to its note."""
+    """If the path is too long for a file name, it is not cut.
+
+    The displaced file is then stored next to its note.
+    """
     desk = make_desk(tmp_path)
     paths = ["a %2F b/50%/ü.md", "-".join(["long"] * 45) + ".md", "/".join(["deep"] * 45) + ".md"]
     for path in paths:
@@ -303,7 +306,7 @@ def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> No
     assert [kept.is_beside for kept in sorted(desk.files.take_kept(), key=lambda kept: len(kept.note))] == [
         False, True, True,
     ]  # fmt: skip
-    later = NoteFiles(desk.files.root, Calls(), place=tmp_path / "place")  # as after a crash
+    later = NoteFiles(desk.files.root, Calls(), place=tmp_path / "place")  # Simulate the start after a crash.
     saved: dict[str, bytes] = {}
     later.recover(lambda kept, data: saved.update({later.relative(kept.note): data}))
     assert (saved[paths[0]], saved[paths[2]]) == (OLD, OLD)
@@ -312,7 +315,7 @@ def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> No
 
 
 def remote(calls: Calls, place: Path) -> None:
-    """Let the place be on another volume than one folder of notes, as below a mount point in a vault."""
+    """Simulate that the place is on another volume than the folder `far`, as below a mount point."""
     real = calls.rename
 
     def rename(source: str, target: str) -> None:
@@ -331,7 +334,7 @@ def remote(calls: Calls, place: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["put", "remove"])
-def test_displaced_file_is_briefly_next_to_its_note_on_another_volume(tmp_path: Path, change: str) -> None:
+def test_displaced_file_is_next_to_its_note_on_another_volume(tmp_path: Path, change: str) -> None:
     desk = make_desk(tmp_path)
     remote(desk.calls, tmp_path / "place")
     far = desk.files.root / "far"
@@ -370,7 +373,7 @@ def test_data_directory_on_another_volume_is_detected(tmp_path: Path) -> None:
         assert os.listdir(f"{other}/place") == []
 
 
-def test_a_place_that_was_removed_is_made_again(tmp_path: Path) -> None:
+def test_removed_place_folder_is_created_again(tmp_path: Path) -> None:
     desk = make_desk(tmp_path)
     (tmp_path / "place").rmdir()
     assert isinstance(desk.put(), FileChanged)
@@ -378,7 +381,7 @@ def test_a_place_that_was_removed_is_made_again(tmp_path: Path) -> None:
     assert desk.note.read_bytes() == NEW
 
 
-# -- while a folder is renamed ----------------------------------------------------------------------
+# -- renames of a folder during a change ---------------------------------------------------------------
 
 
 def put_in_folder(desk: Desk) -> object:
@@ -389,8 +392,8 @@ def put_in_folder(desk: Desk) -> object:
 
 
 @pytest.mark.parametrize("step", ["write", "link_unnamed", "rename", "exchange", "rename_new", "lease"])
-def test_folder_renamed_before_the_exchange_is_a_changed_file(desk: Desk, step: str) -> None:
-    """Issue 25, number 10: nothing is left in it, nor made under its old name."""
+def test_folder_rename_before_the_exchange_counts_as_changed_file(desk: Desk, step: str) -> None:
+    """Issue 25, number 10: no displaced file is left in the folder, and its old name is not created again."""
 
     def rename() -> None:
         os.rename(desk.files.root / "one", desk.files.root / "two")
@@ -414,8 +417,8 @@ def test_folder_renamed_before_the_exchange_is_a_changed_file(desk: Desk, step: 
         assert (desk.others(), desk.saved) == ([], [OLD])
 
 
-def test_everything_is_synced_when_folder_is_renamed_after_the_exchange(best: Desk) -> None:
-    """The folder's new name is unknown, and the folder contains what was written."""
+def test_all_is_synced_when_folder_is_renamed_after_the_exchange(best: Desk) -> None:
+    """The new name of the folder is unknown, and the folder contains the written note."""
     all_synced: list[bool] = []
     best.calls.sync_all = lambda: all_synced.append(True)  # type: ignore[method-assign]
     real = best.calls.exchange
@@ -430,10 +433,10 @@ def test_everything_is_synced_when_folder_is_renamed_after_the_exchange(best: De
     assert (best.files.root / "two" / "note.md").read_bytes() == NEW
 
 
-# -- while a program has the file open ------------------------------------------------------------
+# -- files that another program has open -------------------------------------------------------------
 
 
-def test_a_note_open_for_writing_is_busy_at_once(best: Desk) -> None:
+def test_note_open_for_writing_is_immediately_reported_as_busy(best: Desk) -> None:
     quiet(best.note)
     with best.note.open("r+b") as file:
         with pytest.raises(FileBusy):
@@ -445,8 +448,8 @@ def test_a_note_open_for_writing_is_busy_at_once(best: Desk) -> None:
     assert best.note.read_bytes() == b"OLD note"
 
 
-def test_only_quiet_or_known_bytes_are_decided_upon(desk: Desk) -> None:
-    """An adopted note is not taken for empty in the moment in which its editor writes it."""
+def test_note_is_busy_unless_its_bytes_are_quiet_or_known(desk: Desk) -> None:
+    """An adopted note must not count as empty at the moment in which its editor writes the file."""
     desk.calls.now = lambda: desk.note.stat().st_ctime + 0.05  # type: ignore[method-assign]
     with pytest.raises(FileBusy):
         desk.files.read_quiet("note.md")
@@ -461,8 +464,8 @@ def test_only_quiet_or_known_bytes_are_decided_upon(desk: Desk) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["exchange", "pin"])
-def test_program_opening_the_note_during_a_write_keeps_its_bytes(best: Desk, step: str) -> None:
-    """Its open() waits for our lease and then gets the file that is at the path."""
+def test_program_that_opens_a_note_during_a_write_keeps_its_bytes(best: Desk, step: str) -> None:
+    """The `open()` of the program waits for the lease of Lithos and then gets the file at the path."""
     program = (
         f"import time; f = open({str(best.note)!r}, 'wb')\n"
         "f.write(b'their '); f.flush(); time.sleep(.05); f.write(b'note')"
@@ -474,7 +477,7 @@ def test_program_opening_the_note_during_a_write_keeps_its_bytes(best: Desk, ste
         if step == "exchange":
             probe = os.open(best.note, os.O_RDONLY)
             with contextlib.suppress(BlockingIOError):
-                while started[0].poll() is None:  # until it waits for the lease
+                while started[0].poll() is None:  # Loop until the program waits for the lease.
                     best.calls.lease(probe)
                     best.calls.end_lease(probe)
                     time.sleep(0.01)
@@ -488,7 +491,7 @@ def test_program_opening_the_note_during_a_write_keeps_its_bytes(best: Desk, ste
     assert best.note.read_bytes() == THEIRS
 
 
-def test_kept_files_name_their_notes(desk: Desk) -> None:
+def test_displaced_files_know_the_path_of_their_note(desk: Desk) -> None:
     desk.put()
     (kept,) = desk.files.take_kept()
     assert isinstance(kept, Kept)

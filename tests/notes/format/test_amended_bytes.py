@@ -1,4 +1,4 @@
-"""Bytes under another version: a restore changes the version, and nothing else."""
+"""Note bytes with another version: a restore changes only the version keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BODIES = st.lists(
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    """A note file as a person may have it: LF or CRLF, with or without frontmatter and a last newline."""
+    """Draw a note file as people write it: LF or CRLF, with or without frontmatter and a last newline."""
     keys = draw(KEYS)
     head = "---\n" + "".join(f"{key}\n" for key in keys) + "---\n" if keys else ""
     text = head + "\n".join(draw(BODIES)) + draw(st.sampled_from(["", "\n", "\n\n"]))
@@ -53,13 +53,13 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 def others(data: bytes) -> list[str]:
-    """The lines but those that may change, and without fences, which may be new."""
+    """Return the lines that must not change, without blank lines and frontmatter fences."""
     lines = data.decode().removeprefix("\ufeff").splitlines(keepends=True)
     return [line for line in lines if not line.startswith(OWN) and line.rstrip("\r\n") not in ("---", "")]
 
 
 @given(files())
-def test_only_the_named_keys_change(data: bytes) -> None:
+def test_amended_document_changes_only_the_named_keys(data: bytes) -> None:
     """behaviour 223"""
     values = {"id": NOTE, "version": 9, "updated_at": LATER}
     try:

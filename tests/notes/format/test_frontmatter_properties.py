@@ -1,4 +1,4 @@
-"""Properties over generated note files: edits touch nothing else, and whatever is written reads back."""
+"""Properties of generated note files: edits change nothing else, and written values read back unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.text.yaml.nodes import UnreadableNote, write_entry, write_inline
 MODIFIED: Final = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 LATER: Final = datetime(2026, 6, 6, 6, 6, 6, 123456, tzinfo=UTC)
 
-#: Source forms of owned keys; `{c}` is the place of a comment.
+#: Source forms of owned keys. `{c}` marks the place of a comment.
 OWNED_FORMS: Final[dict[str, list[str]]] = {
     "id": ["id: 11111111-2222-4333-8444-555555555555{c}", "id: 'mine'{c}"],
     "title": [
@@ -61,7 +61,7 @@ BODIES: Final = [
 
 @frozen(kw_only=True)
 class Piece:
-    """Lines of one key, or of no key: blank lines and comments."""
+    """The lines of one key, or blank lines and comments without a key."""
 
     key: str | None
     text: str
@@ -151,7 +151,10 @@ def changed_keys(old: Note, new: Note) -> set[str]:
 
 
 def allowed(parts: list[Piece], changed: set[str]) -> str:
-    """A pattern for the old lines after the edit: only changed keys may differ, their comments stay."""
+    """Return a pattern for the old lines after the edit.
+
+    Only changed keys may differ, and their comments stay.
+    """
     pattern = ""
     for piece in parts:
         if piece.key not in changed:
@@ -194,7 +197,7 @@ def test_update_changes_only_the_given_values(
     title=titles, author=any_text | words, tags=items, source=st.none() | any_text | words, content=any_text,
     extra=st.dictionaries(extra_keys, json_values, max_size=3), confidence=st.floats(0, 1),
 )  # fmt: skip
-def test_whatever_is_written_reads_back(
+def test_written_note_reads_back_unchanged(
     title: str,
     author: str,
     tags: tuple[str, ...],
@@ -224,14 +227,14 @@ def test_whatever_is_written_reads_back(
 
 @given(value=json_values, key=any_text | words)
 def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
-    """An independent reader: how other tools parse our files."""
+    """PyYAML is an independent reader. It shows how other tools parse the files."""
     assert yaml.load(write_inline({key: value}), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "  ", "\n"), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "", "\r\n"), yaml.CSafeLoader) == {key: value}
 
 
 @given(head=texts.map(lambda text: text * 2) | st.text("ab:-?[]{}&*!|>'\"#%, \n\t<", max_size=40), body=texts)
-def test_any_file_is_read_or_refused_and_an_edit_keeps_its_values(head: str, body: str) -> None:
+def test_readable_file_keeps_its_values_after_an_edit(head: str, body: str) -> None:
     """behaviours 22, 175"""
     data = f"---\n{head}\n---\n{body}".encode()
     try:

@@ -1,4 +1,4 @@
-"""Note files to values: healing, older spellings, the body rule, unreadable files."""
+"""Reading of note files: healing, older key names, the body rule and unreadable files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def note(head: str, body: str = "") -> Note:
     return read(f"---\n{head}\n---\n{body}").note
 
 
-def test_a_bare_file_reads_as_the_defaults() -> None:
+def test_file_without_frontmatter_reads_with_default_values() -> None:
     """behaviours 19, 177"""
     document = read("just text\n")
     assert document.content == "just text"
@@ -40,7 +40,7 @@ def test_a_bare_file_reads_as_the_defaults() -> None:
     assert note("namespace: team/a").namespace == "team/a"
 
 
-def test_the_derived_id_is_the_documented_one() -> None:
+def test_derived_id_equals_the_documented_example() -> None:
     """behaviour 177"""
     assert derive_id("inbox/idea.md") == "647ceeaa-b2f4-5f08-9b41-0701a41c063d"
     assert derive_id("cafe\u0301.md") == derive_id("caf\u00e9.md")
@@ -64,7 +64,7 @@ def test_the_derived_id_is_the_documented_one() -> None:
         ("", False),
     ],
 )
-def test_a_file_is_identified_when_it_names_an_id(head: str, expected: bool) -> None:
+def test_file_is_identified_only_by_an_explicit_id(head: str, expected: bool) -> None:
     """behaviour 177"""
     data = f"---\n{head}\n---\n".encode()
     assert ("id" in given_keys(data)) is expected
@@ -80,7 +80,7 @@ def test_a_file_is_identified_when_it_names_an_id(head: str, expected: bool) -> 
         ("null", 1.0), ("[0.2]", 1.0), ("1e-3", 0.001),
     ],
 )  # fmt: skip
-def test_confidence_heals(text: str, expected: float) -> None:
+def test_invalid_confidence_is_healed(text: str, expected: float) -> None:
     """behaviour 15"""
     assert note(f"confidence: {text}").confidence == expected
 
@@ -101,7 +101,7 @@ def test_confidence_heals(text: str, expected: float) -> None:
         ("9" * 5000, 1),
     ],
 )
-def test_version_heals(text: str, expected: int) -> None:
+def test_invalid_version_is_healed(text: str, expected: int) -> None:
     """behaviour 17"""
     assert note(f"version: {text}").version == expected
 
@@ -123,7 +123,7 @@ def test_version_heals(text: str, expected: int) -> None:
         ("", None),
     ],
 )
-def test_times_are_dates_or_text_and_come_out_in_utc(text: str, expected: datetime | None) -> None:
+def test_times_are_read_from_dates_or_text_in_utc(text: str, expected: datetime | None) -> None:
     """behaviour 18"""
     read_note = note(f"created_at: {text}")
     assert read_note.created_at == (expected or MODIFIED)
@@ -146,13 +146,13 @@ def test_times_are_dates_or_text_and_come_out_in_utc(text: str, expected: dateti
         ("2026-11-28T23:30-05:00", "2026-11-29T04:30:00"),
     ],
 )
-def test_day_without_time_ends_with_the_day(text: str, end: str) -> None:
+def test_expiry_date_without_time_expires_at_the_end_of_day(text: str, end: str) -> None:
     """behaviour 390"""
     assert note(f"expires_at: {text}").expires_at == datetime.fromisoformat(end).replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-00", "2026-11-31", "2026", "next week"])
-def test_days_that_do_not_exist_end_nothing(text: str) -> None:
+def test_nonexistent_expiry_date_is_ignored(text: str) -> None:
     """behaviour 390"""
     assert note(f"expires_at: {text}").expires_at is None
 
@@ -173,25 +173,25 @@ def test_days_that_do_not_exist_end_nothing(text: str) -> None:
         ("~", ()),
     ],
 )
-def test_lists_are_read_tolerantly(text: str, expected: tuple[str, ...]) -> None:
+def test_lists_are_read_from_tolerated_forms(text: str, expected: tuple[str, ...]) -> None:
     """behaviour 19"""
     read_note = note(f"tags: {text}\naliases: {text}\nentities: {text}")
     assert read_note.tags == read_note.aliases == read_note.entities == expected
 
 
-def test_text_keys_take_the_source_text_of_other_scalars() -> None:
+def test_text_keys_keep_the_source_text_of_other_scalars() -> None:
     read_note = note("title: 2024-01-01\nauthor: yes\nsource: 0012\nnamespace: 1.50")
     assert (read_note.title, read_note.author) == ("2024-01-01", "yes")
     assert (read_note.source, read_note.namespace) == ("0012", "1.50")
 
 
-def test_a_title_has_one_line() -> None:
+def test_title_is_read_as_one_line() -> None:
     assert note("title: |\n  two\n  lines\n").title == "two lines"
     assert note('title: "a\\u2028b"').title == "a b"
     assert note("title: '  '").title == "some-file"
 
 
-def test_derived_from_ids_come_out_normalised_without_bad_entries_and_self() -> None:
+def test_derived_from_ids_are_normalised_without_bad_and_own_ids() -> None:
     other = "aaaaaaaa-2222-4333-8444-555555555555"
     read_note = note(f"id: {SOURCE_ID}\nderived_from_ids: [{other.upper()}, nonsense, {SOURCE_ID}, {other}]")
     assert read_note.derived_from_ids == (other,)
@@ -217,12 +217,12 @@ def test_derived_from_ids_come_out_normalised_without_bad_entries_and_self() -> 
         ("entities_extractor: true", "entities_extractor", None),
     ],
 )
-def test_lcma_keys_heal(head: str, key: str, expected: Any) -> None:
+def test_invalid_lcma_keys_are_healed(head: str, key: str, expected: Any) -> None:
     """behaviours 19, 21"""
     assert getattr(note(head), key) == expected
 
 
-def test_older_spellings_count_where_the_current_key_is_absent() -> None:
+def test_older_key_is_read_when_the_current_key_is_absent() -> None:
     older = "created: 2020-01-01\nupdated: '2021-01-01T00:00:00Z'\n"
     assert note(older).created_at == datetime(2020, 1, 1, tzinfo=UTC)
     assert note(older).updated_at == datetime(2021, 1, 1, tzinfo=UTC)
@@ -232,7 +232,7 @@ def test_older_spellings_count_where_the_current_key_is_absent() -> None:
     assert note("source: {page: 3}").source is None
 
 
-def test_other_keys_are_extra_as_json_values() -> None:
+def test_unknown_keys_are_kept_as_json_values_in_extra() -> None:
     """behaviour 10"""
     extra = note(
         "date: 2024-01-02\nat: 2024-01-02T03:04:05Z\nclock: 12:30\nratio: .inf\nnone: ~\nflag: on\n"
@@ -247,7 +247,7 @@ def test_other_keys_are_extra_as_json_values() -> None:
     }  # fmt: skip
 
 
-def test_merge_keys_and_aliases_are_expanded_and_the_last_duplicate_wins() -> None:
+def test_merge_keys_are_expanded_and_the_last_duplicate_wins() -> None:
     read_note = note("base: &b {author: ann, k: 1}\n<<: *b\nk: 2\nlist: &l [x]\ntags: *l\ntitle: a\ntitle: b")
     assert (read_note.author, read_note.tags, read_note.title) == ("ann", ("x",), "b")
     assert read_note.extra == {"base": {"author": "ann", "k": 1}, "k": 2, "list": ["x"]}
@@ -275,12 +275,12 @@ def test_merge_keys_and_aliases_are_expanded_and_the_last_duplicate_wins() -> No
         ("", "Key", ""),
     ],
 )
-def test_the_leading_h1_is_the_title_and_leaves_the_content(body: str, title: str, content: str) -> None:
+def test_leading_h1_becomes_the_title_and_leaves_the_content(body: str, title: str, content: str) -> None:
     document = read(f"---\ntitle: Key\n---\n{body}")
     assert (document.note.title, document.content) == (title, content)
 
 
-def test_crlf_files_and_byte_order_marks_read_like_others() -> None:
+def test_crlf_and_byte_order_mark_do_not_change_values() -> None:
     document = read("\ufeff---\r\ntitle: x\r\ntags:\r\n- a\r\n---\r\n\r\n# T\r\n\r\none\r\n\r\ntwo\r\n")
     assert (document.note.title, document.note.tags, document.content) == ("T", ("a",), "one\n\ntwo")
     assert read("\ufeff# T\r\n").note.title == "T"
@@ -296,7 +296,7 @@ def test_crlf_files_and_byte_order_marks_read_like_others() -> None:
         ("---", "---"),
     ],
 )
-def test_unclosed_frontmatter_is_text(text: str, content: str) -> None:
+def test_unclosed_frontmatter_is_read_as_text(text: str, content: str) -> None:
     document = read(text)
     assert (document.note.title, document.content) == ("some-file", content)
 
@@ -331,7 +331,7 @@ def test_malformed_and_binary_files_are_unreadable_with_a_reason(data: bytes) ->
         given_keys(data)
 
 
-def test_a_reason_names_the_line_of_the_file() -> None:
+def test_unreadable_reason_names_the_line_in_the_file() -> None:
     """behaviour 22"""
     with pytest.raises(UnreadableNote, match="line 3 "):
         read("---\ntitle: a\nbad: b: c\n---\n")

@@ -1,4 +1,4 @@
-"""Writing note files: new ones, and edits that leave every byte alone that does not have to change."""
+"""Writing of note files: new files, and edits that change no byte without need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ID = "0f0f0f0f-1111-4222-8333-444444444444"
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 LATER = datetime(2026, 6, 6, 6, 6, 6, 123456, tzinfo=UTC)
 LATER_TEXT = "2026-06-06T06:06:06.123456+00:00"
-#: A complete frontmatter, so that an update adds nothing.
+#: A complete frontmatter, so that an update adds no keys.
 FULL = """\
 id: 0f0f0f0f-1111-4222-8333-444444444444
 title: Old
@@ -53,7 +53,10 @@ def update(
     extra: dict[str, Any] | None = None,
     **changes: Any,
 ) -> str:
-    """The file after an update of `changes`; `extra` merges, None deletes."""
+    """Return the file after an update with `changes`.
+
+    Values in `extra` are merged, and None deletes a key.
+    """
     raw = data if isinstance(data, bytes) else data.encode()
     old = parse_document(raw, path, MODIFIED)
     merged = {key: value for key, value in {**old.note.extra, **(extra or {})}.items() if value is not None}
@@ -64,7 +67,7 @@ def update(
 
 
 def full(**lines: str) -> str:
-    """A complete file in which the named keys have other source text."""
+    """Return a complete file in which the named keys have other source text."""
     head = ""
     for line in FULL.splitlines():
         key = line.split(":")[0]
@@ -72,7 +75,7 @@ def full(**lines: str) -> str:
     return "---\n" + head + "".join(f"{line}\n" for line in lines.values()) + "---\n\nbody\n"
 
 
-def test_a_new_file_has_the_documented_layout() -> None:
+def test_new_file_has_the_documented_layout() -> None:
     """behaviours 17, 19"""
     note = Note(
         id=ID, title="T", author="ann", created_at=LATER, updated_at=LATER, tags=("a", "2024"),
@@ -89,7 +92,7 @@ def test_a_new_file_has_the_documented_layout() -> None:
     )
 
 
-def test_a_new_file_reads_the_same_in_python_frontmatter() -> None:
+def test_new_file_reads_back_equal_in_python_frontmatter() -> None:
     extra = {"emoji 🚀": "yes", "list": [1, 1.5, True, None, "x: y", {"k": ["#", "- a"]}], "": "~"}
     note = Note(id=ID, title="12:30 #tag", created_at=LATER, updated_at=LATER, extra=extra)
     post = python_frontmatter.loads(render_document(Document(note=note, content="")).decode())
@@ -111,7 +114,7 @@ def test_unreadable_result_is_not_written() -> None:
         update(full(), extra={"deep": deep})
 
 
-def test_nothing_changed_means_no_byte_changed() -> None:
+def test_update_without_changes_keeps_every_byte() -> None:
     """behaviour 175"""
     for text in (full(), full().replace("\n", "\r\n"), "\ufeff" + full(), full().rstrip("\n")):
         assert update(text) == text
@@ -160,7 +163,7 @@ def test_nothing_changed_means_no_byte_changed() -> None:
         ("status", "status: active # mine", "archived", "status: archived # mine"),
     ],
 )
-def test_a_value_is_replaced_in_its_place_and_style(key: str, line: str, value: Any, expected: str) -> None:
+def test_value_is_replaced_in_its_place_and_style(key: str, line: str, value: Any, expected: str) -> None:
     """behaviour 175"""
     for newline in ("\n", "\r\n"):
         before, after = (full(**{key: text}).replace("\n", newline) for text in (line, expected))
@@ -179,12 +182,12 @@ def test_a_value_is_replaced_in_its_place_and_style(key: str, line: str, value: 
         ("entities_extractor", "entities_extractor: 3", None),
     ],
 )
-def test_a_cleared_optional_key_leaves_with_its_lines(key: str, line: str, empty: Any) -> None:
+def test_cleared_optional_key_is_removed_with_its_lines(key: str, line: str, empty: Any) -> None:
     before = full(**{key: line, "z": "# stays\nz: 1"})
     assert update(before, **{key: empty}) == full(z="# stays\nz: 1")
 
 
-def test_missing_keys_come_last_in_their_order_except_namespace() -> None:
+def test_missing_keys_are_appended_in_order_except_namespace() -> None:
     """behaviours 19, 20, 177"""
     data = "---\n# mine\nzeta: 1 # z\ntitle: T\n---\nbody"
     expected = (
@@ -198,7 +201,7 @@ def test_missing_keys_come_last_in_their_order_except_namespace() -> None:
     assert "namespace: team\n---" in update(full(), namespace="team")
 
 
-def test_unusable_identity_and_times_are_written_at_the_first_update() -> None:
+def test_unusable_id_and_times_are_written_at_first_update() -> None:
     """behaviour 177"""
     text = update(full(id="id: # todo", created_at="created_at: long ago"))
     assert f"\nid: {derive_id('a.md')} # todo\n" in text
@@ -206,13 +209,13 @@ def test_unusable_identity_and_times_are_written_at_the_first_update() -> None:
     assert "\nlithos_created_at: '2025-05-05" in text
 
 
-def test_healed_values_stay_as_they_are_until_they_change() -> None:
+def test_healed_values_keep_their_source_until_they_change() -> None:
     """behaviours 15, 175"""
     before = full(confidence="confidence: high", status="status: draft", author="author:")
     assert update(before, version=2) == before.replace("version: 1", "version: 2", 1)
 
 
-def test_older_spellings_get_current_keys_and_only_source_is_removed() -> None:
+def test_older_keys_are_kept_except_source_when_current_keys_are_added() -> None:
     lineage = "11111111-2222-4333-8444-555555555555"
     before = (
         f"---\nid: {ID}\ntitle: T\ncreated: 2020-01-01 # then\nsource: # from\n  task: t-1\n"
@@ -227,7 +230,7 @@ def test_older_spellings_get_current_keys_and_only_source_is_removed() -> None:
     assert "source: {page: 3}" in update(full(source="source: {page: 3}"), version=2)
 
 
-def test_extra_keys_change_only_where_named() -> None:
+def test_only_named_extra_keys_change() -> None:
     """behaviours 10, 39"""
     lines = {
         "k1": "k1: 1 # one",
@@ -250,13 +253,13 @@ def test_extra_keys_change_only_where_named() -> None:
     assert update(before, extra={"k6": {"a": []}}) == full(**lines, k6="k6:\n  a: []")
 
 
-def test_last_of_equal_keys_is_edited_and_removal_removes_all() -> None:
+def test_last_of_duplicate_keys_is_edited_and_removal_removes_all() -> None:
     before = full(title="title: First\ntitle: Old", x="x: 1\ny: 2\nx: 3")
     assert update(before, title="New") == before.replace("title: Old", "title: New")
     assert update(before, extra={"x": None}) == full(title="title: First\ntitle: Old", x="y: 2")
 
 
-def test_keys_tied_by_anchors_are_written_out_alone() -> None:
+def test_anchored_keys_are_written_out_without_changing_other_lines() -> None:
     """behaviour 175"""
     before = full(tags="tags: &t [a, b] # t", x="# c1\nx: *t # x\n# c2\ny: 'y' # y")
     written_out = full(tags="tags: [b] # t", x="# c1\nx: [a, b] # x\n# c2\ny: 'y' # y")
@@ -280,7 +283,7 @@ def test_merge_keys_are_expanded_only_if_necessary() -> None:
         "!!map\nid: n\ntitle: Old\n",
     ],
 )  # fmt: skip
-def test_unusual_yaml_is_restated_without_losing_a_value(head: str) -> None:
+def test_unusual_yaml_is_rewritten_without_losing_a_value(head: str) -> None:
     data = f"---\n{head}---\nbody".encode()
     old = parse_document(data, "a.md", MODIFIED)
     new = evolve(old, note=evolve(old.note, title="New", tags=("b",), extra={**old.note.extra, "k": "v"}))
@@ -316,7 +319,7 @@ def test_replaced_body_keeps_the_line_breaks_of_the_file() -> None:
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("body", ["# Old\n\ntext\n", "\n\n# Old\ntext", "text\n", "---\nopen\n", ""])
-def test_a_file_without_frontmatter_gets_one(mark: str, newline: str, body: str) -> None:
+def test_file_without_frontmatter_gets_one(mark: str, newline: str, body: str) -> None:
     """behaviour 177"""
     data = mark + body.replace("\n", newline)
     text = update(data, version=2)
@@ -327,18 +330,18 @@ def test_a_file_without_frontmatter_gets_one(mark: str, newline: str, body: str)
     assert parse_document(text.encode(), "a.md", MODIFIED).note.version == 2
 
 
-def test_an_unreadable_file_is_not_rewritten() -> None:
+def test_unreadable_file_is_not_rewritten() -> None:
     """behaviour 22"""
     new = Document(note=Note(id="n", title="T"), content="")
     with pytest.raises(UnreadableNote):
         rewrite_document(b"---\na: [\n---\n", "a.md", MODIFIED, new, replace_body=True)
 
 
-def test_a_title_given_with_line_breaks_is_written_on_one_line() -> None:
+def test_title_with_line_breaks_is_written_on_one_line() -> None:
     assert "title: a b\n" in update(full(), title="a \n\n b")
 
 
-def test_summaries_and_long_keys_survive() -> None:
+def test_summaries_and_long_keys_read_back_unchanged() -> None:
     """behaviour 21"""
     text = update(
         full(), summaries={"short": "a: b"}, extra={"k" * 2_000: "v", "two\nlines": {"x" * 2_000: 1}}
@@ -348,8 +351,8 @@ def test_summaries_and_long_keys_survive() -> None:
     assert note.extra == {"k" * 2_000: "v", "two\nlines": {"x" * 2_000: 1}}
 
 
-def test_a_long_list_is_edited_item_by_item_too() -> None:
-    """behaviour 175: items that stay keep their line, their quoting and their comment"""
+def test_long_list_is_edited_item_by_item() -> None:
+    """behaviour 175: unchanged items keep their line, their quoting and their comment."""
     items = [f"item-{number}" for number in range(5_000)]
     lines = "".join(f"  - '{item}'  # {item}\n" for item in items)
     data = f"---\ntags:\n{lines}---\n# A\n".encode()
@@ -366,7 +369,7 @@ FOREIGN = VaultStyle.of_foreign()
 
 
 def update_foreign(data: str, content: str | None = None, path: str = "Name.md", **changes: Any) -> str:
-    """Return the file after an update under the style of a person's vault."""
+    """Return the file after an update in the style of a foreign vault."""
     old = parse_document(data.encode(), path, MODIFIED, style=FOREIGN)
     text = old.content if content is None else content
     new = Document(note=evolve(old.note, **changes), content=text)
@@ -375,7 +378,7 @@ def update_foreign(data: str, content: str | None = None, path: str = "Name.md",
     ).decode()
 
 
-def test_the_heading_of_a_foreign_note_is_text_like_all_other() -> None:
+def test_heading_of_a_foreign_note_is_ordinary_text() -> None:
     """behaviour 254"""
     data = "---\ncssclass: x\n---\n\n# A heading\n\nText.\n"
     old = parse_document(data.encode(), "Name.md", MODIFIED, style=FOREIGN)
@@ -387,7 +390,7 @@ def test_the_heading_of_a_foreign_note_is_text_like_all_other() -> None:
     assert update_foreign(data, content="# New\n\nNewer", version=2).endswith("\n---\n\n# New\n\nNewer\n")
 
 
-def test_odd_values_of_a_foreign_note_stay_unchanged() -> None:
+def test_unusual_values_of_a_foreign_note_stay_unchanged() -> None:
     """behaviour 254"""
     data = "---\ncreated_at: some day\ntags: a, b\nconfidence: high\nversion: x\nid:\n---\nText"
     changed = update_foreign(data, version=2, updated_at=LATER)

@@ -25,7 +25,7 @@ from lithos.text.outline.differences import match_lines
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NOTE = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="T", author="ann", tags=("a", "b"), version=3)
 
-#: Few different lines, so that they repeat; and breaks of all kinds.
+#: Few different lines, so that lines repeat, with line breaks of all kinds.
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", "- [ ] x", "<<<<<<< mine", "="]), max_size=12)
 BREAKS = st.sampled_from(["\n", "\r\n", "\n\n"])
 TEXTS = st.one_of(
@@ -36,7 +36,10 @@ ITEMS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True)
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines; a carriage return that ends one is its break, also where no line feed follows yet."""
+    """Return the lines.
+
+    A carriage return at the end of a line is part of its line break, even without a line feed.
+    """
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 
@@ -47,7 +50,7 @@ def merged(base: str, mine: str, theirs: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def test_a_change_of_one_side_alone_is_the_result(base: str, changed: str) -> None:
+def test_merge_result_is_the_change_of_the_only_changed_side(base: str, changed: str) -> None:
     """behaviour 218"""
     assert merged(base, base, changed) == changed
     assert merged(base, changed, base) == changed
@@ -55,7 +58,7 @@ def test_a_change_of_one_side_alone_is_the_result(base: str, changed: str) -> No
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_a_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
+def test_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
     """behaviour 218"""
     one, other = merge_texts(base, mine, theirs), merge_texts(base, theirs, mine)
     assert one.total == other.total
@@ -69,7 +72,7 @@ def test_a_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
 
 @given(TEXTS, TEXTS, TEXTS)
 @example("b", "b\n", "\r")
-def test_no_new_line_is_lost(base: str, mine: str, theirs: str) -> None:
+def test_merge_loses_no_new_line(base: str, mine: str, theirs: str) -> None:
     """behaviour 218"""
     found = merge_texts(base, mine, theirs)
     if found.result is None:
@@ -82,18 +85,18 @@ def test_no_new_line_is_lost(base: str, mine: str, theirs: str) -> None:
 
 @st.composite
 def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
-    """A text of different lines, two changes of it with an untouched line between, and both together."""
+    """Draw a text, two edits separated by an untouched line, and the text with both edits."""
     count = draw(st.integers(1, 30))
     mark = draw(st.sampled_from(["\n", "\r\n"]))
     lines = [f"line {n}" for n in range(count)]
-    # The change of each line: kept, replaced, deleted or followed by new lines, by one of the sides.
+    # For each line and side: the line is kept, replaced, deleted or followed by new lines.
     mine, theirs, both = [], [], []
     last: int | None = None
     is_kept = True
     for n, line in enumerate(lines):
         side = draw(st.sampled_from([None, None, 0, 1]))
         if side is not None and not is_kept and side != last:
-            side = None  # it would touch the other side's change
+            side = None  # Two adjacent changes of different sides would touch.
         change = draw(st.sampled_from(["replace", "delete", "insert"])) if side is not None else "keep"
         new = {"replace": [f"new {n}"], "delete": [], "insert": [f"new {n}", f"newer {n}", line]}.get(
             change, [line]
@@ -101,18 +104,18 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
         mine += new if side == 0 else [line]
         theirs += new if side == 1 else [line]
         both += new
-        # A replaced or deleted line is nothing that separates.
+        # A replaced or deleted line does not separate two changes.
         is_kept = change in ("keep", "insert")
         if side is not None:
             last = side
     end = draw(st.sampled_from(["", mark]))
-    # An untouched line at both ends.
+    # The first and the last line stay untouched.
     base, *others = (mark.join(["top", *each, "end"]) + end for each in (lines, mine, theirs, both))
     return base, others[0], others[1], others[2]
 
 
 @given(disjoint_edits())
-def test_disjoint_edits_are_both_taken(edits: tuple[str, str, str, str]) -> None:
+def test_disjoint_edits_are_both_merged(edits: tuple[str, str, str, str]) -> None:
     """behaviour 218"""
     base, mine, theirs, both = edits
     assert merged(base, mine, theirs) == both
@@ -120,7 +123,7 @@ def test_disjoint_edits_are_both_taken(edits: tuple[str, str, str, str]) -> None
 
 
 @given(ITEMS, ITEMS, ITEMS)
-def test_items_are_merged_as_sets_in_order(base: list[str], mine: list[str], theirs: list[str]) -> None:
+def test_list_items_are_merged_as_sets_in_order(base: list[str], mine: list[str], theirs: list[str]) -> None:
     """behaviour 218"""
     found = merge_items(base, mine, theirs)
     before, one, other = set(base), set(mine), set(theirs)
@@ -162,11 +165,11 @@ def test_matched_lines_are_equal_and_in_order(first: list[int], second: list[int
     ],
 )
 def test_texts_are_merged_by_lines(base: str, mine: str, theirs: str, result: str | None) -> None:
-    """behaviour 218; None: the changes touch or overlap."""
+    """behaviour 218. A result of None means that the changes touch or overlap."""
     assert merge_texts(base, mine, theirs).result == result
 
 
-def test_an_overlap_names_its_line_in_the_current_text() -> None:
+def test_overlap_names_its_line_in_the_current_text() -> None:
     """behaviour 218"""
     found = merge_texts("a\nb\nc\n", "a\nB\nc\n", "new\na\n2\nc\n")
     assert found.result is None
@@ -183,8 +186,8 @@ def test_conflicts_are_bounded_in_number_and_length() -> None:
     assert all(len(each.to_row()["theirs"]) == TEXT_CUT for each in found.conflicts)
 
 
-def test_a_comparison_that_is_too_costly_is_an_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts of two different lines have no anchors, and a quarter of all pairs of lines are equal."""
+def test_too_costly_comparison_is_reported_as_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of only two different lines have no anchors, and a quarter of all pairs of lines are equal."""
     monkeypatch.setattr(differences, "MOST_PAIRS", 1_000)
     one = "".join("a\n" if n % 3 else "b\n" for n in range(400))
     other = "".join("b\n" if n % 5 else "a\n" for n in range(400))
@@ -193,8 +196,8 @@ def test_a_comparison_that_is_too_costly_is_an_overlap(monkeypatch: pytest.Monke
     assert found.result is None
 
 
-def test_texts_of_too_many_lines_are_one_overlap() -> None:
-    """Time is bounded: a text of 1,000,000 characters may be as many lines."""
+def test_text_of_too_many_lines_is_one_overlap() -> None:
+    """This bounds the time, because a text of 1,000,000 characters may have as many lines."""
     many = "\n" * (MOST_LINES + 1)
     found = merge_texts(many, f"x{many}", f"{many}y")
     assert (found.result, found.total, found.is_complete) == (None, 1, False)
@@ -229,8 +232,8 @@ def test_frontmatter_is_merged_by_key() -> None:
     assert found.note.extra == {"owner": "bob", "size": 2, "list": ["t", "x", "m"], "m": [2, 1]}
 
 
-def test_a_key_changed_to_two_values_is_an_overlap() -> None:
-    """behaviour 218: also where one side removed it, and of numbers that are equal but of another type"""
+def test_key_changed_to_two_different_values_is_an_overlap() -> None:
+    """behaviour 218, also if one side removed the key, or if equal numbers have different types."""
     base = document(extra={"a": 1, "b": 1, "c": "x"}, expires_at=None)
     mine = document(extra={"a": 2, "c": "x" * 9_000}, expires_at=NOW, title="T")
     theirs = document(extra={"a": True, "b": 1.0, "c": {"k": "v" * 9_000}}, confidence=0.5, title="T")
@@ -243,7 +246,7 @@ def test_a_key_changed_to_two_values_is_an_overlap() -> None:
     assert len(rows["c"]["mine"]) == len(rows["c"]["theirs"]) == TEXT_CUT
 
 
-def test_equal_changes_of_both_sides_count_once() -> None:
+def test_equal_changes_of_both_sides_are_merged_once() -> None:
     """behaviour 218"""
     changed = document("a\nnew\nb", title="New", tags=("b", "c"), extra={"k": 1})
     found = merge_documents(document("a\nb"), changed, evolve(changed, note=evolve(changed.note, version=4)))

@@ -1,4 +1,4 @@
-"""Markdown files that begin with a `---` line which opens no frontmatter."""
+"""Markdown files that begin with a thematic break (`---`) instead of frontmatter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEGINNINGS = [
 
 @pytest.mark.parametrize("text", BEGINNINGS, ids=range(len(BEGINNINGS)))
 def test_file_beginning_with_a_thematic_break_has_no_frontmatter(text: str) -> None:
-    """behaviour 177; notes §3: the file names no key, so all have their defaults"""
+    """behaviour 177; notes §3: the file has no keys, so every key has its default."""
     document = parse_document(text.encode(), "folder/a-rule.md", MODIFIED)
     expected = text.removeprefix("\ufeff")
     assert document.content == (expected.replace("\r\n", "\n") if "\r" in text else expected).strip()
@@ -40,8 +40,8 @@ def test_file_beginning_with_a_thematic_break_has_no_frontmatter(text: str) -> N
 
 
 @pytest.mark.parametrize("text", BEGINNINGS, ids=range(len(BEGINNINGS)))
-def test_an_update_puts_the_frontmatter_before_the_break_and_keeps_every_byte(text: str) -> None:
-    """behaviour 175: parts that are not named stay byte for byte"""
+def test_frontmatter_is_inserted_before_the_break_by_an_update(text: str) -> None:
+    """behaviour 175: all other parts stay byte for byte the same."""
     data = text.encode()
     old = parse_document(data, "a.md", MODIFIED)
     new = evolve(old, note=evolve(old.note, tags=("new",), version=2))
@@ -63,6 +63,6 @@ def test_malformed_frontmatter_still_counts_as_frontmatter(head: str) -> None:
 
 
 @pytest.mark.parametrize("head", ["", "\n", "# only a comment\n", "\n\ntitle: A\n", "{}\n", "? a\n: b\n"])
-def test_an_empty_frontmatter_and_an_unusual_mapping_are_frontmatter(head: str) -> None:
+def test_empty_frontmatter_and_unusual_mapping_count_as_frontmatter(head: str) -> None:
     document = parse_document(f"---\n{head}---\n# Title\n\ntext\n".encode(), "a.md", MODIFIED)
     assert (document.note.title, document.content) == ("Title", "text")

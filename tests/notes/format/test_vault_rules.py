@@ -1,4 +1,4 @@
-"""The rules for the notes of a person's vault, one by one."""
+"""The rules for notes in a person's vault."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(text: str, path: str = "a/File name.md", style: VaultStyle = VAULT) -> 
         ("![[a#part|b]]", "a#part"),
     ],
 )
-def test_a_link_leads_from_its_file(written: str, target: str) -> None:
+def test_link_is_resolved_relative_to_its_file(written: str, target: str) -> None:
     assert [link.target for link in scan_links(f"x {written} y", "sub/note.md")] == [target]
     assert scan_targets(f"x {written} y", "sub/note.md") == (target,)
 
@@ -56,11 +56,11 @@ def test_a_link_leads_from_its_file(written: str, target: str) -> None:
         "`[a](b.md)`", "```\n[a](b.md)\n```", "[a] (b.md)", "[a](b.md", "(b.md)", "arr[[0]]",
     ],
 )  # fmt: skip
-def test_other_text_is_not_a_link_to_a_note(text: str) -> None:
+def test_text_resembling_a_link_is_not_a_note_link(text: str) -> None:
     assert scan_links(text, "sub/note.md") == []
 
 
-def test_a_link_to_the_own_heading_leads_to_no_other_note() -> None:
+def test_link_to_an_own_heading_resolves_to_no_other_note() -> None:
     assert scan_targets("[[#Heading]] [[^block]] [[a]]") == ("a",)
 
 
@@ -71,7 +71,7 @@ def test_thousands_of_links_keep_their_order() -> None:
     assert sorted(scan_targets(text)) == sorted(targets)
 
 
-def test_names_of_files_count_whatever_their_folder_and_case() -> None:
+def test_file_names_are_known_whatever_their_folder_and_case() -> None:
     names = FileNames(["img/Bild.PNG", "other/bild.png", "doc.pdf"])
     assert len(names) == 3
     assert "bild.png" in names
@@ -86,7 +86,7 @@ def test_names_of_files_count_whatever_their_folder_and_case() -> None:
 
 
 def test_number_of_remembered_files_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond that no name with a suffix is called broken."""
+    """Above the limit, no link with a file suffix is reported as broken."""
     monkeypatch.setattr(links, "MOST_FILES", 2)
     names = FileNames(["a.png", "b.png", "c.png"])
     assert len(names) == 2
@@ -117,7 +117,7 @@ def test_number_of_remembered_files_is_limited(monkeypatch: pytest.MonkeyPatch) 
         ((), None, True),
     ],
 )
-def test_a_filter_takes_a_tag_with_all_below_it(
+def test_tag_filter_includes_nested_tags(
     tags: tuple[str, ...], wanted: list[str] | None, passes: bool
 ) -> None:
     """behaviours 54, 251"""
@@ -176,9 +176,7 @@ def test_broken_frontmatter_error_names_its_line(head: str, line: int, newline: 
         ("x: [\naliases: \x01", ()),
     ],
 )
-def test_the_names_in_a_broken_frontmatter_are_aliases(
-    head: str, names: tuple[str, ...], newline: str
-) -> None:
+def test_aliases_in_a_broken_frontmatter_are_read(head: str, names: tuple[str, ...], newline: str) -> None:
     """behaviour 252"""
     document = read(f"---\n{head}\n---\ntext\n".replace("\n", newline))
     assert document.note.frontmatter_error is not None
@@ -199,10 +197,10 @@ tag_lists = st.lists(st.sampled_from(["one", "front", "two/x"]), max_size=3, uni
 
 
 @given(contents, tag_lists, contents, tag_lists, st.booleans())
-def test_inline_tags_never_get_into_the_frontmatter(
+def test_inline_tags_are_never_written_to_the_frontmatter(
     content: str, tags: tuple[str, ...], later: str, changed: tuple[str, ...], replaces: bool
 ) -> None:
-    """The written file reads back, with only the tags that were set in its frontmatter."""
+    """The written file reads back, and its frontmatter contains only the tags that were set."""
     note = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="A title", tags=tags, created_at=NOW)
     data = render_document(Document(note=note, content=content), style=VAULT)
     document = parse_document(data, "a.md", NOW, None, VAULT)

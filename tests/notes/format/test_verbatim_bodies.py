@@ -1,4 +1,4 @@
-"""Text is stored as it was given: indentation, blank lines at the end, and either end of a frontmatter."""
+"""Verbatim storage of text: indentation, blank lines at the end, and both ends of a frontmatter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 MODIFIED: Final = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 VAULT: Final = VaultStyle.of_foreign()
 STYLES: Final = pytest.mark.parametrize("style", [PLAIN, VAULT], ids=["plain", "vault"])
-#: Lines that do not begin as a heading does: that would be the title.
+#: Lines that do not begin like a heading, because a heading would become the title.
 LINES: Final = st.lists(
     st.sampled_from(["", "    code", "\ttabbed", "- item", "  - [ ] nested", "text  ", "| a | b |", " "]),
     min_size=1,
@@ -33,7 +33,7 @@ def _new(content: str, style: VaultStyle) -> bytes:
 
 
 def _below(data: bytes) -> str:
-    """The body below the frontmatter and the title, without the blank lines before its text."""
+    """Return the body without frontmatter, title and leading blank lines."""
     text = read_layout(data).body.removeprefix("\n").removeprefix("# a\n")
     lines = text.split("\n")
     while lines and not lines[0].strip():
@@ -60,10 +60,10 @@ def test_new_note_stores_its_text_verbatim(content: str, style: VaultStyle) -> N
 
 @STYLES
 @given(lines=LINES, breaks=st.sampled_from(["\n", "\r\n"]))
-def test_write_back_of_a_read_changes_no_byte_of_the_body(
+def test_body_is_unchanged_when_a_read_is_written_back(
     style: VaultStyle, lines: list[str], breaks: str
 ) -> None:
-    """behaviour 363: the text of a read, written back, yields the same body."""
+    """behaviour 363: if the text of a read is written back, the body stays the same."""
     head = "---\nid: 00000000-0000-4000-8000-000000000000\ntitle: a\n---\n"
     data = (head + "\n# a\n\n" + "\n".join(lines)).replace("\n", breaks).encode()
     old = parse_document(data, "a.md", MODIFIED, style=style)
@@ -83,7 +83,7 @@ def test_replaced_text_is_stored_verbatim(style: VaultStyle, lines: list[str]) -
     assert _below(again) == content
 
 
-def test_trimmed_content_loses_blank_lines_alone() -> None:
+def test_trimmed_content_loses_only_blank_lines() -> None:
     assert trim_content(" \n\r\n  a\n\n b \n ") == "  a\n\n b"
     assert trim_content(" \n\t") == ""
 
@@ -91,8 +91,8 @@ def test_trimmed_content_loses_blank_lines_alone() -> None:
 @pytest.mark.parametrize("end", ["...", "... ", "...\n---"])
 @pytest.mark.parametrize("breaks", ["\n", "\r\n"])
 @STYLES
-def test_dots_end_a_frontmatter(end: str, breaks: str, style: VaultStyle) -> None:
-    """behaviour 364: `...` ends a document of YAML, as Pandoc writes it."""
+def test_three_dots_end_a_frontmatter(end: str, breaks: str, style: VaultStyle) -> None:
+    """behaviour 364: `...` ends a YAML document, as Pandoc writes it."""
     data = f"---\ntitle: With dots\n{end}\nBody.\n".replace("\n", breaks).encode()
     old = parse_document(data, "a.md", MODIFIED, style=style)
     assert (old.note.title, old.content) == ("With dots", "Body.")
@@ -112,12 +112,12 @@ def test_dots_end_a_frontmatter(end: str, breaks: str, style: VaultStyle) -> Non
         ("...\ntitle: A\n...\n", "...\ntitle: A\n..."),
     ],
 )
-def test_dots_elsewhere_are_text(text: str, content: str) -> None:
+def test_dots_outside_the_frontmatter_are_text(text: str, content: str) -> None:
     """behaviour 364"""
     assert parse_document(text.encode(), "a.md", MODIFIED).content == content
 
 
-def test_history_takes_dots_for_the_end_of_the_head() -> None:
+def test_history_accepts_dots_as_end_of_the_frontmatter() -> None:
     """behaviour 364"""
     data = b"---\ntitle: A\n...\n# T\n\n  text\n"
     assert head_of(data) == b"---\ntitle: A\n...\n"

@@ -1,4 +1,4 @@
-"""The arithmetic of versions: every state of a note has its own, whichever program wrote it."""
+"""Note versions: every state of a note has its own version, whichever program wrote it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ digests = st.sampled_from("abcd")
 versions = st.integers(1, 6)
 
 
-def test_the_version_in_the_file_counts_where_nothing_is_known():
+def test_version_in_the_file_counts_for_an_unknown_note():
     assert effective_version(4, "a", None) == 4
 
 
-def test_edit_without_a_higher_version_raises_it_by_one():
+def test_version_rises_by_one_after_edit_without_higher_version():
     """behaviour 269"""
     assert effective_version(1, "b", AssignedVersion(1, "a")) == 2
     assert effective_version(1, "b", AssignedVersion(7, "a")) == 8
     assert effective_version(7, "b", AssignedVersion(7, "a")) == 8
 
 
-def test_edit_with_a_higher_version_keeps_it():
+def test_version_in_the_file_is_kept_when_higher():
     """behaviour 269"""
     assert effective_version(2, "b", AssignedVersion(1, "a")) == 2
     assert effective_version(9, "b", AssignedVersion(1, "a")) == 9
 
 
-def test_the_same_bytes_keep_their_version():
+def test_equal_bytes_keep_their_version():
     assert effective_version(1, "a", AssignedVersion(3, "a")) == 3
 
 
@@ -47,7 +47,7 @@ def test_each_change_gets_a_new_and_higher_version(edits):
 
 
 @given(st.lists(st.one_of(st.none(), st.builds(AssignedVersion, versions, digests))), digests)
-def test_highest_known_version_counts_and_equal_bytes_decide_ties(known, digest):
+def test_highest_known_version_wins_and_equal_bytes_break_ties(known, digest):
     found = newest(known, digest)
     held = [each for each in known if each is not None]
     if found is None:
