@@ -1,4 +1,4 @@
-"""Canvases: the cards that are read, and the characters that change."""
+"""Canvases: which cards are read, and which characters a rewrite changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lithos.notes.links.canvas import NoCanvas, read_canvas, relink_canvas
 from lithos.text.yaml.edit import Edit
 
-#: As other programs may write it: escapes, spaces, a byte-order mark, what no version of the format knows.
+#: A canvas as other programs may write it: escapes, spaces, a byte-order mark and unknown keys.
 CANVAS = (
     '\ufeff{"edges":[{"nodes":[{"type":"file","file":"a/Plén.md"}]}],\r\n\t"nodes" : [ '
     '{"file":"a\\/Pl\\u00e9n.md","type" :"file","subpath":"#x"}, {"id":1.50e3,"type":"text",'
@@ -26,7 +26,7 @@ def rewrite(text: str) -> list[Edit]:
     return [(at, at + 4, 'Zé "1"') for at in found]
 
 
-def test_only_values_that_change_are_written() -> None:
+def test_canvas_rewrite_changes_only_the_changed_values() -> None:
     """behaviour 374"""
     after = relink_canvas(CANVAS.encode(), {"a/Plén.md": "b/Zé.md"}.get, rewrite).decode()
     expected = CANVAS.replace("a\\/Pl\\u00e9n.md", "b/Z\\u00e9.md").replace(
@@ -63,7 +63,7 @@ CARDS = st.fixed_dictionaries(
 
 
 @given(st.lists(CARDS | VALUES, max_size=5), st.dictionaries(st.text(max_size=3), VALUES), st.booleans())
-def test_cards_are_those_of_the_parsed_canvas(
+def test_scanned_cards_equal_those_of_the_parsed_canvas(
     cards: list[object], more: dict[str, object], is_ascii: bool
 ) -> None:
     text = json.dumps({**more, "nodes": cards}, ensure_ascii=is_ascii, indent=1)
@@ -75,7 +75,7 @@ def test_cards_are_those_of_the_parsed_canvas(
             assert (part and part.value) == (known.get(kind) if known.get("type") == kind else None)
 
 
-def test_reading_takes_linear_time() -> None:
+def test_reading_a_canvas_takes_linear_time() -> None:
     data = json.dumps({"nodes": [{"type": "text", "text": "Plén \n" * 10}] * 10_000}).encode()
     began = time.process_time()
     relink_canvas(data, lambda _: None, rewrite)

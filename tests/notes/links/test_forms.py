@@ -1,4 +1,4 @@
-"""The forms of links that people write, where each leads, and what looks like one."""
+"""Forms of links that people write, the target of each form, and text that only resembles a link."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def targets(text: str) -> list[str]:
         ("%% [[Plan]] %%", "Plan"),
     ],
 )
-def test_link_leads_to_its_note_in_each_form(text: str, target: str) -> None:
+def test_link_resolves_to_its_note_in_each_form(text: str, target: str) -> None:
     """behaviour 371"""
     assert targets(f"{text}\n") == [target]
     assert scan_targets(text, PATH) == (target,)
@@ -73,14 +73,14 @@ def test_text_resembling_a_link_is_ignored(text: str) -> None:
     assert targets(f"{text}\n") == []
 
 
-def test_display_keeps_its_brackets() -> None:
+def test_display_text_of_a_link_keeps_its_brackets() -> None:
     """behaviour 371"""
     shown = [link.display for link in scan_links("[[P|the plan [1]]] [[P|see [1]] [[P|[a] b]] [[P|]]")]
     assert shown == ["the plan [1]", "see [1", "[a] b", "P"]
 
 
-def test_references_have_the_targets_of_their_definitions() -> None:
-    """behaviour 371: full, collapsed and shortcut references, and a definition of a file without a use."""
+def test_reference_links_get_the_targets_of_their_definitions() -> None:
+    """behaviour 371: full, collapsed and shortcut references, and an unused definition that names a file."""
     text = (
         "[a][Ref] and [ref][] and [REF]; [b][c d]\n\n"
         "[ref]: ../y/Note.md 'title'\n[c\td]:\n  <My Note>\n> [q]: quoted.md\n"
@@ -113,7 +113,7 @@ def test_references_have_the_targets_of_their_definitions() -> None:
         ("01/15", None),
     ],
 )
-def test_end_of_a_path_means_its_note(target: str, note: str | None) -> None:
+def test_end_of_a_path_resolves_to_its_note(target: str, note: str | None) -> None:
     """behaviour 371"""
     table = LinkTable()
     paths = ("top/deep/Item", "top2/deep2/Item", "y/z/deep/Item", "log/2023/01/15", "log/2024/01/15")
@@ -136,7 +136,7 @@ TEXT = (
 )
 
 
-def test_code_and_comments_have_no_links() -> None:
+def test_code_and_comments_contain_no_links() -> None:
     """behaviour 373"""
     assert targets(CODE) == targets(CODE.replace("\n", "\r\n")) == []
     assert len(mask_literal(CODE)) == len(CODE)
@@ -171,14 +171,14 @@ FOUND = ["Plan", "Ann's plan", "Bare", "A", "B", "C", "D", "E", "F", "é", "y/No
 
 
 @pytest.mark.parametrize("text", [PROPERTIES, "\ufeff" + PROPERTIES.replace("\n", "\r\n")])
-def test_links_in_properties_are_links(text: str) -> None:
+def test_links_in_properties_are_scanned(text: str) -> None:
     """behaviour 372"""
     found = links_in(f"{text}\n[[Body]]\n".encode(), "[[Body]]", PATH)
     assert [link.target for link in found] == [*FOUND, "Body"]
 
 
-def test_links_in_a_broken_frontmatter_are_links() -> None:
-    """behaviour 372: people write lists of links without quotes, which are not YAML."""
+def test_links_in_a_broken_frontmatter_are_scanned() -> None:
+    """behaviour 372: people write lists of links without quotes, which is invalid YAML."""
     data = b"---\nup: [[A]], [[B]]\n# [[C]]\n---\n"
     assert [link.target for link in links_in(data, "", PATH)] == ["A", "B"]
     assert links_in(b"---\nno end: [[A]]\n", "", PATH) == ()
@@ -193,8 +193,8 @@ UNITS = (
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_scanning_takes_linear_time(unit: str) -> None:
-    """A megabyte of what opens a link takes at most some seconds, also on a busy machine."""
+def test_scanning_links_takes_linear_time(unit: str) -> None:
+    """A megabyte of link openers takes a few seconds at most, even on a busy machine."""
     began = time.process_time()
     scan_targets(unit * (1_000_000 // len(unit)), "a/b.md")
     assert time.process_time() - began < 10

@@ -1,4 +1,4 @@
-"""Rewriting of links: which characters change when a note moves."""
+"""Rewriting of links: which characters change when a note is moved."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ def rewritten(text: str, path: str = "n.md") -> str:
         ("[[not closed [[foo]]", "[[not closed [[bär (1)]]"),
     ],
 )  # fmt: skip
-def test_only_link_targets_change(text: str, expected: str) -> None:
+def test_link_rewrite_changes_only_link_targets(text: str, expected: str) -> None:
     assert rewritten(text) == expected
-    assert rewritten(expected) == expected  # twice is once
+    assert rewritten(expected) == expected  # A second rewrite changes nothing.
 
 
 @pytest.mark.parametrize(
     "text",
     ["`[[foo]]`", "``[[foo]] ` ``", "```\n[[foo]]\n```", "~~~ x\n[t](a/foo.md)", "> ```\n> [[foo]]\n> ```"],
 )
-def test_code_has_no_links(text: str) -> None:
+def test_links_in_code_are_not_rewritten(text: str) -> None:
     assert rewritten(text) == text
 
 
-def test_an_open_backtick_hides_nothing() -> None:
+def test_unclosed_backtick_does_not_hide_links() -> None:
     assert rewritten("it's ` open [[foo]]\n\nand ` [[foo]]") == "it's ` open [[bär (1)]]\n\nand ` [[bär (1)]]"
 
 
-def test_paths_are_relative_to_the_note_that_links() -> None:
+def test_rewritten_paths_are_relative_to_the_linking_note() -> None:
     assert rewritten("[t](../a/foo.md)", "x/n.md") == "[t](../b%20c/bär%20%281%29.md)"
     assert rewritten("[t](foo.md)", "a/n.md") == "[t](../b%20c/bär%20%281%29.md)"
     assert rewritten("[t](bar.md) [[foo]]", "b c/n.md") == "[t](bar.md) [[bär (1)]]"
-    # A path from the folder of all notes, as Obsidian may write it.
+    # Obsidian may also write a path relative to the vault folder.
     assert rewritten("[t](a/foo.md)", "x/n.md") == "[t](b%20c/bär%20%281%29.md)"
 
 
-def test_relative_links_of_the_moved_note_are_those_of_its_new_folder() -> None:
+def test_moved_note_gets_relative_links_from_its_new_folder() -> None:
     text = "[o](other.md) ![p](pic.png) [y](../x/y.md) [me](foo.md#x) [no](nothing.md) [r](/a/other.md)"
     done = relink_own(text.encode(), MOVED, FILES.__contains__, only_broken=False)
     assert done.decode() == (
@@ -105,7 +105,7 @@ def test_text_without_links_is_unchanged(pieces: list[str]) -> None:
         ("[t](%c3%a4/../a/foo.md)", "[t](b%20c/b%c3%a4r%20%281%29.md)"),
     ],
 )  # fmt: skip
-def test_links_keep_the_form_in_which_they_are_written(text: str, expected: str) -> None:
+def test_rewritten_links_keep_their_form(text: str, expected: str) -> None:
     """behaviours 371, 373"""
     assert rewritten(text) == expected
     assert rewritten(expected) == expected
@@ -143,8 +143,8 @@ NAMED = Relinking(old="foo.md", new="it's: #1, {a}.md", pages={"foo": "it's: 1, 
         ("status: x\ntags: [a,b ]\nup: \"[[other]]\"", "status: x\ntags: [a,b ]\nup: \"[[other]]\""),
     ],
 )  # fmt: skip
-def test_properties_change_in_their_links_alone(line: str, expected: str) -> None:
-    """behaviour 372: quotes stay as they are, and come where the new text needs them."""
+def test_link_rewrite_changes_only_the_links_in_properties(line: str, expected: str) -> None:
+    """behaviour 372: quotes are kept, and are added where the new text requires them."""
     for newline in ("\n", "\r\n"):
         text = f"---\n{line}\n---\nBody\n".replace("\n", newline)
         after = relink(text.encode(), "n.md", NAMED, FILES.__contains__).decode()

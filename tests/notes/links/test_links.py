@@ -38,7 +38,7 @@ def table_of(notes: list[tuple[str, str, str, list[str]]]) -> LinkTable:
     return table
 
 
-def test_links_have_a_target_and_a_display() -> None:
+def test_scanned_links_have_a_target_and_a_display_text() -> None:
     """behaviour 2."""
     assert scan_links("[[a]] x [[a|b]] [[dir/a]] [[ a | b ]] [[a|]] [[a]]") == [
         WikiLink("a", "a"),
@@ -50,7 +50,7 @@ def test_links_have_a_target_and_a_display() -> None:
     ]
 
 
-def test_indexing_is_not_a_link() -> None:
+def test_index_expression_is_not_a_link() -> None:
     """behaviour 3."""
     assert scan_links("arr[[0]] [[1, 2]] [[ ]] [[]] [[|x]] [a] [[a[b]]") == []
     assert scan_links("[[日本語]] [[é]] [[x[[inner]]]]") == [
@@ -60,7 +60,7 @@ def test_indexing_is_not_a_link() -> None:
     ]
 
 
-def test_links_over_a_line_break_count_and_those_in_code_do_not() -> None:
+def test_links_may_span_lines_but_not_be_in_code() -> None:
     assert scan_links("```\n[[in code]]\n```\n`[[x]]` [[two\n  words]]") == [
         WikiLink("two words", "two words")
     ]
@@ -69,7 +69,7 @@ def test_links_over_a_line_break_count_and_those_in_code_do_not() -> None:
 @pytest.mark.parametrize(
     "content", ["[[" * 200_000, "[[a|" * 100_000, "[[" + "a" * 400_000, "[[a\n" + " " * 400_000]
 )
-def test_scanning_broken_links_stays_linear(content: str) -> None:
+def test_scanning_broken_links_takes_linear_time(content: str) -> None:
     assert scan_links(content) == []
     for gap in ("\n ", " ", "\n"):
         assert scan_links("[[a" + gap * 200_000 + "b]]")[0].target.startswith("a ")
@@ -96,18 +96,18 @@ def test_scanning_broken_links_stays_linear(content: str) -> None:
         ("missing", None),
     ],
 )
-def test_targets_resolve_in_the_order_path_stem_id_alias_title(target: str, note: str | None) -> None:
+def test_target_resolves_in_the_order_path_stem_id_alias_title(target: str, note: str | None) -> None:
     assert table_of(NOTES).resolve(target) == note
 
 
-def test_the_order_of_additions_has_no_influence() -> None:
+def test_link_table_is_independent_of_the_order_of_additions() -> None:
     targets = ["same", "shared", "twin", "guide", "setup"]
     expected = [table_of(NOTES).resolve(target) for target in targets]
     for order in list(permutations(NOTES))[::37]:
         assert [table_of(list(order)).resolve(target) for target in targets] == expected
 
 
-def test_an_earlier_rule_wins_over_a_later_one() -> None:
+def test_earlier_resolution_rule_wins_over_a_later_one() -> None:
     table = table_of([("1", "x/topic.md", "One", []), ("2", "y/two.md", "topic", ["topic"])])
     assert table.resolve("topic") == "1"
     table.add("3", "topic.md", "Three")
@@ -115,7 +115,7 @@ def test_an_earlier_rule_wins_over_a_later_one() -> None:
     assert not table.candidates("topic")
 
 
-def test_an_ambiguous_stem_stops_even_when_an_alias_would_match() -> None:
+def test_ambiguous_stem_is_unresolved_even_if_an_alias_matches() -> None:
     table = table_of([*NOTES, ("id-7", "e/seven.md", "Same", ["same"])])
     assert table.resolve("same") is None
     assert table.candidates("same")
@@ -125,7 +125,7 @@ def test_an_ambiguous_stem_stops_even_when_an_alias_would_match() -> None:
     assert table.resolve("same") == "id-3"
 
 
-def test_a_note_added_again_replaces_itself_and_a_removed_one_is_gone() -> None:
+def test_added_note_replaces_itself_and_removed_note_is_gone() -> None:
     table = table_of(NOTES)
     table.add("id-1", "moved.md", "New Title", ["Handbook"])
     assert len(table) == len(NOTES)
@@ -143,7 +143,7 @@ def test_composed_and_decomposed_names_are_equal() -> None:
 
 
 @given(st.lists(st.sampled_from(NOTES), unique_by=lambda note: note[0]), st.sampled_from(NOTES), st.data())
-def test_only_a_note_that_shares_a_key_changes_what_a_target_means(
+def test_target_resolution_changes_only_with_notes_sharing_a_key(
     notes: list[tuple[str, str, str, list[str]]], added: tuple[str, str, str, list[str]], data: st.DataObject
 ) -> None:
     target = data.draw(
@@ -156,7 +156,7 @@ def test_only_a_note_that_shares_a_key_changes_what_a_target_means(
         assert note_keys(*added) & set(target_keys(target))
 
 
-def test_sources_are_trimmed_lowercased_unique_and_sorted() -> None:
+def test_source_ids_are_trimmed_lowercased_unique_and_sorted() -> None:
     """behaviour 40."""
     assert normalise_sources([f" {B.upper()} ", A, B], None) == (A, B)
     assert normalise_sources([], A) == ()
@@ -165,19 +165,19 @@ def test_sources_are_trimmed_lowercased_unique_and_sorted() -> None:
 @pytest.mark.parametrize(
     "source", ["", "  ", "My Title", "my-slug", "a/b.md", A[:-1], A + "0", A.replace("-", ""), A + "\nx"]
 )
-def test_sources_that_are_not_ids_are_refused(source: str) -> None:
+def test_invalid_source_ids_are_refused(source: str) -> None:
     """behaviour 41."""
     with pytest.raises(InvalidInput, match="derived_from_ids"):
         normalise_sources([A, source], None)
 
 
-def test_a_note_cannot_derive_from_itself() -> None:
+def test_note_cannot_derive_from_itself() -> None:
     """behaviour 41."""
     with pytest.raises(InvalidInput, match="itself"):
         normalise_sources([B, A.upper()], A)
 
 
-def test_an_anchor_leads_to_its_note_unless_a_note_is_called_so() -> None:
+def test_anchor_is_ignored_unless_a_note_has_the_full_name() -> None:
     table = LinkTable()
     table.add("a", "docs/setup.md", "Setup")
     table.add("b", "langs/c-sharp.md", "C#")
@@ -194,7 +194,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=8).map("".join))
 @example(" /")
-def test_short_way_to_target_names_gives_the_same_names(target: str) -> None:
+def test_fast_target_names_equal_the_names_of_the_keys(target: str) -> None:
     assert target_names(target) == names_of(target_keys(target))
 
 
@@ -210,6 +210,6 @@ def test_short_way_to_target_names_gives_the_same_names(target: str) -> None:
         ("a" * 5_000 + " [[Target]] " + "b" * 5_000, "a" * 999 + " [[Target]] " + "b" * 989),
     ],
 )
-def test_the_sentence_of_a_link_is_cut_out(content: str, sentence: str) -> None:
+def test_sentence_around_a_link_is_extracted(content: str, sentence: str) -> None:
     keys = note_keys("an-id", "folder/target.md", "Target", ())
     assert linking_sentence(content, "note.md", keys) == sentence

@@ -1,4 +1,4 @@
-"""Names of conflict copies, and kinship (docs/spec/copies.md §1)."""
+"""Names of conflict copies, and their kinship with notes (docs/spec/copies.md §1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lithos.notes.model.copies import (
 )
 from tests.kernel.values.bounds import cpu_bound
 
-#: The whole table: the program, and what it puts behind the name.
+#: Strong names of conflict copies: the program, and the mark that it appends to the file name.
 STRONG = (
     (SYNCTHING, ".sync-conflict-20260102-030405-ABCDEFG"),
     (SYNCTHING, ".sync-conflict-20260102-030405-A2B3C4D"),
@@ -66,7 +66,7 @@ WEAK = (
     (DRIVE, "(1)"),
     (DRIVE, " (23)"),
 )
-#: Names that no program gives.
+#: Names that no sync program creates.
 ORDINARY = (
     ".md", "Plan.md", "Plan 1.md", "Plan 0.md", "Plan2.md", "Plan 2026.md", "Plan 02.md", "Plan (0).md",
     "Plan (2026).md", "Plan (draft).md", "Plan (conflict).md", "Plan (conflicted copy).md", "(1).md", " 2.md",
@@ -87,18 +87,20 @@ def first(path: str) -> CopyName:
 @pytest.mark.parametrize("folder", ["", "a/", "a b/c (1)/"])
 @pytest.mark.parametrize("name", ["Plan", "Q1-plan v1.2", "計画 (draft)", "a"])
 @pytest.mark.parametrize(("program", "mark"), STRONG)
-def test_strong_name_gives_program_and_original(program: str, mark: str, name: str, folder: str) -> None:
+def test_strong_copy_name_yields_program_and_original(
+    program: str, mark: str, name: str, folder: str
+) -> None:
     assert first(f"{folder}{name}{mark}.md") == CopyName(f"{folder}{name}.md", program)
 
 
 @pytest.mark.parametrize(("program", "mark"), WEAK)
-def test_weak_name_gives_program_and_original(program: str, mark: str) -> None:
+def test_weak_copy_name_yields_program_and_original(program: str, mark: str) -> None:
     found = [each for each in copy_names(f"a/Plan{mark}.md") if each.original == "a/Plan.md"]
     assert [(each.program, each.is_weak) for each in found] == [(program, True)]
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_a_near_miss_is_an_ordinary_name(name: str) -> None:
+def test_near_miss_of_a_copy_name_is_an_ordinary_name(name: str) -> None:
     assert copy_names(name) == ()
 
 
@@ -106,25 +108,25 @@ def test_a_near_miss_is_an_ordinary_name(name: str) -> None:
     "name",
     ["Plan.sync-conflict.md", "Plan.sync-conflict-20260102.md", ".sync-conflict-20260102-030405-ABCDEFG.md"],
 )
-def test_half_a_name_of_syncthing_says_no_more_than_any_hyphen(name: str) -> None:
+def test_incomplete_syncthing_name_is_only_a_weak_copy_name(name: str) -> None:
     assert all((each.program, each.is_weak) == (ONEDRIVE, True) for each in copy_names(name))
 
 
 @pytest.mark.parametrize("words", DROPBOX_WORDS)
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_every_translation_counts_in_both_forms_of_unicode_and_any_case(words: str, form: str) -> None:
+def test_copy_words_match_in_any_language_unicode_form_and_case(words: str, form: str) -> None:
     for said in (words, words.capitalize()):
         remark = unicodedata.normalize(form, said)  # type: ignore[arg-type]
         assert first(f"Plan ({remark} Ann 2026-01-02).md") == CopyName("Plan.md", DROPBOX)
         assert copy_names(f"Plan ({remark}).md") == ()
 
 
-def test_host_may_begin_at_every_hyphen_and_longest_name_comes_first() -> None:
+def test_host_may_begin_at_every_hyphen_longest_original_first() -> None:
     found = copy_names("my-plan-DESKTOP-7A6B3C.md")
     assert [each.original for each in found] == ["my-plan-DESKTOP.md", "my-plan.md", "my.md"]
 
 
-def test_weak_name_has_an_original_only_if_it_is_that_note() -> None:
+def test_weak_name_is_a_copy_only_of_the_matching_note() -> None:
     for name in ("plan-DESKTOP-7A6B3C.md", "deploy-checklist.md", "Plan 2.md", "Plan (1).md", "Plan.md"):
         assert strong_originals(name) == ()
         assert not is_copy_of(name, "elsewhere.md", ID)
@@ -136,7 +138,7 @@ def test_weak_name_has_an_original_only_if_it_is_that_note() -> None:
         assert is_copy_of(f"Plan{mark}.md", "elsewhere.md", ID), "the note may have been moved since"
 
 
-def test_foreign_id_proves_nothing_under_a_name_that_people_give() -> None:
+def test_foreign_id_proves_nothing_under_a_weak_name() -> None:
     """behaviour 340"""
     assert not is_copy_of("Plan 2.md", "Plan.md", "intro")
     assert is_copy_of(f"Plan{STRONG[0][1]}.md", "Plan.md", "intro")
@@ -154,25 +156,25 @@ def test_copy_of_a_copy_is_named_after_the_note() -> None:
     assert not is_weakly_named(twice, "Plan.md")
 
 
-def test_search_for_the_note_of_a_hostile_name_ends() -> None:
+def test_search_for_the_original_of_a_hostile_name_ends() -> None:
     with cpu_bound(2):
         for part in ("-A", " (1)", " 2", "-A 2", " x-"):
             assert not is_named_after(f"a{part * (240 // len(part))}.md", "other.md")
 
 
 @pytest.mark.parametrize("value", [False, "false", "False", "no", " no "])
-def test_frontmatter_says_that_a_file_is_a_note_of_its_own(value: object) -> None:
+def test_frontmatter_can_declare_a_file_an_independent_note(value: object) -> None:
     """behaviour 341"""
     assert says_own_note({"conflict_copy": value})
 
 
 @pytest.mark.parametrize("values", [{}, {"conflict_copy": True}, {"conflict_copy": None}, {"copy": False}])
-def test_other_frontmatter_says_nothing_of_conflict_copies(values: dict[str, object]) -> None:
+def test_other_frontmatter_declares_no_independent_note(values: dict[str, object]) -> None:
     assert not says_own_note(values)
 
 
-def test_two_texts_near_a_third_share_the_least_common_part() -> None:
-    """The quick look refuses no kin: at the very edge of both it lets through."""
+def test_kinship_accepts_two_texts_with_the_minimum_common_part() -> None:
+    """The fast check before the comparison must not reject a pair at the limit of both thresholds."""
     third = Counter({f"line {number}": 1 for number in range(80)})
     copy = third - Counter({f"line {number}": 1 for number in range(16)})
     original = third - Counter({f"line {number}": 1 for number in range(64, 80)})
@@ -181,7 +183,7 @@ def test_two_texts_near_a_third_share_the_least_common_part() -> None:
     assert not are_kin(WEAKLY, None, "1", copy, original, [])
 
 
-def test_a_copy_of_a_copy_is_one_of_the_original_too() -> None:
+def test_copy_of_a_copy_is_also_a_copy_of_the_original() -> None:
     once, again = STRONG[0][1], STRONG[3][1]
     found = copy_names(f"Plan{once}{again}.md")
     assert [each.original for each in found] == [f"Plan{once}.md", "Plan.md"]
@@ -198,7 +200,7 @@ def test_a_copy_of_a_copy_is_one_of_the_original_too() -> None:
 @given(
     st.text(st.sampled_from("aA2 -()."), max_size=40), st.sampled_from([mark for _, mark in STRONG + WEAK])
 )
-def test_an_original_is_always_in_the_folder_shorter_and_a_note(name: str, mark: str) -> None:
+def test_original_is_in_the_same_folder_shorter_and_a_note(name: str, mark: str) -> None:
     for path in (f"a/{name}.md", f"a/{name}{mark}.md"):
         found = copy_names(path)
         assert len(found) <= 20
@@ -212,7 +214,7 @@ def test_an_original_is_always_in_the_folder_shorter_and_a_note(name: str, mark:
     "part", ["(", ")", " (1)", "-A", " (x's conflicted copy 2026-01-02)", "-", ".sync-conflict-", " x-"]
 )
 def test_hostile_name_is_parsed_quickly(part: str) -> None:
-    """Beyond what a file system takes there is nothing to read."""
+    """Names longer than a file system allows are not parsed."""
     with cpu_bound(2):
         for _ in range(1_000):
             copy_names(f"a{part * (240 // len(part))}.md")
@@ -245,62 +247,61 @@ def kin(
     return are_kin(name, named, ID, one, other, versions)
 
 
-def test_equal_id_is_kinship_and_another_id_is_not() -> None:
+def test_equal_id_proves_kinship_and_another_id_disproves_it() -> None:
     for name in (STRONGLY, WEAKLY):
         assert kin(name, ["quite", "other"], TEN, named=ID)
         assert not kin(name, TEN, TEN, named=OTHER)
 
 
-def test_without_id_one_version_must_have_most_of_the_lines() -> None:
+def test_one_version_must_share_most_lines_when_the_id_is_missing() -> None:
     assert kin(STRONGLY, [*TEN[:6], "x", "y", "z", "u"], TEN)
     assert not kin(STRONGLY, [*TEN[:5], "v", "x", "y", "z", "u"], TEN)
-    # An earlier version may have lines that the original lost; but only one version counts, not several
-    # together.
+    # An earlier version may have lines that the original lost. Only one version counts, not several together.
     assert kin(STRONGLY, TEN, ["new"], ["newer"], TEN[:6])
     assert not kin(STRONGLY, TEN, ["new"], TEN[:5], TEN[5:])
-    # A copy that lost much is one still.
+    # A copy that lost many lines is still a copy.
     assert kin(STRONGLY, TEN[:1], TEN)
 
 
-def test_weak_name_needs_a_line_that_its_note_lost() -> None:
+def test_weak_copy_must_have_a_line_that_its_note_lost() -> None:
     """behaviour 340"""
     now = [*TEN[:9], "changed here"]
     assert kin(WEAKLY, [*TEN[:8], "changed there", TEN[9]], now, now, TEN)
-    # However alike both are now: a person makes a page by copying a page, or from the same template.
+    # Similarity alone proves nothing: people also copy a page, or start two pages from one template.
     assert not kin(WEAKLY, TEN, TEN)
     assert not kin(WEAKLY, TEN, TEN, TEN)
     assert not kin(WEAKLY, [*TEN[:9], "changed there"], TEN, TEN)
     assert not kin(WEAKLY, [*TEN[:9], "changed there"], now, now, TEN), "what the note lost is not in it"
 
 
-def test_weak_name_needs_four_fifths_of_both_texts_in_that_version() -> None:
+def test_weak_copy_must_share_four_fifths_with_that_version() -> None:
     assert kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", *TEN[2:]], TEN)
     assert not kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", "w", *TEN[3:]], TEN)
     assert not kin(WEAKLY, [*TEN[:7], "x", "y", "z"], ["u", "v", *TEN[2:]], TEN)
-    # A few lines in common with a long note do not count, nor do many more lines than it has.
+    # A few lines in common with a long note do not count, and neither do many more lines than the note has.
     assert not kin(WEAKLY, TEN[:7], TEN[1:], TEN)
     assert not kin(WEAKLY, [*TEN, "a", "b", "c"], TEN[1:], TEN)
 
 
 @pytest.mark.parametrize("line", ["## Notes", "Role:", "---", "- [ ]", "* * *", "|---|", "", "Born::"])
-def test_heading_label_or_mark_alone_proves_nothing(line: str) -> None:
+def test_heading_label_or_mark_alone_proves_no_kinship(line: str) -> None:
     """behaviour 340"""
     assert not kin(WEAKLY, [*TEN, line], TEN, TEN, [*TEN, line])
 
 
-def test_line_that_a_template_explains_proves_nothing() -> None:
+def test_line_from_a_template_proves_no_kinship() -> None:
     """behaviour 340"""
     old, now = lines_of("\n".join(TEN).encode()), lines_of("\n".join(TEN[1:]).encode())
     assert are_kin(WEAKLY, None, ID, old, now, [now, old], lambda lines: lines)
     assert not are_kin(WEAKLY, None, ID, old, now, [now, old], lambda lines: lines - {TEN[0]})
 
 
-def test_a_repeated_line_counts_as_often_as_both_have_it() -> None:
+def test_repeated_line_counts_as_often_as_in_both_texts() -> None:
     assert not kin(STRONGLY, ["a"] * 10, ["a"] * 5)
     assert kin(STRONGLY, ["a"] * 10, ["a"] * 6)
 
 
-def test_frontmatter_blank_lines_and_trailing_spaces_are_ignored_in_kinship() -> None:
+def test_kinship_ignores_frontmatter_blank_lines_and_trailing_spaces() -> None:
     text = b"---\ntags: [a]\n---\n\n# T\r\n\r\nx  \r\n"
     assert lines_of(text) == {"# T": 1, "x": 1}
     assert lines_of(b"\xff") == lines_of(b"a\0b") == lines_of(b"---\na: 1\n---\n\n") == {}
@@ -308,7 +309,7 @@ def test_frontmatter_blank_lines_and_trailing_spaces_are_ignored_in_kinship() ->
     assert not kin(WEAKLY, [], [])
 
 
-def test_kept_versions_are_not_read_where_the_id_or_the_original_decides() -> None:
+def test_versions_are_not_read_when_id_or_original_decides() -> None:
     def refuse() -> Iterator[LineCounts]:
         yield from ()
         raise AssertionError("nobody needs it")

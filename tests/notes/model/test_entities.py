@@ -1,4 +1,4 @@
-"""Entity extraction: which words count as a name, and which notes get entities (docs/spec/memory.md §4)."""
+"""Entity extraction: which words count as names, and which notes get entities (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lithos.notes.model.entities import MARKER, decide_extraction, extract_entit
 from lithos.notes.model.note import Note
 from tests.kernel.values.bounds import cpu_bound
 
-#: CPU seconds for a text that takes a tenth of one when the time is in proportion to its length.
+#: CPU seconds for a text that takes a tenth of a second in linear time.
 BOUND = 5.0
 LENGTH = 150_000
 
@@ -21,21 +21,21 @@ def note(*entities: str, marker: int | None = None) -> Note:
     return Note(id="n", title="N", entities=entities, entities_extractor=marker)
 
 
-def test_link_targets_are_kept_whatever_they_look_like() -> None:
+def test_link_targets_are_always_entities() -> None:
     body = "See [[raft log]], [[K8]] and [[Mercury (planet)]], or [[the very long name of one thing|it]]."
     assert names(body) == ["K8", "Mercury (planet)", "raft log", "the very long name of one thing"]
 
 
 @pytest.mark.parametrize("target", ["main.py", "notes/plan.md", "f(x)", "a_b", "std::map", "data[0]", "a/b"])
-def test_link_targets_that_are_files_or_code_are_not(target: str) -> None:
+def test_link_targets_that_are_files_or_code_are_not_entities(target: str) -> None:
     assert names(f"See [[{target}]] there.") == []
 
 
-def test_anchor_is_not_part_of_the_name() -> None:
+def test_anchor_is_not_part_of_the_entity() -> None:
     assert names("See [[Raft#Leader election|there]].") == ["Raft"]
 
 
-def test_names_in_code_spans_count_where_prose_has_them_too() -> None:
+def test_names_in_code_spans_count_only_when_also_in_prose() -> None:
     assert names("The class `NoteTexts` wraps `Tantivy Index` here, see `HEAD` and `HEAD`.") == []
     body = "Here `Redis` is used. Redis is fast. The `Tantivy Index` is not. Tantivy Index is a name."
     assert names(body) == ["Redis", "Tantivy Index"]
@@ -53,7 +53,7 @@ def test_names_in_code_spans_count_where_prose_has_them_too() -> None:
         "(see the page.) Lookups are fast. [^1] (It is so.) Lookups are cheap.",
     ],
 )
-def test_words_that_begin_a_sentence_or_follow_a_key_are_ignored(body: str) -> None:
+def test_words_after_a_sentence_start_or_key_are_ignored(body: str) -> None:
     assert names(body) == []
 
 
@@ -65,11 +65,11 @@ def test_words_that_begin_a_sentence_or_follow_a_key_are_ignored(body: str) -> N
         "We like <https://Big.Machine/Of Ours> and a@Big.Machine today.",
     ],
 )
-def test_addresses_and_page_titles_contain_no_names(body: str) -> None:
+def test_addresses_and_page_titles_contain_no_entities(body: str) -> None:
     assert names(body) == []
 
 
-def test_phrase_also_written_in_lower_case_is_not_a_name() -> None:
+def test_phrase_also_written_in_lower_case_is_not_an_entity() -> None:
     assert names("We open the Dropdown Menu now. Each dropdown menu has items.") == []
     assert names("We use Forward Error Correction here. The error correction works.") == [
         "Forward Error Correction"
@@ -83,29 +83,29 @@ def test_phrase_also_written_in_lower_case_is_not_a_name() -> None:
         "{x}",
     ],
 )  # fmt: skip
-def test_words_files_and_code_in_code_spans_are_not_names(code: str) -> None:
+def test_words_files_and_code_in_code_spans_are_not_entities(code: str) -> None:
     assert names(f"Then `{code}` is used.") == []
 
 
-def test_phrase_counts_when_it_is_once_inside_a_sentence() -> None:
+def test_phrase_is_an_entity_when_once_inside_a_sentence() -> None:
     assert names("This was written by Ada Lovelace in one night.") == ["Ada Lovelace"]
     assert names("Ada Lovelace wrote this in one night.") == []
     assert names("Ada Lovelace wrote this. We admire Ada Lovelace.") == ["Ada Lovelace"]
 
 
-def test_sentence_opener_is_cut_off() -> None:
+def test_sentence_opener_is_removed_from_the_entity() -> None:
     assert names("Install Apache Kafka first. The Raft Protocol came later.") == [
         "Apache Kafka",
         "Raft Protocol",
     ]
 
 
-def test_small_words_within_a_name_stay() -> None:
+def test_small_words_within_a_name_are_kept() -> None:
     body = "It is funded by the Bank of America and plays Ludwig van Beethoven all day."
     assert names(body) == ["Bank of America", "Ludwig van Beethoven"]
 
 
-def test_single_proper_noun_needs_two_mentions() -> None:
+def test_single_proper_noun_requires_two_mentions() -> None:
     assert names("We run Redis here.") == []
     assert names("We run Redis here. The cache in Redis is warm.") == ["Redis"]
 
@@ -115,7 +115,7 @@ def test_word_also_written_in_lower_case_is_not_a_noun() -> None:
     assert names(body) == []
 
 
-def test_product_tokens_count_once() -> None:
+def test_product_token_is_an_entity_after_one_mention() -> None:
     assert names("We ask GPT-4.1 from Node.js over IPv6.") == ["GPT-4.1", "IPv6", "Node.js"]
 
 
@@ -135,11 +135,11 @@ def test_versions_and_counts_are_not_products(token: str) -> None:
         "All IMPORTANT and IMPORTANT things.",
     ],
 )
-def test_calendar_and_stop_words_and_odd_lengths_are_rejected(body: str) -> None:
+def test_calendar_words_stop_words_and_extreme_lengths_are_rejected(body: str) -> None:
     assert names(body) == []
 
 
-def test_headings_and_labels_need_support_in_prose() -> None:
+def test_headings_and_labels_must_also_occur_in_prose() -> None:
     assert names("## Data Flow\n\n**Key Insight**: it is fast.\n\n- **Open Ends:** none so far\n") == []
     assert names("## Data Flow\n\nWe look at the Data Flow again.") == ["Data Flow"]
 
@@ -148,11 +148,11 @@ def test_title_lines_are_not_sentences() -> None:
     assert names("- Local Development Node\n- Running The Big Machine\n\nSETUP OF THE BIG MACHINE") == []
 
 
-def test_possessives_are_cut() -> None:
+def test_possessive_endings_are_removed() -> None:
     assert names("We read Leslie Lamport's paper and Leslie Lamport’s thesis.") == ["Leslie Lamport"]
 
 
-def test_a_word_within_a_longer_entity_is_dropped_but_not_a_link() -> None:
+def test_word_within_a_longer_entity_is_dropped_unless_linked() -> None:
     body = "Leslie Lamport wrote it. So Leslie Lamport did; we like Lamport, and Lamport likes [[Leslie]]."
     assert names(body) == ["Leslie", "Leslie Lamport"]
 
@@ -191,7 +191,7 @@ It goes on with [[Later]].
     assert names(body) == ["Later", "Raft"]
 
 
-def test_markup_comments_and_addresses_are_not_text() -> None:
+def test_markup_comments_and_addresses_are_ignored() -> None:
     body = (
         "<!-- by Ada Lovelace --> See [the Analytical Engine](https://x.org/Charles Babbage) "
         "![a Difference Engine](x.png) at https://x.org/Some Place or mail Some.One@x.org now."
@@ -199,13 +199,13 @@ def test_markup_comments_and_addresses_are_not_text() -> None:
     assert names(body) == ["Analytical Engine"]
 
 
-def test_the_most_frequent_are_kept_sorted_and_once() -> None:
+def test_most_frequent_entities_are_kept_sorted_and_unique() -> None:
     body = "We use Zeta Tool, Zeta Tool, Zeta Tool, Alpha Tool, Alpha Tool and Beta Tool."
     assert names(body, 2) == ["Alpha Tool", "Zeta Tool"]
     assert names(body) == ["Alpha Tool", "Beta Tool", "Zeta Tool"]
 
 
-def test_one_name_in_several_cases_is_one_entity() -> None:
+def test_name_in_several_cases_is_one_entity() -> None:
     body = "We use GitLab and GitLab daily, and some write Gitlab or Gitlab; [[gitlab]] too."
     assert names(body) == ["gitlab"]
     assert names(body.replace("[[gitlab]]", "nobody")) == ["GitLab"]
@@ -218,13 +218,13 @@ def test_one_name_in_several_cases_is_one_entity() -> None:
         "Name is Name ",
     ],
 )  # fmt: skip
-def test_the_time_is_in_proportion_to_the_length(part: str) -> None:
+def test_extraction_takes_linear_time(part: str) -> None:
     text = (part * (LENGTH // len(part))) + "x"
     with cpu_bound(BOUND):
         names(text)
 
 
-def test_time_is_linear_in_the_length_of_runs_of_one_letter() -> None:
+def test_extraction_of_runs_of_one_letter_takes_linear_time() -> None:
     with cpu_bound(BOUND):
         names("a" + "_" * LENGTH + "b\n- " + " " * LENGTH + "x\na|b\n|" + "-" * LENGTH + "x")
 
@@ -243,8 +243,10 @@ def test_time_is_linear_in_the_length_of_runs_of_one_letter() -> None:
         (note(marker=MARKER - 1), "Nothing here.", ()),
     ],
 )
-def test_the_table_of_actions(stored: Note, body: str, decision: tuple[str, ...] | None) -> None:
-    """Behaviour 158: curated entities stay, stale machine entities are replaced or cleared."""
+def test_extraction_decision_follows_the_table_of_actions(
+    stored: Note, body: str, decision: tuple[str, ...] | None
+) -> None:
+    """Behaviour 158: curated entities are kept, and stale machine entities are replaced or cleared."""
     assert decide_extraction(stored, body) == decision
 
 
@@ -258,7 +260,7 @@ def test_the_table_of_actions(stored: Note, body: str, decision: tuple[str, ...]
         (note("Old", marker=MARKER), "Nothing here.", ()),
     ],
 )
-def test_force_extracts_curated_and_current_ones_too(
+def test_force_also_extracts_curated_and_current_entities(
     stored: Note, body: str, decision: tuple[str, ...] | None
 ) -> None:
     assert decide_extraction(stored, body, force=True) == decision

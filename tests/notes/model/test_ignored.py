@@ -1,4 +1,4 @@
-"""Paths that are not notes: globs of the configuration, filters of Obsidian."""
+"""Ignored paths: globs from the configuration and filters from Obsidian."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ from lithos.notes.model.ignored import Ignored, check_filter, read_filters
         ("a+(b)/**", "a+(b)/x.md", True),
     ],
 )
-def test_a_glob_names_paths_from_the_notes_folder_on(glob: str, path: str, is_covered: bool) -> None:
+def test_ignore_glob_matches_paths_relative_to_the_notes_folder(
+    glob: str, path: str, is_covered: bool
+) -> None:
     assert Ignored.of([glob]).covers(path) is is_covered
 
 
-def test_obsidian_filter_is_a_prefix_or_an_expression_and_ignores_case() -> None:
+def test_obsidian_filter_is_a_prefix_or_expression_ignoring_case() -> None:
     ignored = Ignored.of(filters=["Archive/", "/draft[0-9]/"])
     assert ignored.covers("archive/x.md")
     assert ignored.covers("notes/Draft7.md")
@@ -39,15 +41,15 @@ def test_obsidian_filter_is_a_prefix_or_an_expression_and_ignores_case() -> None
     assert not ignored.covers("notes/draft.md")
 
 
-def test_a_folder_is_skipped_only_when_all_below_it_is_ignored() -> None:
+def test_folder_is_skipped_only_when_everything_in_it_is_ignored() -> None:
     ignored = Ignored.of(["templates/**", "a/*.md"], ["Old/", "/x/"])
     assert ignored.covers_folder("templates/")
     assert ignored.covers_folder("old/")
     assert not ignored.covers_folder("a/")
-    assert not ignored.covers_folder("x/")  # its expression is asked file by file
+    assert not ignored.covers_folder("x/")  # The regular expression must be checked for each file.
 
 
-def test_nothing_is_ignored_by_default() -> None:
+def test_no_path_is_ignored_by_default() -> None:
     assert not Ignored.of([""], [])
     assert not Ignored().covers("templates/x.md")
 
@@ -57,7 +59,7 @@ def test_unusable_or_endless_filter_is_refused(text: str) -> None:
     assert check_filter(text) is not None
 
 
-def test_usable_filters_are_read_and_the_others_complained_about() -> None:
+def test_usable_filters_are_read_and_others_reported() -> None:
     usable, complaints = read_filters({"userIgnoreFilters": ["Old/", 7, "/(/"]})
     assert usable == ["Old/"]
     assert len(complaints) == 2
@@ -66,7 +68,7 @@ def test_usable_filters_are_read_and_the_others_complained_about() -> None:
     assert read_filters({"userIgnoreFilters": ["a"] * 1_001})[1] == ["only the first 1000 filters are used"]
 
 
-def test_a_filter_that_python_warns_of_is_used_as_obsidian_reads_it() -> None:
+def test_filter_with_a_python_warning_is_read_like_obsidian() -> None:
     assert check_filter("/[[a]x/") is None
     ignored = Ignored.of(filters=["/[[a]x/"])
     assert ignored.covers("[x.md")

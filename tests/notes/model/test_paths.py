@@ -40,11 +40,11 @@ def test_slugs_are_transliterated_titles(title: str, slug: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_a_slug_is_short_plain_and_never_empty(title: str) -> None:
+def test_slug_is_short_plain_and_never_empty(title: str) -> None:
     assert re.fullmatch(r"[a-z0-9-]{1,120}", slug_of(title, ID))
 
 
-def test_the_namespace_follows_the_folder_unless_explicit() -> None:
+def test_namespace_follows_the_folder_unless_explicit() -> None:
     assert namespace_of("a/b/note.md", None) == "a/b"
     assert namespace_of("note.md", None) == "default"
     assert namespace_of("a/note.md", "own") == "own"
@@ -70,7 +70,7 @@ def test_new_note_is_created_at_its_path(path: str | None, result: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.md/b", "a.md/b.md", "a.md/", "x/a.md/y/z.md"])
-def test_only_the_last_segment_may_end_in_md(path: str) -> None:
+def test_only_the_last_path_segment_may_end_in_md(path: str) -> None:
     """behaviour 6."""
     with pytest.raises(InvalidInput):
         resolve_new_path(path, "slug")
@@ -90,12 +90,12 @@ def test_paths_that_could_lead_outside_are_refused(path: str) -> None:
             resolve()
 
 
-def test_names_up_to_255_bytes_are_taken() -> None:
+def test_names_up_to_255_bytes_are_accepted() -> None:
     assert resolve_new_path("x" * 252 + ".md", "slug") == "x" * 252 + ".md"
     assert resolve_read_path("x" * 252) == "x" * 252 + ".md"
 
 
-def test_path_passed_to_read_gets_suffix_and_keeps_its_folders() -> None:
+def test_path_passed_to_read_gets_suffix_and_keeps_folders() -> None:
     assert resolve_read_path("a/b") == "a/b.md"
     assert resolve_read_path("a/b.md") == "a/b.md"
     assert resolve_read_path("v1.2 notes") == "v1.2 notes.md"
@@ -107,7 +107,7 @@ def test_path_passed_to_read_gets_suffix_and_keeps_its_folders() -> None:
 
 
 @given(st.text(alphabet="ab./\\\0 é", max_size=12))
-def test_a_resolved_path_is_relative_and_stays_inside(path: str) -> None:
+def test_resolved_path_is_relative_and_stays_inside(path: str) -> None:
     try:
         resolved = resolve_new_path(path, "slug")
     except InvalidInput:
@@ -133,13 +133,13 @@ def test_a_resolved_path_is_relative_and_stays_inside(path: str) -> None:
         ("...", f"note-{ID.replace('-', '')[:8]}"),
     ],
 )
-def test_a_title_names_a_file(title: str, name: str) -> None:
+def test_title_yields_a_file_name(title: str, name: str) -> None:
     """behaviour 254"""
     assert file_name_of(title, ID) == name
 
 
 @given(st.text())
-def test_file_name_is_valid_in_every_file_system_and_wiki_link(title: str) -> None:
+def test_file_name_is_valid_in_file_systems_and_wiki_links(title: str) -> None:
     """behaviour 254"""
     name = file_name_of(title, ID)
     assert name
@@ -181,7 +181,7 @@ URLS = st.tuples(
         ("https://BÜCHER.example/Ä", "https://bücher.example/Ä"),
     ],
 )  # fmt: skip
-def test_spellings_of_one_address_become_one(url: str, stored: str) -> None:
+def test_spellings_of_one_url_are_normalised_to_one(url: str, stored: str) -> None:
     """behaviour 25."""
     assert normalise_url(url) == stored
 
@@ -193,7 +193,7 @@ def test_spellings_of_one_address_become_one(url: str, stored: str) -> None:
      "http://[x]/", "http://[v1.a]/", "http://a b/", "http://a\\b/", "http://h/\0", "http://h/a\nb", "http://\ud800/",
      "http://./", "http://u@/"],
 )  # fmt: skip
-def test_anything_else_is_refused(url: str) -> None:
+def test_invalid_urls_are_refused(url: str) -> None:
     """behaviour 26."""
     with pytest.raises(InvalidInput):
         normalise_url(url)
@@ -203,7 +203,7 @@ def test_anything_else_is_refused(url: str) -> None:
 @example("http://h/a;p/")
 @example("http://h/a ;p")
 @example("http://h/?%75tm_source=1&%C3")
-def test_a_stored_address_is_its_own_stored_form(url: str) -> None:
+def test_normalised_url_is_stable(url: str) -> None:
     try:
         stored = normalise_url(url)
     except InvalidInput:
@@ -231,5 +231,5 @@ def test_any_text_is_normalised_or_refused(text: str) -> None:
         ("no address", ""),
     ],
 )
-def test_the_host_of_an_address_has_no_port(url: str, host: str) -> None:
+def test_host_of_a_url_has_no_port(url: str, host: str) -> None:
     assert host_of(url) == host

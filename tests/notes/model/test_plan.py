@@ -1,4 +1,4 @@
-"""Comparisons of what should be with what is."""
+"""Plans: comparisons of the wanted state with the actual state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ stamps = st.dictionaries(st.integers(1, 6), st.integers(0, 2))
 states = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 2))
 
 
-def test_an_index_lacks_the_new_and_the_changed_and_holds_the_vanished():
+def test_index_plan_adds_new_and_changed_and_removes_vanished_notes():
     plan = plan_index({3: 30, 1: 10, 2: 20}, {2: 20, 3: 99, 7: 70, 5: 50})
     assert plan == IndexPlan(add=(1, 3), remove=(5, 7))
     assert plan.total == 4
@@ -46,20 +46,20 @@ def test_index_plan_brings_the_index_up_to_date(wanted, held):
     assert list(plan.remove) == sorted(plan.remove)
 
 
-def test_files_are_as_known_to_examine_or_missing():
+def test_file_plan_separates_files_to_examine_and_missing_files():
     plan = plan_files({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1})
     assert plan == FilePlan(examine=("b", "d"), missing=("c",))
 
 
 @given(states, states)
-def test_every_path_is_in_exactly_one_part(known, found):
+def test_every_path_is_unchanged_to_examine_or_missing(known, found):
     plan = plan_files(known, found)
     same = [path for path, state in found.items() if known.get(path) == state]
     assert sorted([*same, *plan.examine, *plan.missing]) == sorted({*known, *found})
     assert plan_files(found, found) == FilePlan((), ())
 
 
-def test_rename_event_is_planned_before_the_update_event():
+def test_event_of_a_changed_path_is_a_rename():
     assert plan_event(None, ("a.md", "1")) == NOTE_CREATED
     assert plan_event(("a.md", "1"), ("b.md", "2")) == NOTE_RENAMED
     assert plan_event(("a.md", "1"), ("a.md", "2")) == NOTE_UPDATED
@@ -70,12 +70,12 @@ def test_rename_event_is_planned_before_the_update_event():
     ("vanished", "corpus", "is_loss"),
     [(20, 20, False), (11, 21, True), (10, 21, False), (50, 100, False), (51, 100, True)],
 )
-def test_losing_more_than_the_fraction_of_over_20_notes_is_mass_loss(vanished, corpus, is_loss):
+def test_mass_loss_exceeds_the_fraction_of_over_20_notes(vanished, corpus, is_loss):
     """behaviour 198"""
     assert is_mass_loss(vanished, corpus, MASS_LOSS) is is_loss
 
 
-def test_vanished_files_are_kept_in_masses_unless_approved():
+def test_many_vanished_files_are_kept_unless_approved():
     """behaviour 198"""
     some = ["a", "b", "c"]
     assert plan_vanished(some, 100, VanishRule()) == frozenset()
@@ -93,7 +93,7 @@ def claim(path: str, digest: str = "", mtime_ns: int = 1) -> IdClaim:
 
 
 def kept(known: list[tuple[str, str]], *claims: IdClaim) -> str:
-    """The path elected, whatever the order of the claims."""
+    """Return the elected path, which must not depend on the order of the claims."""
     elected = {elect(order, known).path for order in permutations(claims)}
     assert len(elected) == 1
     return elected.pop()
@@ -108,7 +108,7 @@ COPIES = (
 
 
 @pytest.mark.parametrize("copy", COPIES)
-def test_named_copy_never_owns_an_unknown_id(copy: str) -> None:
+def test_file_named_as_a_copy_never_owns_an_unknown_id(copy: str) -> None:
     assert kept([], claim(copy, mtime_ns=0), claim("Plan.md")) == "Plan.md"
     assert kept([], claim(copy, mtime_ns=0), claim("Projects/Other name.md")) == "Projects/Other name.md"
 
@@ -118,7 +118,7 @@ def test_older_file_then_first_path_owns_an_unknown_id() -> None:
     assert kept([], claim("a.md"), claim("b.md")) == "a.md"
 
 
-def test_former_path_precedes_bytes_and_bytes_precede_names() -> None:
+def test_id_election_prefers_former_path_then_bytes_then_names() -> None:
     z, copy, a = claim("z.md", "new"), claim("z 2.md", "old"), claim("a.md", mtime_ns=0)
     assert kept([("z.md", "old")], z, copy, a) == "z.md"
     assert kept([("gone.md", "old")], z, copy, a) == "z 2.md"
@@ -126,21 +126,21 @@ def test_former_path_precedes_bytes_and_bytes_precede_names() -> None:
     assert kept([("gone.md", "lost")], z, copy, a) == "a.md"
 
 
-def test_copy_keeps_its_id_but_a_conflict_copy_returns_it() -> None:
+def test_copy_keeps_its_id_but_conflict_copy_returns_it() -> None:
     assert kept([("Plan 2.md", "")], claim("Plan 2.md"), claim("Plan.md")) == "Plan 2.md"
     for copy in COPIES[-5:]:
         assert kept([(copy, "")], claim(copy), claim("Plan.md"), claim("a.md")) == "Plan.md"
         assert kept([(copy, "")], claim(copy), claim("a.md")) == copy
 
 
-def test_file_named_as_a_copy_of_another_claimant_holds_no_unknown_id() -> None:
-    """behaviour 343: also under a name that only people give, and where it is the older file"""
+def test_copy_of_another_claimant_never_owns_an_unknown_id() -> None:
+    """behaviour 343, also under a weak copy name and for the older file."""
     note, copy = IdClaim("people/gbraad.md", "a", 2), IdClaim("people/gbraad-obsidian.md", "b", 1)
     assert elect([copy, note], []) == note
     assert elect([copy, note], [(copy.path, "b")]) == copy, "unless the note was known there"
 
 
-def test_election_among_many_copies_takes_linear_time() -> None:
+def test_id_election_among_many_copies_takes_linear_time() -> None:
     claims = [IdClaim(f"a-b-c-d-e-{number}x.md", str(number), number) for number in range(20_000)]
     with cpu_bound(5):
         assert elect(claims, []) == claims[0]

@@ -1,4 +1,4 @@
-"""Write scopes: the paths that a list of globs covers, and the callers that count as people."""
+"""Write scopes: the paths that globs cover, and the callers that count as people."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PATHS = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=5)
 
 
 def _as_expression(parts: list[str]) -> str:
-    """The same glob as a regular expression over `name/` for each name."""
+    """Return the glob as a regular expression over a path in which every name ends with a slash."""
     signs = {"*": "[^/]*", "?": "[^/]"}
     return "".join(
         "(?:[^/]+/)*" if part == "**" else "".join(signs.get(sign, sign) for sign in part) + "/"
@@ -61,12 +61,12 @@ def _as_expression(parts: list[str]) -> str:
 
 
 @given(_PARTS, _PATHS)
-def test_a_glob_matches_what_its_regular_expression_matches(parts, names) -> None:
+def test_glob_matches_the_same_paths_as_its_regular_expression(parts, names) -> None:
     wanted = re.fullmatch(_as_expression(parts), "".join(f"{name}/" for name in names)) is not None
     assert covers(["/".join(parts)], "/".join(names)) == wanted
 
 
-def test_a_hostile_glob_takes_no_more_steps_than_both_lengths_allow() -> None:
+def test_steps_for_a_hostile_glob_are_bounded_by_both_lengths() -> None:
     path = "/".join(["a" * 200] * 20)
     assert not covers(["/".join(["*a" * 100] * 2)], path)
     assert not covers(["**/" * 60 + "b"], path)
@@ -87,12 +87,12 @@ def test_a_hostile_glob_takes_no_more_steps_than_both_lengths_allow() -> None:
         (["a"] * 101, "at most 100"),
     ],
 )
-def test_a_glob_that_cannot_work_is_refused_with_the_reason(globs, reason) -> None:
+def test_unusable_glob_is_refused_with_the_reason(globs, reason) -> None:
     with pytest.raises(ValueError, match=reason):
         check_globs(globs)
 
 
-def test_a_scope_without_lists_limits_nothing_and_one_of_proposals_writes_nothing() -> None:
+def test_scope_without_lists_is_unlimited_and_proposals_prevent_writes() -> None:
     assert make_scope(None, None) is None
     scope = make_scope(None, ["a/**"])
     assert scope is not None
@@ -124,14 +124,14 @@ CONSOLE = evolve(ANYONE, is_own=True, is_person=True)
         (evolve(Principal("pen", "write"), is_own=True, is_person=True), "anna", False),
     ],
 )
-def test_only_persons_change_what_is_protected(by, agent, person) -> None:
+def test_only_people_change_protected_paths(by, agent, person) -> None:
     """behaviour 279"""
     assert is_person(by, agent) is person
     place = WriteScopes(protected=("law/**",)).place_of(by, agent, "law/a.md")
     assert place == ("write" if person else "protected")
 
 
-def test_token_scope_precedes_that_of_the_name() -> None:
+def test_token_scope_precedes_the_scope_of_the_agent_name() -> None:
     token, other = Principal("t", "write"), Principal("o", "write")
     scopes = WriteScopes(
         agents={"claude": Scope(("b/**",))}, of_token=lambda by: Scope(("a/**",)) if by.name == "t" else None
@@ -146,7 +146,7 @@ def test_token_scope_precedes_that_of_the_name() -> None:
     assert scopes.limits(OWNER, "claude")
 
 
-def test_a_refusal_names_path_and_scope() -> None:
+def test_refusal_names_path_and_scope() -> None:
     refusal = refusal_of("outside", "x/y.md", "bot", Scope(("a/**",), ("b/**",)))
     assert "x/y.md" in refusal.message
     assert "write a/**; propose b/**" in refusal.message
@@ -157,7 +157,7 @@ def test_a_refusal_names_path_and_scope() -> None:
 @pytest.mark.parametrize(
     "name", ["Junior", "JUNIOR", " junior ", "junior\u200b", "\u2060junior", "\uff4aunior", "j\u00adunior"]
 )
-def test_names_that_read_alike_have_the_scope_of_the_agent(name: str) -> None:
+def test_similar_names_have_the_scope_of_the_configured_agent(name: str) -> None:
     """behaviour 413"""
     scopes = WriteScopes(agents=scopes_of_agents({"junior": {"propose": ["**"]}}))
     assert scopes.place_of(ANYONE, name, "a.md") == "propose"
