@@ -220,7 +220,7 @@ def test_lineage_equals_its_definition_after_any_history(monkeypatch: pytest.Mon
 
 
 def test_leaf_changed_twice_is_checked_after_its_new_sources() -> None:
-    """A property found it: it was looked at in the order of its first change, and missed its cause."""
+    """Regression: the leaf was checked in the order of its first change, and its cause was missed."""
     vault = Vault()
     vault.put("bad", status="quarantined")
     vault.lineage.is_suspect("bad")

@@ -1,4 +1,7 @@
-"""Files of the vault in the console: pictures inline, everything else as a download, nothing from outside."""
+"""Vault files in the console.
+
+Images are shown inline, all other files are downloads, and no path leads outside.
+"""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ async def test_earlier_version_and_diff_of_two_versions_are_shown(tmp_path: Path
         for odd in ("", "?from=x&to=" + "9" * 30, "?from=1"):
             await person.look(f"{address}/diff{odd}")
         (person.lithos.knowledge / "note.md").rename(person.lithos.data / "away")
-        gone = await person.look(address, 404)  # behaviour 235: degraded, a page says what is wrong
+        gone = await person.look(address, 404)  # behaviour 235: the page reports the missing file
         assert "is missing or cannot be read" in gone.text
         (person.lithos.data / "away").rename(person.lithos.knowledge / "note.md")
         await person.lithos.call("lithos_delete", id=note_id, agent="eve")
@@ -199,7 +199,7 @@ async def test_note_page_renders_without_history_or_learning(tmp_path: Path) -> 
 
 
 async def test_restore_previews_its_effects_and_happens_once_under_the_name(tmp_path: Path) -> None:
-    """behaviour 239: restore shows its consequences first, happens once and carries the person's name."""
+    """behaviour 239: the effects are shown first, and the restore is recorded under the person's name."""
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
         await person.lithos.write("Note", "The second text.", id=note_id, agent="bob")
@@ -260,7 +260,7 @@ async def test_deleted_note_is_listed_and_can_be_restored(tmp_path: Path) -> Non
 
 
 async def test_quarantine_shows_dependents_and_happens_once_under_the_name(tmp_path: Path) -> None:
-    """behaviour 239: quarantine shows its consequences first, happens once and carries the person's name."""
+    """behaviour 239: the effects are shown first, and the change is recorded under the person's name."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note_id = await lithos.create("The source", "Numbers.")
@@ -300,7 +300,7 @@ async def test_quarantine_shows_dependents_and_happens_once_under_the_name(tmp_p
 
 @pytest.mark.slow
 async def test_note_pages_neutralise_payloads_in_note_fields(tmp_path: Path) -> None:
-    """behaviour 236: script, handlers, links, SVG and HTML in notes, titles, tags and names do nothing."""
+    """behaviour 236: payloads in notes, titles, tags and names have no effect."""
     async with visiting(tmp_path) as person:
         pages: list[str] = []
         for number, each in enumerate(PAYLOADS):

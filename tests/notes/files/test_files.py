@@ -218,7 +218,7 @@ def test_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
 
 
 def test_only_a_change_probes_the_file_system_again(files, monkeypatch):
-    """A read meanwhile made files among the notes, that a person or a sync client could see."""
+    """Regression: a read also created probe files among the notes, which sync clients could see."""
     files.apply([Put("a.md", b"one", None)])
     monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
     monkeypatch.setattr(files._replacing, "is_outdated", True)

@@ -1,4 +1,4 @@
-"""Replacing, removing and creating while other programs write: no save is lost, and no call waits."""
+"""Changes to notes while other programs write: no external change is lost, and no call blocks."""
 
 from __future__ import annotations
 

@@ -375,7 +375,7 @@ def test_many_plain_values_are_accepted() -> None:
     "number", ["0x" + "f" * 9_000, "0" + "7" * 9_000, "0b" + "1" * 90_000, "9" * 9_000, "1" + ":59" * 9_000]
 )
 def test_too_long_number_is_read_as_text(number: str) -> None:
-    """Python writes no number of more than 4,300 digits: one such note ended the server at its start."""
+    """Python cannot print a number of more than 4,300 digits, so such a note stopped the server at start."""
     extra = note(f"big: {number}\nsmall: 0x{'f' * 20}").extra
     assert extra == {"big": number, "small": int("f" * 20, 16)}
     json.dumps(extra)

@@ -66,7 +66,7 @@ def test_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
     assert [(c.base, c.mine, c.theirs) for c in one.conflicts] == [
         (c.base, c.theirs, c.mine) for c in other.conflicts
     ]
-    if one.result is not None and other.result is not None:  # the kind of a break may be that of theirs
+    if one.result is not None and other.result is not None:  # The kinds of line breaks may differ.
         assert lines_of(one.result) == lines_of(other.result)
 
 

@@ -1,4 +1,4 @@
-"""Boilerplate of a folder, found by sampling, is left out of snippets and briefings."""
+"""Detection of boilerplate by sampling folders. Snippets and briefings leave it out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def put_quarry(data: Path, footer: str = FOOTER, folder: str = "quarry") -> None
         put_note(data, f"{folder}/{stone}.md", f"# About {stone}\n\n{body}\n\n{footer.format(number)}")
 
 
-async def test_footer_of_all_notes_is_in_no_snippet_or_briefing(
+async def test_common_footer_is_left_out_of_snippets_and_briefings(
     tmp_path: Path,
 ) -> None:
     """docs/spec/context.md §1, docs/spec/vault.md"""
@@ -45,7 +45,7 @@ async def test_footer_of_all_notes_is_in_no_snippet_or_briefing(
         assert "GitHub](" not in briefing
 
 
-async def test_text_of_few_notes_and_lone_text_is_shown(tmp_path: Path) -> None:
+async def test_text_of_few_notes_is_shown(tmp_path: Path) -> None:
     """docs/spec/context.md §1"""
     put_quarry(tmp_path, footer="")
     for number in range(3):
@@ -63,7 +63,7 @@ async def test_text_of_few_notes_and_lone_text_is_shown(tmp_path: Path) -> None:
             assert all(said in row["snippet"] for row in answer["results"])
 
 
-async def test_notes_of_a_small_folder_are_counted_with_its_parents(tmp_path: Path) -> None:
+async def test_small_folder_shares_boilerplate_with_its_parents(tmp_path: Path) -> None:
     """docs/spec/context.md §1"""
     for number, stone in enumerate(TOPICS):
         body = f"# About {stone}\n\nThe {stone} here is cut by hand.\n\n{FOOTER.format(number)}"
@@ -74,7 +74,7 @@ async def test_notes_of_a_small_folder_are_counted_with_its_parents(tmp_path: Pa
         assert not any("Copy this" in row["snippet"] for row in answer["results"])
 
 
-async def test_folder_is_sampled_again_when_it_has_grown(tmp_path: Path) -> None:
+async def test_folder_is_sampled_again_once_it_has_grown(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         for number, stone in enumerate(TOPICS):
             content = f"The {stone} of this quarry is cut by hand.\n\n{FOOTER.format(number)}"
@@ -83,7 +83,7 @@ async def test_folder_is_sampled_again_when_it_has_grown(tmp_path: Path) -> None
             assert ("Copy this" in row["snippet"]) == (number < 7)
 
 
-async def test_searches_that_begin_together_count_a_folder_once(
+async def test_concurrent_searches_sample_a_folder_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_quarry(tmp_path)
@@ -109,8 +109,11 @@ async def test_searches_that_begin_together_count_a_folder_once(
         assert not any("Copy this" in row["snippet"] for row in rows)
 
 
-async def test_small_folders_count_each_note_once(tmp_path: Path) -> None:
-    """Four of nine notes have the same end: that is not most of them, wherever they are in the listing."""
+async def test_each_note_of_a_small_folder_is_counted_once(tmp_path: Path) -> None:
+    """Four of nine notes share the last line.
+
+    That is not a majority, wherever the notes are in the listing.
+    """
     for folder, ends in (("first", range(4)), ("last", range(5, 9))):
         for number in range(9):
             end = f"Call the {folder} watch by radio.\n" if number in ends else ""
@@ -121,8 +124,8 @@ async def test_small_folders_count_each_note_once(tmp_path: Path) -> None:
         assert all("watch by radio" in row["snippet"] for row in answer["results"])
 
 
-async def test_frame_with_folder_name_and_query_is_left_out(tmp_path: Path) -> None:
-    """docs/spec/context.md §1: template lines with the folder's name, and fenced code, count as well."""
+async def test_template_lines_and_queries_are_left_out_as_boilerplate(tmp_path: Path) -> None:
+    """docs/spec/context.md §1: template lines with the folder's name and fenced code count as well."""
     query = "```dataview\nTABLE rating, status FROM [[]] SORT file.mtime DESC\n```\n"
     for number, stone in enumerate(TOPICS):
         top = f"> [!info] Handbook\n> This page belongs to the handbook of {stone}, ask its owner first."

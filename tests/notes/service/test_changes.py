@@ -1,4 +1,4 @@
-"""Which clients are notified of which change, and how often (behaviour 205)."""
+"""Resource notifications: which clients are notified of which change, and how often (behaviour 205)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def publish(broadcaster: Broadcaster, *kinds: str, id: str = "n") -> None:
 
 
 async def told(follower: Follower, within: float) -> list[tuple[float, str | None]]:
-    """Return the notifications received within some seconds, with their times."""
+    """Return the notifications received within `within` seconds, with their times."""
     begin, found = trio.current_time(), []
     with trio.move_on_after(within):
         while True:
@@ -49,8 +49,8 @@ async def told(follower: Follower, within: float) -> list[tuple[float, str | Non
 
 
 @pytest.mark.autojump
-async def test_change_is_sent_at_once_and_repeats_second_later() -> None:
-    """behaviour 205: at most one notice per URI and second, and the last change is never lost"""
+async def test_change_is_notified_immediately_and_repeats_one_second_apart() -> None:
+    """behaviour 205: each URI has at most one notification per second, and the last change is never lost."""
     with following(NOTE) as (broadcaster, follower):
         publish(broadcaster, "note.updated")
         assert await told(follower, 0.5) == [(0.0, NOTE.uri)]
@@ -61,7 +61,7 @@ async def test_change_is_sent_at_once_and_repeats_second_later() -> None:
 
 
 @pytest.mark.autojump
-async def test_steady_stream_is_sent_once_a_second() -> None:
+async def test_steady_stream_of_changes_is_notified_once_a_second() -> None:
     """behaviour 205"""
 
     async def change() -> None:
@@ -88,7 +88,7 @@ async def test_each_resource_has_its_own_notification_interval() -> None:
 
 
 @pytest.mark.autojump
-async def test_list_change_is_sent_to_subscribed_clients() -> None:
+async def test_list_change_is_only_notified_to_list_subscribers() -> None:
     with following(NOTE) as (broadcaster, follower):
         publish(broadcaster, "note.created", "task.completed")
         assert await told(follower, 5) == []
@@ -100,7 +100,7 @@ async def test_list_change_is_sent_to_subscribed_clients() -> None:
 
 
 @pytest.mark.autojump
-async def test_client_is_notified_under_the_name_it_gave() -> None:
+async def test_client_is_notified_under_the_uri_it_subscribed_to() -> None:
     odd = ResourceAddress("note", "ü /%")
     with following(odd) as (broadcaster, follower):
         follower.follow("lithos://note/ü%20/%25", odd)
@@ -108,7 +108,7 @@ async def test_client_is_notified_under_the_name_it_gave() -> None:
         assert {uri for _, uri in await told(follower, 5)} == {odd.uri, "lithos://note/ü%20/%25"}
 
 
-async def test_number_of_subscriptions_per_client_is_bounded() -> None:
+async def test_number_of_subscriptions_per_client_is_limited() -> None:
     with following() as (_, follower):
         for number in range(MOST_URIS):
             address = ResourceAddress("note", str(number))
@@ -126,7 +126,7 @@ async def test_number_of_subscriptions_per_client_is_bounded() -> None:
             follower.follow(long.uri, long)
 
 
-async def test_end_of_events_ends_old_and_new_followers() -> None:
+async def test_closed_broadcaster_ends_current_and_later_followers() -> None:
     broadcaster = Broadcaster(ring=5, queue=5)
     changes = ResourceChanges(broadcaster)
     with changes.followed() as early:

@@ -1,4 +1,4 @@
-"""Conflict copies merged into their notes (docs/spec/copies.md §2; behaviour 285)."""
+"""Merging of conflict copies into their notes (docs/spec/copies.md §2; behaviour 285)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def copies(lithos: Lithos, number: int = 1) -> list[str]:
 
 
 async def make(lithos: Lithos, old: str, theirs: str, path: str = COPY) -> str:
-    """Create a note and a conflict copy of it; return the note's id."""
+    """Create a note and a conflict copy of it. Return the note's id."""
     note_id = await lithos.create("Plan", BODY)
     text = (lithos.knowledge / "plan.md").read_text()
     assert old in text
@@ -73,7 +73,7 @@ async def said(lithos: Lithos, note_id: str) -> str:
     return " ".join(str((await lithos.read(note_id))["content"]).split())
 
 
-async def test_merge_has_both_changes_and_the_history_has_the_copy(tmp_path: Path) -> None:
+async def test_merged_note_has_both_changes_and_history_has_the_copy(tmp_path: Path) -> None:
     """behaviour 285"""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
@@ -97,7 +97,7 @@ async def test_merge_has_both_changes_and_the_history_has_the_copy(tmp_path: Pat
         assert lithos.server.get(HistoryStore).content(note_id, 4) == theirs
         events = await lithos.call("lithos_list")
         assert events["total"] == 1
-        # The same file arrives again, as the other machine may send it: it has no effect.
+        # The same file arrives again, as another machine may send it. This has no effect.
         before = (lithos.knowledge / "plan.md").read_bytes()
         await lithos.write("Plan", id=note_id, content=BODY)
         after = (lithos.knowledge / "plan.md").read_bytes()
@@ -110,7 +110,7 @@ async def test_merge_has_both_changes_and_the_history_has_the_copy(tmp_path: Pat
         assert len(await ops(lithos, note_id)) == 6
 
 
-async def test_overlapping_change_is_left_until_a_person_chooses(tmp_path: Path) -> None:
+async def test_overlapping_change_is_not_merged_until_a_person_chooses(tmp_path: Path) -> None:
     """behaviour 285"""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "three", "3 by them")
@@ -133,13 +133,13 @@ async def test_overlapping_change_is_left_until_a_person_chooses(tmp_path: Path)
         assert (await merge(lithos, keep=["both"], seal=seal))["status"] == "merged"
         words = await said(lithos, note_id)
         assert words == "one two 3 by us 3 by them four five six"
-    # A restart changes none of it.
+    # A restart changes no part of this state.
     async with vault(tmp_path) as lithos:
         assert await said(lithos, note_id) == words
         assert await copies(lithos, 0) == []
 
 
-async def test_copy_with_the_same_text_is_only_deleted(tmp_path: Path) -> None:
+async def test_copy_with_equal_text_is_only_deleted(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "four")
         assert (await show(lithos))["adds_nothing"]
@@ -149,8 +149,8 @@ async def test_copy_with_the_same_text_is_only_deleted(tmp_path: Path) -> None:
         assert (await merge(lithos))["code"] == "doc_not_found"
 
 
-async def test_our_own_version_that_became_the_copy_is_merged(tmp_path: Path) -> None:
-    """Syncthing let the other machine's file win: the text that an agent wrote here is in the copy."""
+async def test_local_version_that_became_the_copy_is_merged(tmp_path: Path) -> None:
+    """Syncthing kept the other machine's file, so the copy contains the text of the local agent."""
     async with vault(tmp_path) as lithos:
         note_id = await lithos.create("Plan", BODY)
         path = lithos.knowledge / "plan.md"
@@ -163,7 +163,7 @@ async def test_our_own_version_that_became_the_copy_is_merged(tmp_path: Path) ->
         assert await said(lithos, note_id) == "one 2 by us three 4 by them five"
 
 
-async def test_note_that_changes_meanwhile_is_merged_in_its_new_state(
+async def test_note_changed_during_a_merge_is_merged_in_its_new_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:
@@ -183,10 +183,10 @@ async def test_note_that_changes_meanwhile_is_merged_in_its_new_state(
         assert await said(lithos, note_id) == "1 in write 0 two three 4 by them five"
 
 
-async def test_copy_that_another_program_changes_at_the_end_stays(
+async def test_copy_is_not_deleted_when_changed_during_the_merge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No byte that a person saved is lost: the file is deleted only in the state that was seen."""
+    """No saved byte is lost: the copy is only deleted if its bytes are still the merged ones."""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
         service = lithos.server.get(ConflictCopies)
@@ -195,7 +195,7 @@ async def test_copy_that_another_program_changes_at_the_end_stays(
         async def overtaken(*given: Any) -> None:
             nonlocal saves
             await keep(*given)
-            saves += 1  # twice, if the background tries to finish the merge before the next call does
+            saves += 1  # Twice if the background task retries the merge before the next call.
             with (lithos.knowledge / COPY).open("a") as file:
                 file.write("\nsaved just now\n")
 
@@ -209,10 +209,10 @@ async def test_copy_that_another_program_changes_at_the_end_stays(
 
 
 @pytest.mark.parametrize("step", ["write", "keep", "remove"])
-async def test_interrupted_merge_happened_completely_or_not_at_all(
+async def test_interrupted_merge_is_either_complete_or_absent_after_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """behaviour 285: stopped before each step, then started again."""
+    """behaviour 285: the server is killed before each step and then started again."""
 
     async def killed(*_: Any, **__: Any) -> Any:
         raise Killed
@@ -251,7 +251,7 @@ async def test_interrupted_merge_happened_completely_or_not_at_all(
             assert [op for _, op, _ in await ops(lithos, note_id)].count("copy") == 1
 
 
-async def test_automatic_merge_handles_copies_that_need_no_decision(tmp_path: Path) -> None:
+async def test_automatic_merge_handles_copies_without_conflicts(tmp_path: Path) -> None:
     """behaviour 285: `storage.conflict_copies: merge`."""
     async with vault(tmp_path, storage={"conflict_copies": "merge"}) as lithos:
         note_id = await lithos.create("Plan", BODY)
@@ -265,7 +265,7 @@ async def test_automatic_merge_handles_copies_that_need_no_decision(tmp_path: Pa
         assert (3, "updated", "merge") in await ops(lithos, note_id)
 
 
-async def test_nothing_is_merged_without_a_history(tmp_path: Path) -> None:
+async def test_copies_are_not_merged_without_a_history(tmp_path: Path) -> None:
     async with serving(
         tmp_path, server={"watch_files": True}, history=HistoryConfig(enabled=False)
     ) as lithos:
@@ -278,7 +278,7 @@ async def test_nothing_is_merged_without_a_history(tmp_path: Path) -> None:
         assert (await merge(lithos))["status"] == "merged", "of the same bytes nothing is lost"
 
 
-async def test_choice_that_does_not_give_a_note_is_refused(tmp_path: Path) -> None:
+async def test_choice_that_yields_no_valid_note_is_refused(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "status: active", "status: archived")
         await lithos.write("Plan", id=note_id, content=BODY, status="quarantined")

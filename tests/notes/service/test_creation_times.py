@@ -1,4 +1,4 @@
-"""When a note was created is remembered, whatever happens to its file's time (issue 25, number 7)."""
+"""Creation times: Lithos remembers them, whatever happens to the file's time (issue 25, number 7)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def put_old(data: Path, path: str = "n.md", text: str = "# N\n\nText.\n") -> Pat
 
 
 async def times(lithos: Lithos, note: str) -> tuple[str, str]:
-    """Return the creation time of a read, which must equal that of the listing."""
+    """Return the creation and update times of a note. Reading and listing must agree on the creation time."""
     read = (await lithos.read(note))["metadata"]
     (row,) = (await lithos.call("lithos_list"))["items"]
     entry = lithos.server.get(Catalogue).get(note)
@@ -50,7 +50,7 @@ async def change(lithos: Lithos, note: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("style", [{}, VAULT], ids=["full", "minimal"])
-async def test_changes_by_agents_and_restarts_keep_the_creation_time(
+async def test_creation_time_survives_agent_changes_and_restarts(
     tmp_path: Path, style: dict[str, Any]
 ) -> None:
     file = put_old(tmp_path)
@@ -62,14 +62,14 @@ async def test_changes_by_agents_and_restarts_keep_the_creation_time(
             assert created == CREATED < updated, how
         file = lithos.knowledge / "other.md"
         assert ("created_at" in file.read_text()) == (style == {})
-    (tmp_path / ".lithos" / "manifest.db").unlink()  # which may be lost at any time
+    (tmp_path / ".lithos" / "manifest.db").unlink()  # The manifest may be lost at any time.
     async with serving(tmp_path, storage=style) as lithos:
         assert (await times(lithos, note))[0] == CREATED
 
 
 @pytest.mark.parametrize("watches", [True, False])
-async def test_edits_by_people_keep_the_creation_time(tmp_path: Path, watches: bool) -> None:
-    """Seen by the watcher, and by the next start."""
+async def test_creation_time_survives_edits_by_people(tmp_path: Path, watches: bool) -> None:
+    """The watcher or the next start detects the edit."""
     file = put_old(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)
@@ -82,7 +82,7 @@ async def test_edits_by_people_keep_the_creation_time(tmp_path: Path, watches: b
         assert (await times(lithos, note))[0] == CREATED
 
 
-async def test_creation_time_in_the_file_wins(tmp_path: Path) -> None:
+async def test_creation_time_in_the_file_takes_precedence(tmp_path: Path) -> None:
     file = put_old(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)
@@ -93,7 +93,7 @@ async def test_creation_time_in_the_file_wins(tmp_path: Path) -> None:
         assert (await times(lithos, note))[0].startswith("2021-02-03T04:05:06")
 
 
-async def test_new_note_at_path_of_deleted_one_is_new(tmp_path: Path) -> None:
+async def test_note_at_the_path_of_a_deleted_note_is_new(tmp_path: Path) -> None:
     put_old(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)
@@ -104,7 +104,7 @@ async def test_new_note_at_path_of_deleted_one_is_new(tmp_path: Path) -> None:
         assert (await times(lithos, await id_of(lithos)))[0] > CREATED
 
 
-def test_earliest_known_time_counts_when_file_has_no_time() -> None:
+def test_earliest_known_time_is_used_if_the_file_has_none() -> None:
     early, late, later = (datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2, 3))
     derived = Note(id="x", title="x", created_at=late, updated_at=later)
     assert with_creation(derived, late) is derived
@@ -116,8 +116,8 @@ def test_earliest_known_time_counts_when_file_has_no_time() -> None:
     assert with_creation(edited, later).created_at == late, "never later than the update"
 
 
-async def test_undo_writes_no_time_into_a_persons_note(tmp_path: Path) -> None:
-    """A substitute for a missing creation time is not a difference between versions; behaviour 254."""
+async def test_undo_writes_no_creation_time_into_a_persons_note(tmp_path: Path) -> None:
+    """behaviour 254: the substitute for a missing creation time is not a difference between versions."""
     file = put_old(tmp_path, text="---\ntags: [a]\n---\nText.\n")
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)

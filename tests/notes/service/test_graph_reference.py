@@ -1,4 +1,4 @@
-"""Related notes and graph search against a reference that checks all pairs of a generated vault."""
+"""Related notes and graph search, compared with a reference that checks all pairs of a generated vault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_catalogue(entries: Iterable[Entry]) -> Catalogue:
 
 
 def make_search(catalogue: Catalogue) -> GraphSearch:
-    """Create a search without a model: a blank query needs none."""
+    """Create a search without an embedding model, because a blank query needs no model."""
     return GraphSearch(catalogue, cast(Any, None), Inline())
 
 
@@ -66,7 +66,9 @@ async def test_related_notes_equal_the_reference(notes: int, links: int, samples
 
 
 @pytest.mark.parametrize(("notes", "links", "samples"), SIZES)
-async def test_graph_search_finds_what_the_reference_reaches(notes: int, links: int, samples: int) -> None:
+async def test_graph_search_finds_the_notes_reached_by_the_reference(
+    notes: int, links: int, samples: int
+) -> None:
     """behaviour 66"""
     entries = generate_entries(notes, links)
     reference, catalogue = Reference.of(entries), make_catalogue(entries)
@@ -90,7 +92,7 @@ async def test_graph_search_finds_what_the_reference_reaches(notes: int, links: 
             assert found == [(reference.entries[note].serial, score) for note, score in scores]
 
 
-async def test_ranking_that_began_before_a_write_is_not_kept() -> None:
+async def test_ranking_started_before_a_write_is_not_cached() -> None:
     """behaviour 50"""
     catalogue = make_catalogue(generate_entries(100, 3))
     search = make_search(catalogue)
@@ -109,7 +111,7 @@ async def test_ranking_that_began_before_a_write_is_not_kept() -> None:
 
 
 class FakeNearest:
-    """Semantic search in which the last notes are nearest, including unlinked ones."""
+    """Fake semantic search in which the last notes are the nearest, including unlinked notes."""
 
     def __init__(self, serials: list[int]) -> None:
         self.serials = serials
@@ -118,7 +120,7 @@ class FakeNearest:
         return [VectorHit(serial, 0, 0.5) for serial in sorted(self.serials, reverse=True)[:notes]]
 
 
-async def test_semantic_rank_orders_linked_notes_among_very_many() -> None:
+async def test_semantic_rank_orders_linked_notes_in_a_large_vault() -> None:
     """behaviour 66"""
     linked = [make_entry(serial) for serial in range(2, 702)]
     hub = make_entry(1, links=tuple(f"n{entry.serial}" for entry in linked))

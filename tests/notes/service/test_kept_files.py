@@ -1,4 +1,4 @@
-"""Decisions of people on conflict copies: kept as notes, merged by name (docs/spec/copies.md §1 and §2)."""
+"""People's decisions on conflict copies: keep as a note, or merge (docs/spec/copies.md §1 and §2)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ async def keep(lithos: Lithos, path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["plan 2.md", SYNCED])
-async def test_kept_file_stays_a_note_permanently(tmp_path: Path, name: str) -> None:
-    """behaviour 341: over edits, restarts, a lost manifest, a rename, and with its bytes as they were"""
+async def test_kept_file_permanently_remains_a_note(tmp_path: Path, name: str) -> None:
+    """behaviour 341: across edits, restarts, a lost manifest and a rename.
+
+    The bytes of the file stay unchanged.
+    """
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos)
@@ -62,8 +65,8 @@ async def test_kept_file_stays_a_note_permanently(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["plan 2.md", SYNCED])
-async def test_kept_file_with_the_id_of_the_note_gets_its_own(tmp_path: Path, name: str) -> None:
-    """behaviour 341: no other byte of it is changed"""
+async def test_kept_file_with_the_note_id_gets_its_own_id(tmp_path: Path, name: str) -> None:
+    """behaviour 341: all other bytes of the file stay unchanged."""
     head = f"---\ntags: [a]\nid: {OWN_ID}   # ours\n---\n"
     put_note(tmp_path, "plan.md", head + body(LINES))
     put_note(tmp_path, name, head + body(THERE))
@@ -79,15 +82,15 @@ async def test_kept_file_with_the_id_of_the_note_gets_its_own(tmp_path: Path, na
         await settled(lithos, "plan.md", name)
 
 
-async def test_keeping_refuses_a_path_without_a_file(tmp_path: Path) -> None:
+async def test_keeping_a_path_without_a_file_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         assert "There is no conflict copy" in refusal(await keep(lithos, "nothing.md"), "doc_not_found")
 
 
-async def test_file_that_is_saved_while_it_is_kept_loses_nothing(
+async def test_file_saved_while_being_kept_loses_no_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 341: an editor saves in the instant in which the file gets its id"""
+    """behaviour 341: an editor saves the file at the moment in which Lithos writes the new id."""
     head = f"---\nid: {OWN_ID}\n---\n"
     put_note(tmp_path, "plan.md", head + body(LINES))
     put_note(tmp_path, SYNCED, head + body(THERE))
@@ -107,7 +110,7 @@ async def test_file_that_is_saved_while_it_is_kept_loses_nothing(
         assert (read["id"], read["content"].strip()) == (done["note_id"], "Saved by an editor.")
 
 
-async def test_file_is_not_kept_without_a_durable_record(
+async def test_file_is_not_kept_when_the_record_is_not_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 341"""
@@ -129,8 +132,8 @@ async def test_file_is_not_kept_without_a_durable_record(
         assert await copies(lithos) == ["plan 2.md"]
 
 
-async def test_only_names_of_programs_are_merged_without_being_named(tmp_path: Path) -> None:
-    """behaviour 344: `--all` and `storage.conflict_copies: merge`"""
+async def test_weakly_named_copies_are_only_merged_on_explicit_request(tmp_path: Path) -> None:
+    """behaviour 344: with `--all` and with `storage.conflict_copies: merge`."""
     async with serving(tmp_path, server=WATCHED, storage={"conflict_copies": "merge"}) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos)
@@ -147,8 +150,8 @@ async def test_only_names_of_programs_are_merged_without_being_named(tmp_path: P
         assert "changed there" not in text
 
 
-async def test_note_has_all_of_a_copy_only_where_it_has_every_line(tmp_path: Path) -> None:
-    """behaviour 345: lines that the note has lost since are not in it"""
+async def test_note_contains_a_copy_only_if_it_has_every_line(tmp_path: Path) -> None:
+    """behaviour 345: lines that the note has lost in the meantime do not count."""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         made = await lithos.create("Plan", body(LINES))

@@ -1,6 +1,6 @@
 """Symbolic links on the way to a note (behaviours 347 and 348).
 
-A change is decided on the path as it is spelled and on its link target. A removal follows no link.
+The checks use both the path as spelled and its link target. A removal does not follow links.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from tests.notes.service.test_write_scopes import (
 )
 from tests.servers import Lithos, put_note, refusal, serving, take_up
 
-#: The stricter of two places decides.
+#: Kinds of access, from the least strict to the strictest. The stricter of two places counts.
 ORDER = ("write", "propose", "outside", "protected")
 WANTED = {"write": "done", "propose": "proposed", "outside": "forbidden", "protected": "forbidden"}
 BOT = AGENTS[0]
 
 
 def link(lithos: Lithos, path: str, target: str) -> None:
-    """Create a link in the vault to a folder or file, which is created too."""
+    """Create a symbolic link in the vault, and the folder of its target."""
     made = lithos.knowledge / path
     made.parent.mkdir(parents=True, exist_ok=True)
     (lithos.knowledge / target).parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def link(lithos: Lithos, path: str, target: str) -> None:
 
 
 def link_folder(lithos: Lithos, spelled: str, real: str) -> str:
-    """Create a folder in `spelled` that is a link to a folder in `real`; return its path."""
+    """Create a link inside folder `spelled` to a new folder inside `real`, and return its path."""
     path, target = f"{spelled}/to-{real}", f"{real}/linked-from-{spelled}"
     if not (lithos.knowledge / path).is_symlink():
         (lithos.knowledge / target).mkdir(parents=True)
@@ -57,10 +57,10 @@ def link_folder(lithos: Lithos, spelled: str, real: str) -> str:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_change_through_a_linked_folder_is_decided_by_both_paths(
+async def test_change_through_a_linked_folder_is_checked_on_both_paths(
     tmp_path: Path, operation: str
 ) -> None:
-    """behaviour 347: the stricter of both places counts, for every operation"""
+    """behaviour 347: the stricter of both places counts, for every operation."""
     wrong: dict[str, Any] = {}
     async with limited(tmp_path) as lithos:
         proposals = lithos.server.get(PendingProposals)
@@ -82,10 +82,8 @@ async def test_change_through_a_linked_folder_is_decided_by_both_paths(
 
 
 @pytest.mark.parametrize("operation", ["create", "move in", "import"])
-async def test_nothing_is_made_in_hidden_or_ignored_folders_through_links(
-    tmp_path: Path, operation: str
-) -> None:
-    """behaviour 347: not even by persons"""
+async def test_links_to_hidden_or_ignored_folders_allow_no_changes(tmp_path: Path, operation: str) -> None:
+    """behaviour 347: not even people may make such changes."""
     async with serving(tmp_path, storage={"ignore": ["templates/**"]}) as lithos:
         for target in (".obsidian/snippets", "templates", "deep/../.obsidian"):
             folder = "open/" + target.replace("/", "-").replace(".", "")
@@ -101,8 +99,8 @@ async def test_nothing_is_made_in_hidden_or_ignored_folders_through_links(
                 assert "Hidden folders" in told or "is ignored" in told, answer
 
 
-async def test_note_that_is_a_link_is_changed_only_where_both_paths_may(tmp_path: Path) -> None:
-    """behaviour 347: as seen, a token for one folder edited and deleted notes of another"""
+async def test_linked_note_is_changed_only_if_both_paths_allow_it(tmp_path: Path) -> None:
+    """behaviour 347. Regression: a token for one folder edited and deleted notes of another folder."""
     async with limited(tmp_path) as lithos:
         put_note(tmp_path, "shut/b.md", "# B\n\nText.\n")
         link(lithos, "open/lnk.md", "shut/b.md")
@@ -126,8 +124,8 @@ async def test_note_that_is_a_link_is_changed_only_where_both_paths_may(tmp_path
 
 @pytest.mark.parametrize("caller", [BOT, PERSONS[1]], ids=["agent", "owner"])
 @pytest.mark.parametrize("place", ["open", "ask"])
-async def test_removal_and_move_follow_no_link(tmp_path: Path, caller: Any, place: str) -> None:
-    """behaviour 348: they are refused, also as proposals, and the link and its note stay"""
+async def test_removal_and_move_of_a_symlink_are_refused(tmp_path: Path, caller: Any, place: str) -> None:
+    """behaviour 348: both are refused, also as proposals. The link and its target note stay."""
     async with limited(tmp_path) as lithos:
         put_note(tmp_path, f"{place}/b.md", "# B\n\nText.\n")
         link(lithos, f"{place}/lnk.md", f"{place}/b.md")
@@ -140,8 +138,8 @@ async def test_removal_and_move_follow_no_link(tmp_path: Path, caller: Any, plac
         assert not (lithos.knowledge / "side").exists()
 
 
-async def test_link_created_in_between_decides(tmp_path: Path) -> None:
-    """behaviour 347: the link targets in the step that writes count"""
+async def test_link_created_during_a_change_is_checked(tmp_path: Path) -> None:
+    """behaviour 347: the link targets at the time of the write count."""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "open/sub")
         path: str = (await lithos.read(note_id))["path"]
@@ -167,7 +165,7 @@ async def test_link_created_in_between_decides(tmp_path: Path) -> None:
         assert "More." not in (shut / Path(path).name).read_text()
 
 
-async def test_edits_that_go_into_a_linked_file_together_are_each_decided(tmp_path: Path) -> None:
+async def test_concurrent_edits_of_a_linked_file_are_checked_separately(tmp_path: Path) -> None:
     """behaviour 347"""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, link_folder(lithos, "open", "shut"))
@@ -183,8 +181,8 @@ async def test_edits_that_go_into_a_linked_file_together_are_each_decided(tmp_pa
         assert sorted(answers) == ["done", "done", "forbidden", "forbidden"]
 
 
-async def test_merging_copy_that_is_link_keeps_target_note(tmp_path: Path) -> None:
-    """behaviour 348: the merge is refused as a whole"""
+async def test_merge_of_a_symlinked_copy_keeps_the_target_note(tmp_path: Path) -> None:
+    """behaviour 348: the whole merge is refused."""
     async with vault(tmp_path) as lithos:
         note_id = await make_copy(lithos, "four", "4 by them")
         copy = lithos.knowledge / COPY
@@ -198,8 +196,8 @@ async def test_merging_copy_that_is_link_keeps_target_note(tmp_path: Path) -> No
         assert (await lithos.read(note_id))["version"] == 1
 
 
-def test_links_of_links_and_loops_are_resolved(tmp_path: Path) -> None:
-    """behaviour 347: one that leads out of the folder, or nowhere, is refused"""
+def test_chained_links_are_resolved_and_loops_are_refused(tmp_path: Path) -> None:
+    """behaviour 347: a link that leads out of the folder or to no file is refused."""
     root = tmp_path / "notes"
     (root / "real").mkdir(parents=True)
     (root / "one").symlink_to("two")
@@ -226,8 +224,8 @@ def test_links_of_links_and_loops_are_resolved(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["notes"]
 
 
-async def test_hard_linked_file_keeps_its_other_name_as_it_was(tmp_path: Path) -> None:
-    """behaviour 347: a change gives a name a new file, so nothing outside of the scope changes"""
+async def test_edit_of_a_hard_link_leaves_the_other_name_unchanged(tmp_path: Path) -> None:
+    """behaviour 347: a change writes a new file under the name, so no file outside the scope changes."""
     async with limited(tmp_path) as lithos:
         put_note(tmp_path, "shut/b.md", "# B\n\nText.\n")
         (lithos.knowledge / "open").mkdir()

@@ -1,4 +1,4 @@
-"""`list_notes` against a check of every note: the same notes, order, totals and pages for all filters."""
+"""`list_notes`, compared with a check of every note: same notes, order, totals and pages for all filters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ requests = st.builds(
     gone=st.sets(st.integers(1, 14)),
     wanted=requests,
 )
-def test_list_equals_a_check_of_every_note(filled, gone, wanted):
+def test_note_list_equals_a_check_of_every_note(filled, gone, wanted):
     catalogue = Catalogue()
     for number, (folder, values) in enumerate(filled, 1):
         entry = make_entry(number, f"{folder}n{number}.md")

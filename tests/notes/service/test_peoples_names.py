@@ -1,4 +1,7 @@
-"""Files under names that people give are notes unless a proof makes them copies (docs/spec/copies.md §1)."""
+"""Weak copy names, as people also give them.
+
+Such files are notes unless a proof makes them copies (docs/spec/copies.md §1).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tests.notes.service.test_copy_merging import copies
 from tests.servers import Lithos, put_note, serving, until
 
 LINES = [f"Sentence {number} of the page, as it was." for number in range(10)]
-#: The edits of two machines to the same page.
+#: Edits of the same page on two machines.
 HERE = ["Sentence 0, changed here.", *LINES[1:]]
 THERE = [*LINES[:9], "Sentence 9, changed there."]
 TEMPLATE = ["## Who", "Met at a conference.", "## Work", "Writes about tools.", "## Links", *LINES]
@@ -28,14 +31,14 @@ def body(lines: list[str]) -> str:
 
 
 async def settled(lithos: Lithos, *wanted: str) -> None:
-    """Wait until exactly these notes exist."""
+    """Wait until exactly the notes at these paths exist."""
     with trio.fail_after(30):
         while sorted(await paths(lithos)) != sorted(wanted):
             await trio.sleep(0.01)
 
 
 async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
-    """Let a person change a note, and wait until the server has the change."""
+    """Change a note as a person does, and wait until the server has indexed the change."""
     put_note(lithos.data, path, body(lines))
     entry = lithos.server.get(Catalogue).at_path(path)
     assert entry is not None
@@ -43,14 +46,14 @@ async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
 
 
 async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
-    """Create a note with a kept earlier version."""
+    """Create a note whose earlier version is kept in the history."""
     put_note(lithos.data, path, body(LINES))
     await until(lambda: lithos.server.get(Catalogue).at_path(path) is not None)
     await changed(lithos, path, HERE)
 
 
 @pytest.mark.parametrize("name", WEAK)
-async def test_line_of_an_earlier_version_makes_a_copy(tmp_path: Path, name: str) -> None:
+async def test_line_of_an_earlier_version_makes_a_file_a_copy(tmp_path: Path, name: str) -> None:
     """behaviour 340"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -67,8 +70,8 @@ PAIRS = ("ann-obsidian.md", "ann 2.md", "ann (1).md", "ann-Berlin.md")
 
 
 @pytest.mark.parametrize("folder", ["", "people/"])
-async def test_pages_of_one_template_are_notes(tmp_path: Path, folder: str) -> None:
-    """behaviour 340: at the first start, after edits, and after each restart"""
+async def test_pages_from_one_template_are_notes(tmp_path: Path, folder: str) -> None:
+    """behaviour 340: at the first start, after edits and after each restart."""
     names = [f"{folder}{name}" for name in ("ann.md", *PAIRS, "2026-11-27.md", "2026-11-27-ben.md")]
     for name in names:
         put_note(tmp_path, name, body([*TEMPLATE, f"This is {name}."]))
@@ -87,8 +90,8 @@ async def test_pages_of_one_template_are_notes(tmp_path: Path, folder: str) -> N
 
 
 @pytest.mark.parametrize("explained_by", ["a note", "an old version of a note", "a template"])
-async def test_line_that_a_template_explains_proves_nothing(tmp_path: Path, explained_by: str) -> None:
-    """behaviour 340: the note was filled in, and the new page still has what the template says"""
+async def test_line_explained_by_a_template_proves_nothing(tmp_path: Path, explained_by: str) -> None:
+    """behaviour 340: the note was filled in, and the new page still has the template's lines."""
     filled = [*TEMPLATE[:1], "Met on a train.", *TEMPLATE[2:]]
     served = ["ann.md"]
     if explained_by == "a template":
@@ -108,8 +111,8 @@ async def test_line_that_a_template_explains_proves_nothing(tmp_path: Path, expl
         await settled(lithos, *served, "ann-obsidian.md")
 
 
-async def test_page_that_was_copied_stays_a_note_when_the_first_one_changes(tmp_path: Path) -> None:
-    """behaviour 340: while the server runs, after a restart, and without the manifest"""
+async def test_copied_page_stays_a_note_when_the_first_page_changes(tmp_path: Path) -> None:
+    """behaviour 340: while the server runs, after a restart and without the manifest."""
     names = ["Apollo.md", "Apollo 2.md"]
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -127,8 +130,8 @@ async def test_page_that_was_copied_stays_a_note_when_the_first_one_changes(tmp_
         await settled(lithos, *names)
 
 
-async def test_renamed_page_stays_a_note_when_another_takes_its_name(tmp_path: Path) -> None:
-    """behaviour 340: a week's page is put aside, and the next one begun under its name"""
+async def test_renamed_page_stays_a_note_when_its_name_is_reused(tmp_path: Path) -> None:
+    """behaviour 340: last week's page is renamed, and this week's page begins under its old name."""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos, "Week.md")
@@ -178,8 +181,8 @@ async def test_copy_of_a_copy_belongs_to_the_note(tmp_path: Path, with_id: bool)
             assert await paths(lithos) == ["plan.md"]
 
 
-async def test_copy_of_copy_with_human_name_belongs_to_note(tmp_path: Path) -> None:
-    """behaviour 342: while a server runs, both at once, and at the next start"""
+async def test_weakly_named_copy_of_a_copy_belongs_to_the_note(tmp_path: Path) -> None:
+    """behaviour 342: both files appear at once while a server runs, or before the next start."""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos, "Plan.md")
@@ -203,7 +206,7 @@ NAMED = f"---\nid: {derive_id('plan.md')}\n---\n" + body(THERE)
 
 
 async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
-    """Check that the note without id in its file has the id, and that the other file is its copy."""
+    """Check that plan.md has its derived id although its file names none, and that `name` is its copy."""
     assert await copies(lithos) == [name]
     await settled(lithos, "plan.md")
     read = await lithos.call("lithos_read", path="plan.md")
@@ -213,7 +216,7 @@ async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [SYNCED, "plan 2.md", "plan-obsidian.md"])
-async def test_file_with_derived_id_is_copy_at_first_start(tmp_path: Path, name: str) -> None:
+async def test_file_with_a_derived_id_is_a_copy_at_first_start(tmp_path: Path, name: str) -> None:
     """behaviour 343"""
     put_note(tmp_path, name, NAMED)
     put_note(tmp_path, "plan.md", body(LINES))
@@ -226,8 +229,8 @@ async def test_file_with_derived_id_is_copy_at_first_start(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize("name", [SYNCED, "plan 2.md"])
-async def test_copy_that_names_the_derived_id_is_a_copy_when_it_arrives(tmp_path: Path, name: str) -> None:
-    """behaviour 343: while the server runs, after a restart, and while none runs"""
+async def test_file_arriving_with_a_derived_id_is_a_copy(tmp_path: Path, name: str) -> None:
+    """behaviour 343: while the server runs, after a restart and while the server is stopped."""
     put_note(tmp_path, "plan.md", body(LINES))
     async with serving(tmp_path, server=WATCHED) as lithos:
         await settled(lithos, "plan.md")
@@ -245,7 +248,7 @@ async def test_copy_that_names_the_derived_id_is_a_copy_when_it_arrives(tmp_path
         await expect_note(lithos, name, begins=HERE[0])
 
 
-async def test_note_without_id_takes_it_from_a_copy_that_came_before(tmp_path: Path) -> None:
+async def test_note_without_id_takes_it_from_an_earlier_copy(tmp_path: Path) -> None:
     """behaviour 343"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         put_note(tmp_path, SYNCED, NAMED)
@@ -266,8 +269,8 @@ async def test_note_added_while_stopped_takes_the_id_from_its_copy(tmp_path: Pat
         await expect_note(lithos)
 
 
-async def test_note_keeps_its_id_when_a_file_without_one_wins_the_conflict(tmp_path: Path) -> None:
-    """behaviour 343: the other machine's file without id takes the name, ours becomes the copy"""
+async def test_note_keeps_its_id_when_a_file_without_id_wins(tmp_path: Path) -> None:
+    """behaviour 343: the other machine's file takes the name, and the local file becomes the copy."""
     put_note(tmp_path, "plan.md", f"---\nid: {OWN_ID}\n---\n" + body(LINES))
     async with serving(tmp_path, server=WATCHED) as lithos:
         (lithos.knowledge / "plan.md").rename(lithos.knowledge / SYNCED)
@@ -280,8 +283,8 @@ async def test_note_keeps_its_id_when_a_file_without_one_wins_the_conflict(tmp_p
         assert (await lithos.call("lithos_read", path="plan.md"))["id"] == OWN_ID
 
 
-async def test_renamed_note_keeps_its_id_when_another_takes_its_name(tmp_path: Path) -> None:
-    """behaviour 343: no conflict, but a person's rename"""
+async def test_renamed_note_keeps_its_id_when_its_name_is_reused(tmp_path: Path) -> None:
+    """behaviour 343: a person renamed the note, so there is no conflict."""
     named = f"---\nid: {derive_id('week.md')}\n---\n"
     put_note(tmp_path, "week.md", named + body(LINES))
     async with serving(tmp_path) as lithos:

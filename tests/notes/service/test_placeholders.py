@@ -22,7 +22,7 @@ PLACEHOLDERS = pytest.mark.parametrize(
 
 
 def take_off(data: Path, path: str, name: str) -> Path:
-    """Replace a file with a placeholder; return its path."""
+    """Replace a file with a placeholder, and return the path of the placeholder."""
     file = data / "knowledge" / path
     placeholder = file.with_name(name.format(file.name))
     file.unlink(missing_ok=True)
@@ -32,8 +32,8 @@ def take_off(data: Path, path: str, name: str) -> Path:
 
 
 @PLACEHOLDERS
-async def test_no_note_is_made_in_the_place_of_a_placeholder(tmp_path: Path, name: str) -> None:
-    """behaviour 368: by creation, move and restore."""
+async def test_note_is_not_created_at_the_path_of_a_placeholder(tmp_path: Path, name: str) -> None:
+    """behaviour 368: neither creation nor move nor restore makes a note there."""
     take_off(tmp_path, "a/Plan.md", name)
     async with serving(tmp_path) as lithos:
         given: dict[str, Any] = {"title": "X", "content": "new", "agent": "t"}
@@ -52,8 +52,8 @@ async def test_no_note_is_made_in_the_place_of_a_placeholder(tmp_path: Path, nam
 
 
 @PLACEHOLDERS
-async def test_note_stays_while_its_file_is_in_the_cloud(tmp_path: Path, name: str) -> None:
-    """behaviour 368: no event, no version; it is refused to change or delete it, also after a restart."""
+async def test_note_remains_while_its_file_is_only_in_the_cloud(tmp_path: Path, name: str) -> None:
+    """behaviour 368: no event and no version. Changes and deletion are refused, also after a restart."""
     put_note(tmp_path, "Keep.md", "# Keep\n\ntext\n")
     async with serving(tmp_path) as lithos:
         made = await lithos.write("Plan", "striped zebra", path="Plan.md")
@@ -80,7 +80,7 @@ async def test_note_stays_while_its_file_is_in_the_cloud(tmp_path: Path, name: s
         assert (await lithos.read(made["id"]))["version"] == 1
 
 
-async def test_watcher_does_not_take_a_placeholder_for_a_deletion(tmp_path: Path) -> None:
+async def test_watcher_does_not_treat_a_placeholder_as_a_deletion(tmp_path: Path) -> None:
     """behaviour 368"""
     async with watching(tmp_path) as lithos:
         made = await lithos.write("Plan", "text", path="Plan.md")
@@ -102,7 +102,7 @@ async def test_watcher_does_not_take_a_placeholder_for_a_deletion(tmp_path: Path
 
 
 async def test_placeholder_next_to_its_file_is_ignored(tmp_path: Path) -> None:
-    """behaviour 368: a stale one does not keep the note from being written."""
+    """behaviour 368: an outdated placeholder does not prevent changes to the note."""
     async with serving(tmp_path) as lithos:
         made = await lithos.write("Plan", "text", path="Plan.md")
         (lithos.knowledge / ".Plan.md.icloud").write_bytes(b"")

@@ -1,4 +1,4 @@
-"""Memory about notes is freed with them: a vault with changing notes keeps its size."""
+"""Memory use: caches release deleted notes, so a vault with changing notes keeps its size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "The striped zebra grazes on the savanna.\n\n" * 5
 
 
 async def look(lithos: Lithos, note_id: str) -> None:
-    """Read, find and brief, so that every cache has the note."""
+    """Read, search and brief a note, so that every cache contains it."""
     for _ in range(2):
         await lithos.read(note_id)
     await lithos.read(note_id, max_length=50)
@@ -25,10 +25,8 @@ async def look(lithos: Lithos, note_id: str) -> None:
     assert "savanna" in (await lithos.call("lithos_context", query="striped zebra"))["text"]
 
 
-async def test_no_cache_keeps_a_note_that_was_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Fingerprint, "is_old", lambda *_: True)  # a file that was just changed is recalled
+async def test_caches_do_not_keep_removed_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fingerprint, "is_old", lambda *_: True)  # Recall even recently changed files.
     async with serving(tmp_path) as lithos:
         catalogue = lithos.server.get(Catalogue)
         caches: list[Any] = [cache_of.__self__ for cache_of in catalogue.when_removed]  # type: ignore[attr-defined]
@@ -48,7 +46,7 @@ async def test_no_cache_keeps_a_note_that_was_removed(
         assert [cache._left for cache in caches] == room
 
 
-async def test_note_removed_while_a_briefing_splits_it_is_not_cached(
+async def test_note_is_not_cached_when_removed_during_a_briefing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split = Splits.split

@@ -1,5 +1,6 @@
-"""A person renames files and folders while agents work: answers are successes or ask to retry (issue 25,
-10).
+"""Renames by a person while agents work.
+
+Every call succeeds or asks the agent to retry (issue 25, number 10).
 """
 
 from __future__ import annotations
@@ -19,10 +20,8 @@ AGENTS, EDITS, NOTES = 4, 7, 6
 
 
 @pytest.mark.parametrize("watches", [False, True])
-async def test_four_agents_edit_while_their_folder_is_renamed_back_and_forth(
-    tmp_path: Path, watches: bool
-) -> None:
-    """142 of 182 edits were internal errors, and 136 hidden files stayed in the folder for minutes."""
+async def test_edits_succeed_or_retry_while_their_folder_is_renamed(tmp_path: Path, watches: bool) -> None:
+    """Regression: 142 of 182 edits failed, and 136 hidden files stayed in the folder for minutes."""
     for number in range(NOTES):
         put_note(tmp_path, f"one/note{number}.md", f"# Note {number}\n\nText.\n")
     async with serving(tmp_path, server={"watch_files": watches}) as lithos:
@@ -67,7 +66,7 @@ async def test_four_agents_edit_while_their_folder_is_renamed_back_and_forth(
 
 @pytest.mark.parametrize("identified", [False, True])
 async def test_moved_file_is_edited_and_deleted_at_its_new_path(tmp_path: Path, identified: bool) -> None:
-    """No notification has come yet, so the note is found by its bytes."""
+    """The server has received no notification of the move yet, so it finds the note by its bytes."""
     put_note(tmp_path, "one/note.md", "# Note\n\nText.\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_list"))["items"][0]["id"]
@@ -85,7 +84,7 @@ async def test_moved_file_is_edited_and_deleted_at_its_new_path(tmp_path: Path, 
         assert lithos.files() == []
 
 
-async def test_notes_at_their_paths_are_not_searched_for(
+async def test_notes_at_their_known_paths_are_not_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walks: list[Any] = []

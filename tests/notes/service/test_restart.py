@@ -1,4 +1,4 @@
-"""State of a second server on the same directory: notes, versions, agents, reads, indexes, links."""
+"""State after a restart on the same directory: notes, versions, agents, reads, indexes and links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.server.service_state import ServerState
 from tests.servers import MISSING_ID, put_note, refusal, serving
 
 
-async def test_everything_survives_a_restart(tmp_path: Path) -> None:
+async def test_server_state_survives_a_restart(tmp_path: Path) -> None:
     """behaviours 5, 17, 51"""
     async with serving(tmp_path) as lithos:
         first = await lithos.create(
@@ -62,7 +62,7 @@ async def _everything(lithos: Any, *notes: str) -> dict[str, Any]:
     }
 
 
-async def test_a_missing_source_resolves_when_it_appears(tmp_path: Path) -> None:
+async def test_missing_source_is_resolved_once_it_appears(tmp_path: Path) -> None:
     """behaviour 42"""
     async with serving(tmp_path) as lithos:
         answer = await lithos.write("Derived", derived_from_ids=[MISSING_ID])
@@ -76,7 +76,7 @@ async def test_a_missing_source_resolves_when_it_appears(tmp_path: Path) -> None
         assert (again["version"], again["warnings"]) == (2, [])
 
 
-async def test_slugs_that_collide_on_disk_only_warn(tmp_path: Path) -> None:
+async def test_slug_collision_on_disk_only_causes_a_warning(tmp_path: Path) -> None:
     """behaviour 14"""
     put_note(tmp_path, "a.md", "# Same title\n\nfirst zebra\n")
     put_note(tmp_path, "b.md", "# Same title\n\nsecond zebra\n")
@@ -87,11 +87,11 @@ async def test_slugs_that_collide_on_disk_only_warn(tmp_path: Path) -> None:
         answer = await lithos.call("lithos_write", title="Same title", content="", agent="a")
         assert refusal(answer, "slug_collision")
         assert answer["existing_id"] == first
-        # A note's own title is not a collision.
+        # The current title of a note does not collide with itself.
         assert (await lithos.write("Same title", id=second))["version"] == 2
 
 
-async def test_files_that_are_not_notes_hide_no_notes(tmp_path: Path) -> None:
+async def test_unreadable_files_do_not_hide_notes(tmp_path: Path) -> None:
     """behaviour 22"""
     put_note(tmp_path, "good.md", "# Good\n\nzebra\n")
     put_note(tmp_path, "malformed.md", "---\ntags: [unclosed\n---\n# Zebra\n")
@@ -109,8 +109,8 @@ async def test_files_that_are_not_notes_hide_no_notes(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
-async def test_a_note_that_becomes_malformed_can_be_neither_read_nor_overwritten(tmp_path: Path) -> None:
-    """behaviour 22: text that a person is just editing is never lost."""
+async def test_malformed_note_can_be_neither_read_nor_overwritten(tmp_path: Path) -> None:
+    """behaviour 22: Lithos never loses text that a person is editing."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("N", "zebra")
         file = lithos.knowledge / "n.md"
@@ -121,10 +121,10 @@ async def test_a_note_that_becomes_malformed_can_be_neither_read_nor_overwritten
         refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
 
 
-async def test_scan_results_are_announced_once_after_the_journal_refused_them(
+async def test_scan_events_are_announced_once_after_a_journal_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 193: the manifest must not record files whose removal it has not journalled"""
+    """behaviour 193: the manifest must not record removals that are not journalled yet."""
     file = put_note(tmp_path, "gone.md", "---\nid: 00000000-0000-4000-8000-000000000001\n---\n# Gone\n")
     async with serving(tmp_path):
         file.unlink()
@@ -151,10 +151,10 @@ async def test_scan_results_are_announced_once_after_the_journal_refused_them(
     ("copy", "kind", "counted"),
     [("Shared 2.md", "conflict_copy", "conflict_copies"), ("Archive/Shared.md", "duplicated", "duplicated")],
 )
-async def test_copy_of_note_is_reported_and_takes_no_edit(
+async def test_copy_of_a_note_is_reported_and_receives_no_edits(
     tmp_path: Path, copy: str, kind: str, counted: str
 ) -> None:
-    """behaviour 2: the id means the same file before and after a restart, until a person settles it."""
+    """behaviour 2: until a person resolves the conflict, the id means the same file across restarts."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "the note itself", path="Shared.md")
         assert counted not in await _notes_component(lithos)

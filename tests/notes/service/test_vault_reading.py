@@ -1,4 +1,4 @@
-"""An existing vault, interpreted as its owner means it (docs/spec/vault.md §2)."""
+"""Reading of an existing vault as its owner means it (docs/spec/vault.md §2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def links_of(data: Path) -> dict[str, list[str]]:
     }
 
 
-async def test_titles_come_from_the_key_and_the_file_name(tmp_path: Path) -> None:
+async def test_titles_come_from_the_title_key_or_file_name(tmp_path: Path) -> None:
     """behaviour 251"""
     put_note(tmp_path, "a/Weekly plan.md", "# Something else\n\ntext")
     put_note(tmp_path, "b.md", '---\ntitle: "[[dataview|Dataview]] and **more**"\n---\n# Heading\n')
@@ -58,7 +58,7 @@ async def test_titles_come_from_the_key_and_the_file_name(tmp_path: Path) -> Non
         assert await lithos.found("Something else", mode="fulltext") == ["Weekly plan"]
 
 
-async def test_a_heading_gives_the_title_without_its_markup(tmp_path: Path) -> None:
+async def test_heading_yields_the_title_without_markup(tmp_path: Path) -> None:
     """behaviour 251"""
     put_note(tmp_path, "x.md", "---\ntitle: Key\n---\n# [[dataview|Dataview]] is `code`\n\ntext")
     async with serving(tmp_path) as lithos:
@@ -68,8 +68,8 @@ async def test_a_heading_gives_the_title_without_its_markup(tmp_path: Path) -> N
         assert "# [[dataview|Dataview]] is `code`\n\nnew text" in (lithos.knowledge / "x.md").read_text()
 
 
-async def test_updates_properties_and_names_are_those_of_a_vault(tmp_path: Path) -> None:
-    """behaviour 251; behaviour 252: by file name, title and aliases, as those of any other note."""
+async def test_updates_properties_and_names_follow_the_vault_rules(tmp_path: Path) -> None:
+    """behaviours 251 and 252: notes with broken frontmatter also have file name, title and aliases."""
     put_note(tmp_path, "x.md", "---\nfoo: 1\n---\n\n# Mine\n\ntext\n")
     head = (
         "---\nrating: 4\ndone: true\ndue: 2026-01-31\nat: 2026-01-31T10:20:00\npeople:\n  - Ann\n  - Bob\n"
@@ -101,7 +101,7 @@ async def test_updates_properties_and_names_are_those_of_a_vault(tmp_path: Path)
         assert read["title"] == "Own"
         for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
             assert await lithos.listed(metadata_match=match) == ["Own"]
-        # The names of a note with a broken frontmatter resolve, except the one in the property.
+        # The names of a note with a broken frontmatter resolve, except the name in the property.
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
         assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
         assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
@@ -111,7 +111,7 @@ async def test_updates_properties_and_names_are_those_of_a_vault(tmp_path: Path)
         assert not file.exists()
 
 
-async def test_links_embeds_and_attachments_are_understood(tmp_path: Path) -> None:
+async def test_links_embeds_and_attachments_are_resolved(tmp_path: Path) -> None:
     """behaviour 251"""
     put_note(tmp_path, "hub.md", "\n".join((
         "[rel](sub/Deep%20note.md#part) [angle](<sub/With (paren).md>) ![[Embedded]] [[Titled file]]",
@@ -146,7 +146,7 @@ async def test_links_embeds_and_attachments_are_understood(tmp_path: Path) -> No
     }
 
 
-async def test_attachments_that_come_and_go_are_followed(tmp_path: Path) -> None:
+async def test_added_and_removed_attachments_are_tracked(tmp_path: Path) -> None:
     put_note(tmp_path, "a.md", "![[chart.svg]]")
     index = IndexConfig(watch_debounce_ms=50)
     async with serving(tmp_path, storage=VAULT, server={"watch_files": True}, index=index) as lithos:
@@ -212,7 +212,7 @@ async def test_inline_tags_count_everywhere_and_are_never_written(tmp_path: Path
         assert await lithos.listed(tags=["other"]) == ["t"]
 
 
-async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> None:
+async def test_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> None:
     """behaviour 252"""
     file = put_note(tmp_path, "Broken one.md", BROKEN)
     put_note(tmp_path, "good.md", "[[Broken one]]")
@@ -252,8 +252,8 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert "Broken one.md: line 4" in found.message
 
 
-async def test_broken_frontmatter_read_by_an_earlier_version_is_read_again(tmp_path: Path) -> None:
-    """Its bytes are the same, so are its id and version; only the parsed values have changed."""
+async def test_broken_frontmatter_is_read_again_after_an_upgrade(tmp_path: Path) -> None:
+    """The bytes, id and version stay the same. Only the parsed values change."""
     put_note(tmp_path, "n.md", "---\nfoo: 1\n---\ntext")
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = (await lithos.call("lithos_read", path="n.md"))["id"]
@@ -270,7 +270,7 @@ async def test_broken_frontmatter_read_by_an_earlier_version_is_read_again(tmp_p
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["without an id", "with an id"])
-async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Path, named: bool) -> None:
+async def test_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Path, named: bool) -> None:
     """behaviour 270"""
     own = "id: 0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10\n" if named else ""
     file = put_note(tmp_path, "n.md", f"---\n{own}foo: 1\n---\ntext")
@@ -290,7 +290,7 @@ async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Pat
         assert lithos.server.get(Catalogue).broken == set()
 
 
-async def test_change_of_the_rules_makes_everything_be_read_again(tmp_path: Path) -> None:
+async def test_changed_vault_rules_cause_all_notes_to_be_reread(tmp_path: Path) -> None:
     put_note(tmp_path, "File name.md", "# Heading\n\nthe text #tagged")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_read", path="File name.md"))["id"]
@@ -304,7 +304,7 @@ async def test_change_of_the_rules_makes_everything_be_read_again(tmp_path: Path
         assert await lithos.found("text", mode="fulltext", tags=["tagged"]) == []
 
 
-async def test_frontmatter_that_breaks_while_serving_is_reported_and_repaired(tmp_path: Path) -> None:
+async def test_frontmatter_broken_while_serving_is_reported_until_repaired(tmp_path: Path) -> None:
     """behaviours 252, 270"""
     note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
     file = put_note(tmp_path, "n.md", f"---\nid: {note}\ntitle: Whole\n---\ntext")
@@ -313,7 +313,7 @@ async def test_frontmatter_that_breaks_while_serving_is_reported_and_repaired(tm
         broken = lithos.server.get(Catalogue).broken
         with trio.fail_after(60):
             file.write_text(f"---\nid: {note}\ntitle: Who: le\n---\nother words")
-            # Even before the change is noticed.
+            # Lithos refuses the update even before it notices the change.
             answer = await lithos.call("lithos_note_update", id=note, agent="a", tags=["x"])
             assert "line 3" in refusal(answer, "invalid_input")
             while not broken:
@@ -321,7 +321,7 @@ async def test_frontmatter_that_breaks_while_serving_is_reported_and_repaired(tm
             assert broken == {note}
             assert (await lithos.read(note))["content"] == "other words"
             file.write_text(f"---\nid: {note}\ntitle: Whole again\n---\nother words")
-            while broken or len(lithos.events()) < 2:  # a change is journalled after it can be read
+            while broken or len(lithos.events()) < 2:  # A change is journalled after it can be read.
                 await trio.sleep(0.02)
         read = await lithos.read(note)
         assert (read["title"], read["version"]) == ("Whole again", 3)
@@ -329,7 +329,7 @@ async def test_frontmatter_that_breaks_while_serving_is_reported_and_repaired(tm
         assert kinds == ["note.updated", "note.updated"]
 
 
-async def test_a_note_with_broken_frontmatter_keeps_its_id_from_a_copy(tmp_path: Path) -> None:
+async def test_note_with_broken_frontmatter_keeps_its_id_despite_a_copy(tmp_path: Path) -> None:
     note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
     file = put_note(tmp_path, "b.md", f"---\nid: {note}\n---\ntext")
     async with serving(tmp_path, storage=VAULT):
@@ -340,14 +340,14 @@ async def test_a_note_with_broken_frontmatter_keeps_its_id_from_a_copy(tmp_path:
         read = await lithos.read(note)
         assert (read["path"], read["content"]) == ("b.md", "text")
         assert "a.md" in refusal(await lithos.call("lithos_read", path="a.md"), "doc_not_found")
-    file.write_text("text")  # now it is known to have no id
+    file.write_text("text")  # Lithos can now read that the file has no id.
     async with serving(tmp_path, storage=VAULT) as lithos:
         assert (await lithos.read(note))["path"] == copy.name
         assert (await lithos.call("lithos_read", path="b.md"))["content"] == "text"
 
 
-async def test_huge_note_is_understood_completely(tmp_path: Path) -> None:
-    """400,000 characters, 18,000 links, lines of 100,000 characters; 200 links are shown, all are counted."""
+async def test_huge_note_is_read_completely(tmp_path: Path) -> None:
+    """400,000 characters with 18,000 links. The answer shows 200 links and counts all of them."""
     line = ("[[hub]] [x](hub.md) #tag `code` ").ljust(50) * 2_000
     links = "".join(f"[[hub|{n}]]\n" for n in range(6_000))
     put_note(tmp_path, "hub.md", "text")

@@ -51,7 +51,7 @@ def check_bytes(lithos: Lithos, note_id: str, version: int, data: bytes) -> Vers
     return row
 
 
-async def test_every_change_through_a_tool_leaves_its_version_with_the_exact_bytes(tmp_path):
+async def test_every_tool_change_keeps_a_version_with_exact_bytes(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path) as lithos:
         created = await lithos.write("Note", "first", agent="ada")
@@ -78,7 +78,7 @@ async def test_every_change_through_a_tool_leaves_its_version_with_the_exact_byt
         assert history_of(lithos).recent(limit=5, is_deleted=True)[1] == 1
 
 
-async def test_a_refused_write_leaves_no_version(tmp_path):
+async def test_refused_write_leaves_no_version(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -109,7 +109,10 @@ def refuse_files(changes: list[Any]) -> list[OSError]:
 
 @pytest.fixture
 def undroppable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Block the deletion of rows in `history.db` until it is called; versions can be added."""
+    """Block the deletion of rows in `history.db` until the returned function is called.
+
+    Versions can still be added.
+    """
     drop, is_broken = HistoryStore._drop, True
 
     def drop_some(store: HistoryStore, places: Iterable[int]) -> int:
@@ -134,36 +137,36 @@ async def write_refused(lithos: Lithos, note_id: str) -> None:
 
 
 async def test_refused_rows_are_dropped_once_the_history_is_writable(tmp_path, monkeypatch, undroppable):
-    """behaviour 221: also when no client writes any more (seed 647 of the simulation)"""
+    """behaviour 221, also if no client writes any more (seed 647 of the simulation)."""
     monkeypatch.setattr(recorder, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         await write_refused(lithos, note_id)
-        # Another commit that had nothing to drop may have succeeded in between.
+        # Another commit without rows to drop may have succeeded in between.
         await until(lambda: lithos.server.get(Writer)._recorder.is_failing)
         undroppable()
         await until(lambda: not lithos.server.get(Writer)._recorder.is_failing)
         await until(lambda: versions(lithos, note_id) == [(1, "created", "tester")])
 
 
-async def test_the_state_before_a_write_is_kept_without_what_was_refused(tmp_path, undroppable):
-    """behaviour 221: an unused row is not a version, and no version is recorded twice"""
+async def test_state_before_a_write_is_kept_without_refused_writes(tmp_path, undroppable):
+    """behaviour 221: an unused row is not a version, and no version is recorded twice."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         await lithos.server.get(CatchingUp).done.wait()
         await write_refused(lithos, note_id)
         undroppable()
-        lithos.server.get(Writer)._recorder.is_caught_up = False  # as after a version that was not kept
+        lithos.server.get(Writer)._recorder.is_caught_up = False  # Simulate a version that could not be kept.
         await lithos.write("Note", "second", id=note_id)
         assert versions(lithos, note_id) == [(2, "updated", "tester"), (1, "created", "tester")]
 
 
-async def test_rows_unsettled_at_the_start_are_settled_while_serving(tmp_path, monkeypatch, undroppable):
-    """behaviours 221, 226: and what came after it is caught up"""
+async def test_rows_pending_at_the_start_are_settled_while_serving(tmp_path, monkeypatch, undroppable):
+    """behaviours 221 and 226: later edits are caught up as well."""
     async with serving(tmp_path) as lithos:
         note_id, edited = await lithos.create("Note", "first"), await lithos.create("Edited", "first")
         await write_refused(lithos, note_id)
-        store = history_of(lithos)  # as after a kill
+        store = history_of(lithos)  # Simulate the state after a kill.
         await lithos.server.get(Writer)._recorder.blocking.run(
             lambda: store._writer.execute("UPDATE versions SET pending=1")
         )
@@ -179,7 +182,7 @@ async def test_rows_unsettled_at_the_start_are_settled_while_serving(tmp_path, m
         await until(lambda: versions(lithos, edited) == [(2, "outside", "scan"), (1, "created", "tester")])
 
 
-async def test_external_edit_and_rename_and_deletion_are_kept_when_ingested(tmp_path):
+async def test_external_edit_rename_and_deletion_are_kept_once_ingested(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -212,7 +215,7 @@ async def test_unnoticed_edit_is_kept_before_a_write_replaces_it(tmp_path):
         file = lithos.knowledge / "note.md"
         edited = file.read_bytes() + b"A person's line.\n"
         file.write_bytes(edited)
-        os.utime(file, (1_700_000_000, 1_700_000_000))  # a file that was saved just now counts as busy
+        os.utime(file, (1_700_000_000, 1_700_000_000))  # A file that was saved recently counts as busy.
         answer = await lithos.write("Note", "of the agent", id=note_id)
         assert answer["version"] == 3
         assert versions(lithos, note_id) == [
@@ -221,7 +224,7 @@ async def test_unnoticed_edit_is_kept_before_a_write_replaces_it(tmp_path):
         check_bytes(lithos, note_id, 2, edited)
 
 
-async def test_changes_made_while_no_server_ran_are_caught_up(tmp_path):
+async def test_changes_made_while_stopped_are_caught_up(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path) as lithos:
         kept, gone, moved = [await lithos.create(title) for title in ("Kept", "Gone", "Moved")]
@@ -243,8 +246,8 @@ async def test_changes_made_while_no_server_ran_are_caught_up(tmp_path):
         assert history_of(lithos).size()[0] == size
 
 
-async def test_an_older_data_directory_gets_the_current_states_first(tmp_path):
-    """behaviour 221: the first start with history"""
+async def test_older_data_directory_first_gets_the_current_states(tmp_path):
+    """behaviour 221: the first start with a history."""
     for number in range(120):
         put_note(tmp_path, f"{number:03}.md", f"---\ntitle: Note {number}\n---\n" + "text " * number)
     off = HistoryConfig(enabled=False)
@@ -269,21 +272,22 @@ async def test_note_changed_before_the_catch_up_keeps_its_state(tmp_path):
         note_id = await lithos.create("Note", "first")
         first = (lithos.knowledge / "note.md").read_bytes()
     async with serving(tmp_path) as lithos:
-        # As if the catch-up had not reached it; in the thread that writes the store.
+        # Simulate that the catch-up has not reached the note. Rows are dropped in the thread that writes the
+        # store.
         await lithos.server.get(Writer)._recorder.blocking.run(lambda: history_of(lithos).drop([1]))
         await lithos.write("Note", "second", id=note_id)
         assert [row[:2] for row in versions(lithos, note_id)] == [(2, "updated"), (1, "created")]
         check_bytes(lithos, note_id, 1, first)
 
 
-async def test_change_whose_version_cannot_be_kept_leaves_the_file_unchanged(tmp_path):
+async def test_file_is_unchanged_when_its_version_cannot_be_kept(tmp_path):
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         store = history_of(lithos)
         recorder = lithos.server.get(Writer)._recorder
         while not recorder.is_caught_up:
             await trio.sleep(0.01)
-        await recorder._tidy()  # otherwise that may be the refused write
+        await recorder._tidy()  # Otherwise the tidying could be the refused write.
         with pytest.MonkeyPatch.context() as patch:
 
             def refuse(*_, **__):
@@ -312,7 +316,7 @@ async def test_change_whose_version_cannot_be_kept_leaves_the_file_unchanged(tmp
         assert body["components"]["history"]["status"] == "ok"
 
 
-async def test_history_off_keeps_nothing_and_changes_nothing_else(tmp_path):
+async def test_disabled_history_keeps_no_versions_and_changes_nothing_else(tmp_path):
     """behaviour 225"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -338,7 +342,7 @@ async def test_damaged_history_is_moved_aside_and_notes_still_work(tmp_path):
 
 
 async def test_displaced_bytes_get_a_version_of_their_own(tmp_path):
-    """behaviour 219: bytes that another program saved to a displaced file"""
+    """behaviour 219: another program saved these bytes to a displaced file."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         await lithos.server.get(CatchingUp).done.wait()
@@ -347,7 +351,7 @@ async def test_displaced_bytes_get_a_version_of_their_own(tmp_path):
         late = b"---\nid: " + note_id.encode() + b"\n---\n# Note\n\nLate words.\n"
         displaced = lithos.server.get(Keeper).displaced
         displaced.save("note.md", late, utc_now())
-        displaced.save("note.md", second, utc_now())  # known already
+        displaced.save("note.md", second, utc_now())  # The history knows these bytes already.
         lithos.server.get(Writer)._recorder.look_again()
         await until(lambda: len(versions(lithos, note_id)) == 4)
         assert [row[:2] for row in versions(lithos, note_id)] == [
@@ -370,7 +374,7 @@ async def test_displaced_bytes_get_a_version_of_their_own(tmp_path):
 async def test_restore_does_not_reuse_the_version_of_a_concurrent_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 223: the note is changed and deleted after its newest version was looked up (seed 827)."""
+    """behaviour 223: the note is changed and deleted after the restore read its newest version (seed 827)."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Plan", "one")
         await lithos.write("Plan", "two", id=note)

@@ -1,4 +1,4 @@
-"""External edits while a server runs, with and without the system's notifications."""
+"""External edits while a server runs, with and without the notifications of the operating system."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished
 from tests.kernel.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until
 
-#: Seconds for a change to be noticed here; `bench.watch` measures the bound of the spec.
+#: Maximum seconds until a change is noticed in these tests. `bench.watch` measures the limit of the spec.
 PATIENCE = 60.0
 
 
@@ -59,7 +59,7 @@ def component_status(lithos: Lithos) -> str:
 
 
 async def told(events: Subscription) -> tuple[str, str]:
-    """Return type and path of the next event."""
+    """Return the type and path of the next event."""
     with trio.fail_after(PATIENCE):
         draft = (await events.events.receive()).draft
     return draft.type, str(draft.payload.get("path") or draft.payload["dest_path"])
@@ -72,7 +72,7 @@ async def health(lithos: Lithos) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["auto", "poll"])
 async def test_external_edits_are_searchable_when_their_event_is_sent(tmp_path, mode):
-    """behaviours 135, 136 and 137"""
+    """behaviours 135, 136 and 137."""
     async with watching(tmp_path, mode) as lithos:
         events = lithos.server.get(Broadcaster).listen()
         assert lithos.server.get(Watcher).mode == ("poll" if mode == "poll" else "native")
@@ -93,7 +93,7 @@ async def test_external_edits_are_searchable_when_their_event_is_sent(tmp_path, 
         assert lithos.files() == []
 
 
-async def test_where_notifications_are_blind_the_watcher_polls_and_says_so(tmp_path, monkeypatch):
+async def test_watcher_polls_with_a_warning_when_notifications_are_missing(tmp_path, monkeypatch):
     """behaviour 199"""
 
     def blind(*_: object, stop_event: Any, **__: object):
@@ -111,7 +111,7 @@ async def test_where_notifications_are_blind_the_watcher_polls_and_says_so(tmp_p
         assert lithos.files() == ["a.md"], "the probe is gone"
 
 
-async def test_without_watching_nothing_is_noticed(tmp_path):
+async def test_external_edits_are_not_noticed_when_watching_is_off(tmp_path):
     async with serving(tmp_path) as lithos:
         put_note(tmp_path, "a.md", note(1))
         _, components = await health(lithos)
@@ -119,7 +119,7 @@ async def test_without_watching_nothing_is_noticed(tmp_path):
         assert lithos.server.get(Watcher)._pending.due == float("inf")
 
 
-async def test_ten_thousand_touches_send_nothing_and_read_little(tmp_path):
+async def test_ten_thousand_touches_cause_no_events_and_few_reads(tmp_path):
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
@@ -138,7 +138,7 @@ async def test_ten_thousand_touches_send_nothing_and_read_little(tmp_path):
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
 async def test_exhausted_watches_cause_comparison_and_a_health_warning(tmp_path, monkeypatch, mode):
-    """behaviour 199: the system lets one folder be watched and says nothing of the others"""
+    """behaviour 199: the system watches only one folder and does not report that the others are unwatched."""
 
     def watch_one(root: str, **options: Any):
         return one_folder(root, recursive=False, **options)
@@ -160,7 +160,7 @@ async def test_exhausted_watches_cause_comparison_and_a_health_warning(tmp_path,
         assert await told(events) == ("note.updated", "deep/er/a.md")
 
 
-async def test_name_that_is_not_text_stops_nothing(tmp_path, caplog):
+async def test_file_name_that_is_not_text_does_not_stop_watching(tmp_path, caplog):
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
         os.close(os.open(os.fsencode(lithos.knowledge) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
@@ -170,8 +170,8 @@ async def test_name_that_is_not_text_stops_nothing(tmp_path, caplog):
         await until(lambda: component_status(lithos) == "ok")
 
 
-async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
-    """behaviour 199: as for a folder whose name is not a text"""
+async def test_watcher_polls_when_listening_keeps_failing(tmp_path):
+    """behaviour 199, for example for a folder whose name is not text."""
     async with watching(tmp_path, "auto") as lithos:
         events = lithos.server.get(Broadcaster).listen()
         folder = os.fsencode(lithos.knowledge) + b"/\xff\xfe"
@@ -187,7 +187,7 @@ async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
         assert await told(events) == ("note.created", "a.md")
 
 
-async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
+async def test_watcher_survives_an_internal_error(tmp_path, monkeypatch):
     settle, bugs = Ingest.settle, [RuntimeError("a bug")]
 
     async def settle_with_a_bug(self, noticed):
@@ -229,11 +229,12 @@ async def test_returning_folder_is_watched_again(tmp_path):
         assert (await health(lithos))[1]["index"]["status"] == "ok"
 
 
-async def test_an_approval_for_exactly_the_listed_files_ends_the_guard(tmp_path):
+async def test_approval_deletes_exactly_the_listed_notes(tmp_path):
     """behaviour 198"""
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n, "about zebras"))
-    # A longer quiet: on a busy machine the first of twenty would be processed before the last is gone.
+    # A longer quiet period: on a busy machine, the first of twenty deletions would be processed before the
+    # last.
     async with watching(tmp_path, watch_debounce_ms=500) as lithos:
         for n in range(20):
             (lithos.knowledge / f"{n}.md").unlink()
@@ -251,8 +252,8 @@ async def test_an_approval_for_exactly_the_listed_files_ends_the_guard(tmp_path)
 
 
 @pytest.mark.parametrize("watches", [True, False])
-async def test_a_start_on_an_empty_mount_keeps_all_until_the_files_return(tmp_path, watches):
-    """behaviour 198: whether or not the watcher is on."""
+async def test_start_on_an_empty_mount_keeps_all_notes(tmp_path, watches):
+    """behaviour 198, with and without the watcher."""
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n, f"about zebra{n}"))
     async with serving(tmp_path):
@@ -273,7 +274,7 @@ async def test_a_start_on_an_empty_mount_keeps_all_until_the_files_return(tmp_pa
         assert lithos.events() == []
 
 
-async def test_vanished_notes_are_given_up_without_a_server(tmp_path, monkeypatch):
+async def test_vanished_notes_can_be_approved_without_a_server(tmp_path, monkeypatch):
     """behaviour 198"""
     monkeypatch.setattr(lithos.search.capability, "load_embedder", load_once)
     for n in range(30):
@@ -295,7 +296,7 @@ async def test_vanished_notes_are_given_up_without_a_server(tmp_path, monkeypatc
     assert (await accept_vanished(config, running_server, dry_run=False)).paths == ()
 
 
-async def test_stopping_leaves_no_probe_and_no_thread_behind(tmp_path):
+async def test_stop_leaves_no_probe_file_or_thread_behind(tmp_path):
     async with watching(tmp_path, "auto"):
         pass
     async with watching(tmp_path, "auto"):
@@ -303,7 +304,7 @@ async def test_stopping_leaves_no_probe_and_no_thread_behind(tmp_path):
     assert list((tmp_path / "knowledge").iterdir()) == []
 
 
-async def test_a_vault_reached_by_a_symlink_is_watched_too(tmp_path):
+async def test_vault_behind_a_symlink_is_watched(tmp_path):
     (tmp_path / "vault").mkdir()
     (tmp_path / "data").mkdir()
     (tmp_path / "data/knowledge").symlink_to(tmp_path / "vault")

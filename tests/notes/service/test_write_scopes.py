@@ -37,7 +37,7 @@ from lithos.proposals.service import Proposals
 from lithos.search.indexing.indexer import FulltextIndexer
 from tests.servers import Lithos, serving
 
-#: A folder for each kind of access, for a caller with a scope.
+#: One folder for each kind of access that a caller with a scope can have.
 PLACES: Final = {"write": "open", "propose": "ask", "outside": "shut", "protected": "law"}
 SCOPE: Final = Scope(("open/**", "side/**"), ("ask/**",))
 PROTECTED: Final = ("law/**",)
@@ -46,7 +46,7 @@ _NUMBERS = itertools.count()
 
 @frozen
 class Caller:
-    """The caller as the server passes it to the tools; `by` None is Lithos itself."""
+    """The caller as the server passes it to the tools. If `by` is None, the caller is Lithos itself."""
 
     name: str
     by: Principal | None
@@ -69,7 +69,7 @@ PERSONS: Final = (
 
 @asynccontextmanager
 async def limited(data: Path) -> AsyncIterator[Lithos]:
-    """Start a server whose callers have the scope."""
+    """Start a server whose callers have the write scope."""
     async with serving(data) as lithos:
         lithos.server.get(Writer).scopes = WriteScopes(
             protected=PROTECTED,
@@ -80,7 +80,7 @@ async def limited(data: Path) -> AsyncIterator[Lithos]:
 
 
 async def own(lithos: Lithos, tool: str, **arguments: Any) -> Any:
-    """Call a tool as the owner, and expect success."""
+    """Call a tool as the owner, and check that the call succeeds."""
     answer = await lithos.server.tools.call(tool, {"agent": "cli", **arguments})
     assert answer is not None
     assert "code" not in answer, answer
@@ -93,7 +93,7 @@ async def make(lithos: Lithos, folder: str, content: str = "Some text.") -> str:
     return str((await own(lithos, "lithos_write", title=title, content=content, path=folder))["id"])
 
 
-#: A request to an entry point, after its preparations.
+#: A prepared request to an entry point.
 Ask = Callable[[Caller], Awaitable[Any]]
 
 
@@ -132,7 +132,7 @@ async def restore(lithos: Lithos, folder: str) -> Ask:
 
 
 async def undo(lithos: Lithos, folder: str) -> Ask:
-    """Request an undo: the change of version 2 is undone, later changes stay."""
+    """Return a request that undoes version 2 of a note and keeps the later changes."""
     note_id = await make(lithos, folder, "One.\n\nTwo.\n\nThree.")
     for content in ("1.\n\nTwo.\n\nThree.", "1.\n\nTwo.\n\n3."):
         await own(lithos, "lithos_write", id=note_id, content=content)
@@ -154,7 +154,7 @@ async def move_out(lithos: Lithos, folder: str) -> Ask:
 
 
 async def relink(lithos: Lithos, folder: str) -> Ask:
-    """Move a note inside the scope, to which a note in the folder links."""
+    """Return a request to move a note inside the scope, to which a note in `folder` links."""
     note_id = await make(lithos, "side/from")
     path = (await lithos.read(note_id))["path"]
     await make(lithos, folder, f"See [[{path.removesuffix('.md')}]].")
@@ -181,7 +181,7 @@ async def supersede(lithos: Lithos, folder: str) -> Ask:
 
 
 def by_import(lithos: Lithos, folder: str, number: int, content: str) -> Ask:
-    """Import one note, as `POST /import` and the command do."""
+    """Import one note, as `POST /import` and the import command do."""
     one = Record(
         id=f"r{number}",
         hash=f"{len(content):x}",
@@ -214,7 +214,7 @@ async def import_again(lithos: Lithos, folder: str) -> Ask:
     return by_import(lithos, folder, number, "Another, longer text.")
 
 
-#: Every operation with the tool that is its entry point; None: no tool.
+#: Every operation with the tool that is its entry point, or None if no tool is.
 OPERATIONS: Final[Mapping[str, tuple[str | None, Callable[[Lithos, str], Awaitable[Ask]]]]] = {
     "create": ("lithos_write", create),
     "update": ("lithos_write", rewrite),
@@ -232,27 +232,27 @@ OPERATIONS: Final[Mapping[str, tuple[str | None, Callable[[Lithos, str], Awaitab
     "import": (None, import_new),
     "import again": (None, import_again),
 }
-#: Writing tools that change no note.
+#: Writing tools that do not change notes.
 NO_NOTE: Final = frozenset({
     "lithos_edge_upsert", "lithos_agent_register", "lithos_task_create", "lithos_task_update",
     "lithos_task_claim", "lithos_task_renew", "lithos_task_release", "lithos_task_cancel",
     "lithos_finding_post", "lithos_task_reopen", "lithos_task_edge_upsert", "lithos_task_spawn",
     "lithos_task_next", "lithos_proposal_withdraw", "lithos_care_tasks",
 })  # fmt: skip
-#: Tools whose change of a note is enrichment's, tested below, or a person's decision (test_proposals).
+#: Tools whose note changes are made by enrichment (tested below) or by a person's decision (test_proposals).
 ELSEWHERE: Final = frozenset({
     "lithos_task_complete", "lithos_proposal_decide",
     "lithos_conflict_copy_merge", "lithos_conflict_copy_keep",
 })  # fmt: skip
 
 
-def test_every_writing_tool_is_in_the_matrix() -> None:
+def test_matrix_contains_every_writing_tool() -> None:
     writing = {tool.name for tool in (*all_tools(), *own_tools()) if "R" not in tool.hints}
     doors = {tool for tool, _ in OPERATIONS.values() if tool is not None}
     assert writing == doors | NO_NOTE | ELSEWHERE
 
 
-def test_every_writer_request_names_the_caller_it_acts_for() -> None:
+def test_every_writer_request_names_its_caller() -> None:
     kinds = [kind for kind in get_args(messages.WriteRequest) if isinstance(kind, type)]
     assert len(kinds) == 8
     assert [kind.__name__ for kind in kinds if "by" not in attrs.fields_dict(kind)] == []
@@ -270,14 +270,14 @@ def code_of(answer: Mapping[str, Any]) -> str:
 
 
 def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
-    """Return every file with its size and time."""
+    """Return the size and time of every file."""
     walked = os.walk(lithos.knowledge)
     paths = (f"{folder}/{name}" for folder, _, names in walked for name in names if name.endswith(".md"))
     return {path: ((stat := os.stat(path)).st_size, stat.st_mtime_ns) for path in paths}
 
 
 async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> str:
-    """Return the deviations of one outcome from the expected one; empty if it is correct."""
+    """Return a description of an unexpected outcome, or an empty string if the outcome is correct."""
     ask = await OPERATIONS[operation][1](lithos, PLACES[place])
     proposals = lithos.server.get(PendingProposals)
     before, waiting = look(lithos), len(proposals)
@@ -286,7 +286,7 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
     wanted = "done" if allowed else "proposed" if place == "propose" else "forbidden"
     found = code_of(answer)
     if (operation, found) == ("quarantine", "done") and answer["status"] == "active":
-        found = "proposed"  # the answer lists the dependents of the note, which is not quarantined
+        found = "proposed"  # The answer lists the dependents of the note, which is not quarantined yet.
     changed, kept = look(lithos) != before, len(proposals) - waiting
     for each in proposals.all():
         await lithos.server.get(Proposals).withdraw(each.id, each.agent)
@@ -297,8 +297,8 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
 
 @pytest.mark.slow
 @pytest.mark.takes(8)
-async def test_each_entry_point_does_what_each_place_allows(tmp_path: Path) -> None:
-    """behaviours 278 and 279"""
+async def test_every_entry_point_obeys_the_access_of_every_place(tmp_path: Path) -> None:
+    """behaviours 278 and 279."""
     wrong: dict[str, str] = {}
     cells = list(itertools.product((*AGENTS, *PERSONS), PLACES, OPERATIONS))
     async with limited(tmp_path) as lithos:
@@ -310,8 +310,8 @@ async def test_each_entry_point_does_what_each_place_allows(tmp_path: Path) -> N
     assert len(cells) == 8 * 4 * 15
 
 
-async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> None:
-    """behaviours 278 and 279: elsewhere they are kept next to the note."""
+async def test_enrichment_writes_entities_only_where_allowed(tmp_path: Path) -> None:
+    """behaviours 278 and 279: in other places, entities are stored outside the note file."""
     async with limited(tmp_path) as lithos:
         server = lithos.server
         patching = EntityExtraction(
@@ -331,8 +331,8 @@ async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> N
         assert len(server.get(PendingProposals)) == 0
 
 
-async def test_scope_changed_meanwhile_counts(tmp_path: Path) -> None:
-    """behaviour 278: the decision is made in the step that writes, not when the request is made."""
+async def test_scope_changed_before_the_write_is_obeyed(tmp_path: Path) -> None:
+    """behaviour 278: the decision is made when the change is written, not when it is requested."""
     async with limited(tmp_path) as lithos:
         note_id, writer = await make(lithos, "open"), lithos.server.get(Writer)
         with acting_as(Principal("bound", "write", "bot")):
@@ -342,8 +342,8 @@ async def test_scope_changed_meanwhile_counts(tmp_path: Path) -> None:
             await lithos.server.get(Knowledge).write(request)
 
 
-async def test_a_move_lists_the_notes_whose_links_it_may_not_rewrite(tmp_path: Path) -> None:
-    """behaviour 278: it is refused as a whole."""
+async def test_refused_move_lists_the_notes_with_protected_links(tmp_path: Path) -> None:
+    """behaviour 278: the whole move is refused."""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "side/from")
         path: str = (await lithos.read(note_id))["path"]
@@ -358,8 +358,8 @@ async def test_a_move_lists_the_notes_whose_links_it_may_not_rewrite(tmp_path: P
         assert kept["path"].startswith("side/elsewhere/")
 
 
-async def test_edits_by_two_agents_that_wait_together_are_each_decided(tmp_path: Path) -> None:
-    """behaviour 278: of edits that go into a file together, none rides on another's right."""
+async def test_edits_of_two_agents_in_one_batch_are_checked_separately(tmp_path: Path) -> None:
+    """behaviour 278: if several edits go into one file together, no edit uses the rights of another."""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "shut")
         edit_by = {"id": note_id, "op": "append", "text": "More."}
