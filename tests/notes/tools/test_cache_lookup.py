@@ -1,4 +1,4 @@
-"""`lithos_cache_lookup`: fresh, stale and clean answers (behaviour 73)."""
+"""`lithos_cache_lookup`: hits, stale answers and misses (behaviour 73)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lithos.search.settings import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
 MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None, "because": None}
-#: In a vault of two or three notes with the same text, each differs less from the others.
+#: A lower threshold, because notes with the same text hardly stand out in a vault of two or three notes.
 TWINS_ANSWER = SearchConfig(cache_confidence=0.65)
 QUERY = "how do zebras get their stripes"
 TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
@@ -26,7 +26,7 @@ async def look_up(lithos: Lithos, query: str = QUERY, **more: object) -> dict[st
     return answer
 
 
-async def test_a_fresh_answer_is_a_hit(lithos: Lithos, clock: Clock) -> None:
+async def test_fresh_answer_is_a_cache_hit(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
     assert await look_up(lithos) == MISS
     note = await lithos.create("Zebra stripes", TEXT, tags=["zoo"], confidence=0.8, ttl_hours=2)
@@ -46,7 +46,7 @@ async def test_a_fresh_answer_is_a_hit(lithos: Lithos, clock: Clock) -> None:
     assert (await lithos.call("lithos_stats"))["agents"] == 1
 
 
-async def test_a_stale_answer_gives_its_id(tmp_path: Path, clock: Clock) -> None:
+async def test_stale_answer_is_reported_with_its_id(tmp_path: Path, clock: Clock) -> None:
     """behaviour 73"""
     async with serving(tmp_path, clock=clock, search=TWINS_ANSWER) as lithos:
         note = await lithos.create("Zebra stripes", TEXT, ttl_hours=2)
@@ -60,7 +60,7 @@ async def test_a_stale_answer_gives_its_id(tmp_path: Path, clock: Clock) -> None
         assert (answer["stale_exists"], answer["stale_id"]) == (False, None)
 
 
-async def test_an_age_makes_stale_too(lithos: Lithos, clock: Clock) -> None:
+async def test_note_older_than_the_maximum_age_is_stale(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
     note = await lithos.create("Zebra stripes", TEXT)
     clock.advance(hours=3)
@@ -69,7 +69,7 @@ async def test_an_age_makes_stale_too(lithos: Lithos, clock: Clock) -> None:
     assert (await look_up(lithos, max_age_hours=2.9))["stale_id"] == note
 
 
-async def test_confidence_filters_and_decides(tmp_path: Path, clock: Clock) -> None:
+async def test_minimum_confidence_filters_and_highest_confidence_wins(tmp_path: Path, clock: Clock) -> None:
     """behaviour 73"""
     async with serving(tmp_path, clock=clock, search=TWINS_ANSWER) as lithos:
         low = await lithos.create("Zebra stripes low", TEXT, confidence=0.3, ttl_hours=1)
@@ -87,16 +87,16 @@ async def test_confidence_filters_and_decides(tmp_path: Path, clock: Clock) -> N
         assert await look_up(lithos, min_confidence=0.95, limit=10) == MISS
 
 
-async def test_an_address_is_the_short_way(lithos: Lithos, clock: Clock) -> None:
+async def test_owner_of_the_source_url_is_the_first_candidate(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
     other = await lithos.create("Zebra stripes", TEXT, tags=["zoo"])
     owner = await lithos.create("Page", "Of something else.", source_url=URL, tags=["a", "b"], confidence=0.6)
     answer = await look_up(lithos, source_url=URL + "/?utm_source=x")
     assert (answer["document"]["id"], answer["document"]["source_url"]) == (owner, URL)
-    # The owner is the only candidate, even when it does not do.
+    # The owner of the URL is the only candidate, even if its confidence is too low.
     assert await look_up(lithos, source_url=URL, min_confidence=0.7) == MISS
     assert (await look_up(lithos, source_url=URL, tags=["a", "b"]))["document"]["id"] == owner
-    # If tags are missing, or no note has the address, semantic similarity decides.
+    # If tags are missing, or no note has the URL, semantic similarity decides.
     assert (await look_up(lithos, source_url=URL, tags=["zoo"]))["document"]["id"] == other
     assert await look_up(lithos, source_url=URL, tags=["a", "zoo"]) == MISS
     assert (await look_up(lithos, source_url=URL + "/none"))["document"]["id"] == other
@@ -105,7 +105,7 @@ async def test_an_address_is_the_short_way(lithos: Lithos, clock: Clock) -> None
     assert (await look_up(lithos, source_url=URL, max_age_hours=1))["stale_id"] == owner
 
 
-async def test_bad_values_are_refused(lithos: Lithos) -> None:
+async def test_invalid_cache_lookup_arguments_are_refused(lithos: Lithos) -> None:
     """behaviour 73"""
     bad: dict[str, tuple[object, ...]] = {
         "max_age_hours": (0, -1, math.nan),
@@ -120,8 +120,8 @@ async def test_bad_values_are_refused(lithos: Lithos) -> None:
             assert name in refusal(answer, "invalid_input")
 
 
-async def test_the_nearest_candidate_comes_first(lithos: Lithos, clock: Clock) -> None:
-    """behaviour 73: among equally sure answers, and as the stale one, the nearest counts."""
+async def test_nearest_candidate_is_answered_first(lithos: Lithos, clock: Clock) -> None:
+    """behaviour 73: the nearest candidate wins among equally confident answers and among stale ones."""
     far = await lithos.create("Savanna", "Of zebras and their stripes, and lions, and grass.", ttl_hours=1)
     near = await lithos.create(QUERY, TEXT, ttl_hours=1)
     rows = await lithos.call("lithos_search", query=QUERY, mode="semantic")
@@ -145,7 +145,7 @@ async def test_merely_similar_note_is_not_an_answer(tmp_path: Path) -> None:
         assert (await look_up(lithos, near))["hit"]
 
 
-async def test_a_passage_of_a_note_may_answer(lithos: Lithos) -> None:
+async def test_passage_of_a_note_may_be_the_answer(lithos: Lithos) -> None:
     """behaviour 264"""
     parts = ["## Care\n" + "Brush the coat twice a week and look at the hooves. " * 12]
     parts += ["## Prices\n" + "A saddle costs three hundred coins at the market in spring. " * 12]
@@ -154,8 +154,11 @@ async def test_a_passage_of_a_note_may_answer(lithos: Lithos) -> None:
     assert (await look_up(lithos, "care of the coat when keeping a zebra"))["document"]["id"] == note
 
 
-async def test_a_note_cited_for_a_near_question_answers_it_again(lithos: Lithos) -> None:
-    """behaviour 264: because=cited_before, although its text says nothing of it; forgetting ends it."""
+async def test_note_cited_for_a_similar_question_is_a_hit(lithos: Lithos) -> None:
+    """behaviour 264:
+
+    `because` is `cited_before`, although the text does not match. Forgetting ends the hit.
+    """
     asked, again = "who carries the green umbrella on Mondays", "on Mondays who carries the green umbrella"
     note = await lithos.create("Rota", "Ada, then Bob, then Cleo.", tags=["team"])
     await lithos.create("Bicycles", "Two of them have a flat tyre.")
@@ -176,15 +179,15 @@ async def test_a_note_cited_for_a_near_question_answers_it_again(lithos: Lithos)
     assert await look_up(lithos, again) == MISS
 
 
-async def test_a_miss_names_the_best_candidates(lithos: Lithos, clock: Clock) -> None:
-    """behaviour 306: those that were too uncertain or stale first, each with one line of its best passage."""
+async def test_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock) -> None:
+    """behaviour 306: uncertain or stale candidates come first, each with one line of its best passage."""
     assert "candidates" not in await lithos.call("lithos_cache_lookup", query=QUERY)
     sure = await lithos.create("Zebra stripes", f"Of horses.\n\n{TEXT}", confidence=0.4, ttl_hours=1)
     others = [await lithos.create(f"Zebra {number}", f"{number} zebras." * 80) for number in range(4)]
     hidden = await lithos.create("Zebra skin", TEXT, status="quarantined", confidence=0.1)
     for more in ({}, {"min_confidence": 0.45}, {"min_confidence": 0.0, "limit": 1}):
         answer = await lithos.call("lithos_cache_lookup", query=QUERY, **more)
-        if answer["hit"]:  # from 0.0 on the note is certain enough
+        if answer["hit"]:  # With a minimum confidence of 0.0, the note is a hit.
             assert "candidates" not in answer
             clock.advance(hours=2)
             answer = await lithos.call("lithos_cache_lookup", query=QUERY, **more)
@@ -197,7 +200,7 @@ async def test_a_miss_names_the_best_candidates(lithos: Lithos, clock: Clock) ->
         assert all(len(each["snippet"]) <= 120 and "\n" not in each["snippet"] for each in named)
 
 
-async def test_a_miss_by_address_names_its_owner(lithos: Lithos) -> None:
+async def test_miss_by_source_url_lists_the_owner(lithos: Lithos) -> None:
     """behaviour 306"""
     owner = await lithos.create("Page", TEXT, source_url=URL, confidence=0.2)
     answer = await lithos.call("lithos_cache_lookup", query="", source_url=URL)

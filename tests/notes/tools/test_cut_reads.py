@@ -1,4 +1,4 @@
-"""A read that was cut is not taken for the whole when it is written back (docs/spec/tools.md §3)."""
+"""A partial read must not replace the whole note when it is written back (docs/spec/tools.md §3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECTIONS: Final = "".join(
 
 @asynccontextmanager
 async def serving_big(tmp_path: Path) -> AsyncIterator[tuple[Lithos, str]]:
-    """A server with a long note, and its id."""
+    """Start a server with one long note, and return the note's id."""
     put_note(tmp_path, "big.md", f"# Big\n\n{LONG}\n\nTHE END\n")
     async with serving(tmp_path) as lithos:
         listed = await lithos.call("lithos_list")
@@ -34,7 +34,7 @@ async def overwrite(lithos: Lithos, note: str, content: str, **more: Any) -> dic
 
 
 async def test_cut_read_written_back_is_refused_unless_replace_all(tmp_path: Path) -> None:
-    """behaviour 366: whatever cut it, with and without the version that was read."""
+    """behaviour 366: for every kind of cut, with and without the version that was read."""
     async with serving_big(tmp_path) as (lithos, note):
         for more in ({}, {"max_length": 3_000}, {"max_length": 100}, {"max_length": 777, "agent_id": "ann"}):
             read = await lithos.read(note, **more)
@@ -61,15 +61,15 @@ async def test_cut_read_written_back_is_refused_unless_replace_all(tmp_path: Pat
         lambda text: f"---\ntags: [a]\n---\n{text}",
     ],
 )
-async def test_cut_read_that_was_changed_in_places_is_refused(tmp_path: Path, change: Any) -> None:
+async def test_slightly_changed_cut_read_is_refused(tmp_path: Path, change: Any) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=5_000)
         refusal(await overwrite(lithos, note, change(read["content"])), "invalid_input")
 
 
-async def test_one_long_paragraph_is_known_by_its_beginning(tmp_path: Path) -> None:
-    """behaviour 366: a text without line breaks, cut within a sentence."""
+async def test_cut_paragraph_is_recognised_by_its_beginning(tmp_path: Path) -> None:
+    """behaviour 366: a text without line breaks is cut within a sentence."""
     put_note(tmp_path, "a.md", "# A\n\n" + " ".join(f"word{i}" for i in range(5_000)) + " END\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_read", path="a.md", max_length=400))["id"]
@@ -79,8 +79,8 @@ async def test_one_long_paragraph_is_known_by_its_beginning(tmp_path: Path) -> N
             refusal(await overwrite(lithos, note, text), "invalid_input")
 
 
-async def test_other_parts_written_back_are_refused(tmp_path: Path) -> None:
-    """behaviour 366: reads from an offset, a section, and the answer of a cache lookup."""
+async def test_other_partial_reads_written_back_are_refused(tmp_path: Path) -> None:
+    """behaviour 366: reads from an offset, reads of a section and answers of a cache lookup."""
     put_note(tmp_path, "a.md", f"# A\n\n{SECTIONS}")
     async with serving(tmp_path) as lithos:
         first = await lithos.call("lithos_read", path="a.md", max_length=300)
@@ -98,7 +98,7 @@ async def test_other_parts_written_back_are_refused(tmp_path: Path) -> None:
         assert len((await lithos.read(note))["content"]) == len(SECTIONS.strip())
 
 
-async def test_section_that_was_cut_does_not_replace_the_section(tmp_path: Path) -> None:
+async def test_cut_section_does_not_replace_the_whole_section(tmp_path: Path) -> None:
     """behaviour 366"""
     put_note(tmp_path, "a.md", f"# A\n\n{SECTIONS}")
     async with serving(tmp_path) as lithos:
@@ -115,13 +115,13 @@ async def test_section_that_was_cut_does_not_replace_the_section(tmp_path: Path)
     "content",
     [
         "A summary.",
-        "\n\n".join(PARAGRAPHS[:700]),  # an agent that read it all leaves the second half out
+        "\n\n".join(PARAGRAPHS[:700]),  # An agent that read the whole note leaves out the second half.
         "\n\n".join(PARAGRAPHS[5:1_500]),
         LONG.replace("words", "Words"),
     ],
 )
-async def test_honest_rewrite_is_not_refused(tmp_path: Path, content: str) -> None:
-    """behaviour 366: after a whole read, also where another agent had got a part."""
+async def test_intended_rewrite_is_not_refused(tmp_path: Path, content: str) -> None:
+    """behaviour 366: after a complete read, even if another agent read only a part."""
     async with serving_big(tmp_path) as (lithos, note):
         await lithos.read(note, max_length=2_000, agent_id="bob")
         part = await lithos.read(note, max_length=20_000, agent_id="ann")
@@ -130,7 +130,7 @@ async def test_honest_rewrite_is_not_refused(tmp_path: Path, content: str) -> No
         assert (await overwrite(lithos, note, content))["status"] == "updated"
 
 
-async def test_pieces_of_one_agent_do_not_stop_another(tmp_path: Path) -> None:
+async def test_partial_read_does_not_affect_writes_of_another_agent(tmp_path: Path) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=2_000, agent_id="bob")
@@ -138,7 +138,7 @@ async def test_pieces_of_one_agent_do_not_stop_another(tmp_path: Path) -> None:
         assert (await overwrite(lithos, note, read["content"]))["status"] == "updated"
 
 
-async def test_text_that_is_the_whole_by_now_is_not_refused(tmp_path: Path) -> None:
+async def test_read_text_is_accepted_once_it_is_the_whole_note(tmp_path: Path) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=2_000)

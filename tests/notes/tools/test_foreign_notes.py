@@ -1,4 +1,4 @@
-"""Notes of a served vault: titles per folder, few keys, files named by title, and partial updates."""
+"""Notes of a served vault: unique titles per folder, few keys, files named by title, and partial updates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from lithos.server.mcp.resource_pages import Library
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
-#: The writing rules of a served vault.
+#: Time in the frontmatter of notes that Lithos writes in a served vault.
 NOW = "2026-03-04T05:06:07.000008+00:00"
 
 
@@ -26,7 +26,7 @@ def commit_all(folder: Path) -> None:
 
 
 def changed_lines(folder: Path) -> list[str]:
-    """The added and removed lines of `git diff`."""
+    """Return the lines that `git diff` shows as added or removed."""
     lines = git(folder, "diff", "--unified=0").splitlines()
     return [line for line in lines if line[0] in "+-" and not line.startswith(("+++", "---"))]
 
@@ -35,7 +35,7 @@ async def id_of(lithos: Lithos, path: str) -> str:
     return str((await lithos.call("lithos_read", path=path))["id"])
 
 
-async def test_one_title_may_be_in_two_folders_but_only_once_in_each(tmp_path: Path) -> None:
+async def test_title_is_unique_per_folder_in_a_served_vault(tmp_path: Path) -> None:
     """behaviour 253"""
     async with serving(tmp_path, storage=VAULT) as lithos:
         first = await lithos.write("Notes", path="one")
@@ -56,7 +56,7 @@ async def test_one_title_may_be_in_two_folders_but_only_once_in_each(tmp_path: P
         await lithos.write("Notes", id=other["id"])
 
 
-async def test_title_is_unique_in_corpus_when_lithos_made_folder(lithos: Lithos) -> None:
+async def test_title_is_unique_in_the_whole_vault_created_by_lithos(lithos: Lithos) -> None:
     await lithos.write("Notes", path="one")
     for path in ("two", "two/Other.md"):
         answer = await lithos.call("lithos_write", title="Notes", content="x", agent="a", path=path)
@@ -79,7 +79,7 @@ COMMENTED = "---\n# mine\ntags: [a,   b]   # keep\naliases:\n- Old name\ncssclas
 
 @pytest.mark.parametrize("head", ["", COMMENTED, "\ufeff" + COMMENTED], ids=["none", "some", "bom"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-async def test_a_first_update_of_a_foreign_note_adds_its_id(tmp_path: Path, head: str, newline: str) -> None:
+async def test_first_update_of_a_foreign_note_adds_its_id(tmp_path: Path, head: str, newline: str) -> None:
     """behaviour 254"""
     before = (head + BODY).replace("\n", newline)
     file = put_note(tmp_path, "folder/Some note.md", before.encode())
@@ -99,7 +99,7 @@ async def test_a_first_update_of_a_foreign_note_adds_its_id(tmp_path: Path, head
         assert (await lithos.read(note))["metadata"]["contributors"] == []
 
 
-async def test_every_later_update_changes_only_its_own_lines(tmp_path: Path) -> None:
+async def test_later_updates_of_a_foreign_note_change_only_their_lines(tmp_path: Path) -> None:
     """behaviour 254"""
     put_note(tmp_path, "Note.md", "---\ntags: [a]\nconfidence: 0.5\n---\nText.\n")
     clock = Clock()
@@ -113,11 +113,11 @@ async def test_every_later_update_changes_only_its_own_lines(tmp_path: Path) -> 
         await lithos.call("lithos_note_update", id=note, agent="b", title="Note", tags=[], status="active")
         text = (lithos.knowledge / "Note.md").read_text()
         assert "title" not in text
-        assert "status: active" in text  # it was there: its value is replaced
+        assert "status: active" in text  # The key exists already, so the update replaces its value.
         assert text.endswith("\n---\nText.\n")
 
 
-async def test_a_new_content_keeps_the_lines_around_it_and_gets_no_heading(tmp_path: Path) -> None:
+async def test_new_content_keeps_surrounding_lines_and_adds_no_heading(tmp_path: Path) -> None:
     """behaviour 254"""
     put_note(tmp_path, "Plain.md", "Old text\n\n\n")
     put_note(tmp_path, "Headed.md", "---\nmood: x\n---\n# Headed\nOld text")
@@ -136,7 +136,7 @@ async def test_a_new_content_keeps_the_lines_around_it_and_gets_no_heading(tmp_p
         assert "title" not in plain
 
 
-async def test_a_created_note_says_only_what_was_given(tmp_path: Path) -> None:
+async def test_created_note_contains_only_the_given_keys(tmp_path: Path) -> None:
     """behaviour 254"""
     clock = Clock()
     async with serving(tmp_path, storage=VAULT, clock=clock) as lithos:
@@ -158,7 +158,7 @@ async def test_a_created_note_says_only_what_was_given(tmp_path: Path) -> None:
         assert (await lithos.read(note))["metadata"]["contributors"] == ["second"]
 
 
-async def test_a_title_that_names_its_file_resolves_as_a_wiki_link(tmp_path: Path) -> None:
+async def test_title_used_as_file_name_resolves_as_a_wiki_link(tmp_path: Path) -> None:
     """behaviour 254"""
     async with serving(tmp_path, storage=VAULT) as lithos:
         for title in ("Café au lait", "日本語 ノート", "Dr. Who", "a_b-c"):
@@ -171,8 +171,8 @@ async def test_a_title_that_names_its_file_resolves_as_a_wiki_link(tmp_path: Pat
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
 
 
-async def test_title_and_content_may_be_left_out_of_an_update(lithos: Lithos) -> None:
-    """tools, section 3: absent = keep"""
+async def test_title_and_content_are_optional_in_an_update(lithos: Lithos) -> None:
+    """tools, section 3: an absent argument keeps the value."""
     note = await lithos.create("Kept", "Kept text.")
     file = lithos.knowledge / "kept.md"
     body = file.read_text().partition("\n---\n")[2]

@@ -1,4 +1,4 @@
-"""`lithos_search` in mode graph."""
+"""`lithos_search` in graph mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 
 async def make_chain(lithos: Lithos) -> dict[str, str]:
-    """A -> B -> C -> D -> E, and a note apart."""
+    """Create linked notes A -> B -> C -> D -> E and one unlinked note."""
     ids = {name: await lithos.create(name, f"text [[{chr(ord(name) + 1)}]]") for name in "ABCDE"}
     return ids | {"Apart": await lithos.create("Apart", "zebra")}
 
@@ -19,7 +19,7 @@ async def walk(lithos: Lithos, *seeds: str, query: str = "", **more: object) -> 
     return set(await lithos.found(query, mode="graph", seed_ids=list(seeds), **more))
 
 
-async def test_depth_limits_the_steps_both_ways(lithos: Lithos) -> None:
+async def test_graph_depth_limits_the_steps_in_both_directions(lithos: Lithos) -> None:
     """behaviour 66"""
     ids = await make_chain(lithos)
     assert await walk(lithos, ids["C"], graph_depth=1) == set("BCD")
@@ -32,14 +32,14 @@ async def test_depth_limits_the_steps_both_ways(lithos: Lithos) -> None:
     assert await walk(lithos, ids["Apart"]) == {"Apart"}
 
 
-async def test_unknown_seeds_are_skipped_and_none_left_finds_nothing(lithos: Lithos) -> None:
+async def test_unknown_seeds_are_skipped_and_only_unknown_seeds_find_nothing(lithos: Lithos) -> None:
     """behaviour 66"""
     ids = await make_chain(lithos)
     assert await walk(lithos, MISSING_ID, ids["A"], "?", graph_depth=1) == set("AB")
     assert await walk(lithos, MISSING_ID, query="text") == set()
 
 
-async def test_without_seeds_the_query_finds_them(lithos: Lithos) -> None:
+async def test_query_finds_the_seeds_when_none_are_passed(lithos: Lithos) -> None:
     """behaviour 66"""
     await lithos.create("Start", "quagga herds [[Next]]")
     await lithos.create("Next", "plain [[Far]]")
@@ -51,27 +51,27 @@ async def test_without_seeds_the_query_finds_them(lithos: Lithos) -> None:
     assert set(await lithos.found("quagga", mode="graph")) == {"Start", "Next", "Far"}
 
 
-async def test_a_blank_query_without_seeds_finds_nothing(lithos: Lithos) -> None:
+async def test_blank_query_without_seeds_finds_nothing(lithos: Lithos) -> None:
     """behaviour 66"""
     await make_chain(lithos)
     assert await walk(lithos) == set()
 
 
-async def test_at_most_five_hits_are_seeds(lithos: Lithos) -> None:
+async def test_at_most_five_hits_become_seeds(lithos: Lithos) -> None:
     """behaviour 66"""
     for number in range(9):
         await lithos.create(f"Z{number}", "zebra")
     assert len(await lithos.found("zebra", mode="graph")) == 5
 
 
-async def test_placeholders_are_neither_found_nor_a_way(lithos: Lithos) -> None:
+async def test_placeholders_are_neither_found_nor_traversed(lithos: Lithos) -> None:
     """behaviour 66"""
     one = await lithos.create("One", "[[nowhere]]")
     await lithos.create("Two", "[[nowhere]]")
     assert await walk(lithos, one, graph_depth=3) == {"One"}
 
 
-async def test_filters_apply_before_the_cut_but_not_to_the_way(lithos: Lithos) -> None:
+async def test_filters_apply_before_the_limit_but_not_during_the_walk(lithos: Lithos) -> None:
     """behaviours 54, 66"""
     hub = await lithos.create("Hub", " ".join(f"[[N{number}]]" for number in range(9)))
     for number in range(8):
@@ -86,7 +86,7 @@ async def test_filters_apply_before_the_cut_but_not_to_the_way(lithos: Lithos) -
     assert len(await lithos.found("", mode="graph", seed_ids=[hub], limit=4)) == 4
 
 
-async def test_scores_fuse_pagerank_nearness_and_meaning(lithos: Lithos) -> None:
+async def test_graph_scores_combine_pagerank_distance_and_similarity(lithos: Lithos) -> None:
     """behaviour 66"""
     seed = await lithos.create("Seed", "[[Popular]] [[Lonely]]")
     popular = await lithos.create("Popular", "cooking pasta with tomatoes")
@@ -99,7 +99,7 @@ async def test_scores_fuse_pagerank_nearness_and_meaning(lithos: Lithos) -> None
         return {row["id"]: row["score"] for row in answer["results"]}
 
     plain = await scores("")
-    # PageRank: popular, lonely, seed; nearness: seed, popular, lonely.
+    # PageRank order: popular, lonely, seed. Distance order: seed, popular, lonely.
     assert plain == {popular: 1 / 61 + 1 / 62, lonely: 1 / 62 + 1 / 63, seed: 1 / 63 + 1 / 61}
     assert list(plain) == [popular, seed, lonely]
     by_meaning = await scores("molten lava volcanoes")
@@ -107,7 +107,7 @@ async def test_scores_fuse_pagerank_nearness_and_meaning(lithos: Lithos) -> None
     assert by_meaning.keys() == plain.keys()
 
 
-async def test_rows_are_those_of_any_search_and_are_audited(lithos: Lithos) -> None:
+async def test_graph_search_rows_have_the_common_keys_and_are_audited(lithos: Lithos) -> None:
     """behaviour 66"""
     note = await lithos.create("Note", "A zebra here.")
     for query, snippet in (("zebra", "A zebra here."), ("", "A zebra here.")):
@@ -124,7 +124,7 @@ async def test_rows_are_those_of_any_search_and_are_audited(lithos: Lithos) -> N
     )
 
 
-async def test_without_a_model_links_alone_decide(tmp_path: Path) -> None:
+async def test_graph_search_uses_only_links_without_a_model(tmp_path: Path) -> None:
     """behaviour 66"""
     missing = SearchConfig(embedding_model=str(tmp_path / "no model"))
     async with serving(tmp_path, search=missing, settled=False) as lithos:
@@ -137,7 +137,7 @@ async def test_without_a_model_links_alone_decide(tmp_path: Path) -> None:
         assert answer["failed_backends"] == ["semantic"]
 
 
-async def test_a_write_counts_at_once(lithos: Lithos) -> None:
+async def test_graph_search_sees_a_write_immediately(lithos: Lithos) -> None:
     """behaviours 50, 66"""
     one, two = await lithos.create("One"), await lithos.create("Two")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""`lithos_history`, `lithos_restore`, and `lithos_read` with `version` and `as_of`, over a whole server."""
+"""`lithos_history`, `lithos_restore`, and `lithos_read` with `version` and `as_of`, on a complete server."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ async def restore(lithos: Lithos, note: str, version: int, **more: Any) -> Any:
 
 
 def body_of(data: bytes) -> list[str]:
-    """The lines but those that a restoring may change."""
+    """Return the lines of a note file without those that a restore may change."""
     return [line for line in data.decode().split("\n") if not line.startswith(OWN)]
 
 
 async def three_versions(lithos: Lithos, clock: Clock) -> str:
-    """A note with a version each minute."""
+    """Create a note with three versions, one minute apart."""
     note = await lithos.create("Raft", "one", tags=["a"])
     clock.advance(minutes=1)
     await lithos.write("Raft", "two", id=note, agent="bob")
@@ -68,7 +68,7 @@ async def test_versions_are_listed_newest_first(lithos: Lithos, clock: Clock) ->
     assert await history(lithos, id=note, changed_by=" ", since="", diff=" ", path="") == answer
 
 
-async def test_a_version_and_a_time_are_read_with_their_exact_text(lithos: Lithos, clock: Clock) -> None:
+async def test_read_of_a_version_or_time_returns_its_exact_text(lithos: Lithos, clock: Clock) -> None:
     """behaviour 221"""
     times = [clock.text]
     note = await lithos.create("Raft", "one", tags=["a"])
@@ -91,7 +91,7 @@ async def test_a_version_and_a_time_are_read_with_their_exact_text(lithos: Litho
     assert cut["truncated"]
 
 
-async def test_missing_version_is_refused_and_the_oldest_is_named(lithos: Lithos, clock: Clock) -> None:
+async def test_missing_version_is_refused_with_the_oldest_version(lithos: Lithos, clock: Clock) -> None:
     """behaviour 221"""
     note = await three_versions(lithos, clock)
     for version in (0, -1, 4, 2**63, 10**30):
@@ -114,7 +114,7 @@ async def test_missing_version_is_refused_and_the_oldest_is_named(lithos: Lithos
         await lithos.call("lithos_history", id=note, version=1)
 
 
-async def test_a_deleted_note_is_read_by_its_id_and_listed(lithos: Lithos, clock: Clock) -> None:
+async def test_deleted_note_is_listed_and_can_be_read_by_id(lithos: Lithos, clock: Clock) -> None:
     """behaviours 221, 223"""
     note = await three_versions(lithos, clock)
     kept = await lithos.create("Kept")
@@ -136,7 +136,7 @@ async def test_a_deleted_note_is_read_by_its_id_and_listed(lithos: Lithos, clock
     assert (await history(lithos, since=clock.text))["versions"] == []
 
 
-async def test_a_diff_says_what_changed(lithos: Lithos, clock: Clock) -> None:
+async def test_diff_shows_the_changes_between_versions(lithos: Lithos, clock: Clock) -> None:
     """behaviour 222"""
     note = await three_versions(lithos, clock)
     answer = await history(lithos, id=note, diff="1..2")
@@ -164,7 +164,7 @@ async def test_a_diff_says_what_changed(lithos: Lithos, clock: Clock) -> None:
     assert len(long["diff"]) == LONGEST_DIFF
 
 
-async def test_a_restored_version_has_the_old_bytes(tmp_path: Path, lithos: Lithos, clock: Clock) -> None:
+async def test_restored_version_has_the_old_bytes(tmp_path: Path, lithos: Lithos, clock: Clock) -> None:
     """behaviour 223"""
     note = await three_versions(lithos, clock)
     old = (await lithos.read(note, version=1))["metadata"]
@@ -208,7 +208,7 @@ async def test_restoring_a_persons_bytes_changes_nothing_else(name: str, tmp_pat
         assert kept == gap + text
 
 
-async def test_a_deleted_note_comes_back_with_its_id_times_and_links(lithos: Lithos, clock: Clock) -> None:
+async def test_deleted_note_is_restored_with_id_times_and_links(lithos: Lithos, clock: Clock) -> None:
     """behaviour 223"""
     note = await three_versions(lithos, clock)
     linking = await lithos.create("Linking", "See [[raft]].")
@@ -236,7 +236,7 @@ async def test_a_deleted_note_comes_back_with_its_id_times_and_links(lithos: Lit
     await lithos.write("Rafts", "three", id=note)
 
 
-async def test_a_restored_title_or_address_must_be_free(lithos: Lithos) -> None:
+async def test_restore_is_refused_when_title_or_url_is_taken(lithos: Lithos) -> None:
     note = await lithos.create("Raft", "one", source_url="https://example.org/a")
     await lithos.write("Boat", "two", id=note, source_url="")
     other = await lithos.create("Raft", "mine", path="other.md")
@@ -265,7 +265,7 @@ async def test_unnoticed_edit_survives_a_restore(tmp_path: Path, lithos: Lithos)
 BROKEN = b"---\ntags: [a\n: : x\n---\n\n# T\n\ntext\n"
 
 
-async def test_bytes_whose_frontmatter_cannot_be_edited_come_back_as_they_are(tmp_path: Path) -> None:
+async def test_bytes_with_uneditable_frontmatter_are_restored_unchanged(tmp_path: Path) -> None:
     """behaviour 223"""
     file = put_note(tmp_path, "mine.md", "# T\n\nx\n")
     async with serving(tmp_path, settled=False, storage=VAULT) as lithos:
@@ -288,7 +288,7 @@ async def test_bytes_whose_frontmatter_cannot_be_edited_come_back_as_they_are(tm
         assert file.read_bytes() == BROKEN
 
 
-async def test_version_pruned_during_a_restore_is_restored_all_the_same(
+async def test_version_pruned_during_its_restore_is_still_restored(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = await lithos.create("Raft", "one")
@@ -309,7 +309,7 @@ async def test_version_pruned_during_a_restore_is_restored_all_the_same(
     assert (await lithos.read(note))["content"] == "one"
 
 
-async def test_taking_one_version_back_keeps_what_others_changed(lithos: Lithos) -> None:
+async def test_undo_of_one_version_keeps_later_changes_of_others(lithos: Lithos) -> None:
     """behaviour 224"""
     note = await lithos.create("List", "one\n\ntwo\n\nthree", tags=["a"])
     await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad", tags=["a", "bad"])
@@ -328,7 +328,7 @@ async def test_taking_one_version_back_keeps_what_others_changed(lithos: Lithos)
     assert (await restore(lithos, note, 1, base=2))["status"] == "unchanged"  # done before
 
 
-async def test_an_overlap_is_reported_and_nothing_is_written(lithos: Lithos) -> None:
+async def test_overlapping_undo_is_reported_and_nothing_is_written(lithos: Lithos) -> None:
     """behaviour 224"""
     note = await lithos.create("List", "one\n\ntwo\n\nthree")
     await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad")
@@ -339,7 +339,7 @@ async def test_an_overlap_is_reported_and_nothing_is_written(lithos: Lithos) -> 
     assert (await lithos.read(note))["version"] == 3
 
 
-async def test_without_history_every_question_is_refused_and_notes_are_written(tmp_path: Path) -> None:
+async def test_history_tools_are_refused_but_writes_work_without_history(tmp_path: Path) -> None:
     """behaviour 225"""
     async with serving(tmp_path, settled=False, history=HistoryConfig(enabled=False)) as lithos:
         note = await lithos.create("Raft", "one")
@@ -356,7 +356,7 @@ async def test_without_history_every_question_is_refused_and_notes_are_written(t
         assert (await lithos.read(note))["content"] == "two"
 
 
-async def test_long_list_of_versions_continues_where_it_was_cut(tmp_path: Path) -> None:
+async def test_cut_version_list_continues_at_the_next_offset(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False, server={"max_answer_chars": 4_000}) as lithos:
         note = await lithos.create("Raft", "0")
         for number in range(1, 25):
@@ -370,7 +370,7 @@ async def test_long_list_of_versions_continues_where_it_was_cut(tmp_path: Path) 
         assert seen == list(range(25, 0, -1))
 
 
-async def test_a_section_of_an_earlier_version_is_read(lithos: Lithos) -> None:
+async def test_section_of_an_earlier_version_can_be_read(lithos: Lithos) -> None:
     """behaviours 214, 221"""
     note = await lithos.create("Raft", "## Logs\n\nold\n\n## Votes\n\nv")
     await lithos.call("lithos_note_edit", id=note, agent="a", op="replace", section="Logs", text="new")
@@ -382,7 +382,7 @@ async def test_a_section_of_an_earlier_version_is_read(lithos: Lithos) -> None:
 
 
 async def test_edit_move_and_undo_of_one_version_differ_by_row(tmp_path: Path) -> None:
-    """behaviour 354: rows have numbers that stay, and diff and restore take them"""
+    """behaviour 354: rows have permanent numbers, which diff and restore accept."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Plan", "One.")
         await lithos.call("lithos_note_edit", id=note, op="append", text="Two.", agent="ann")

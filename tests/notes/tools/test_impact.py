@@ -1,4 +1,4 @@
-"""`lithos_impact`: dependents of a note, its quarantine, and verification tasks.
+"""`lithos_impact`: dependents of a note, quarantine and verification tasks.
 
 Specified in docs/spec/context.md §2.
 """
@@ -24,7 +24,7 @@ KEYS = ["id", "status", "dependents", "tasks", "readers", "task_ids", "truncated
 
 
 async def ask(lithos: Lithos, note: str, **more: Any) -> Answer:
-    """Call the tool and expect success."""
+    """Call the tool, and check that the call succeeds."""
     answer: Answer = await lithos.call("lithos_impact", id=note, **more)
     linked = [] if "linked_from" not in answer else ["linked_from", "linked_from_total", "restore"]
     assert list(answer) == [*KEYS, *linked], answer
@@ -36,12 +36,12 @@ async def quarantine(lithos: Lithos, note: str, reason: str = "Withdrawn.", **mo
 
 
 async def rest_on(lithos: Lithos, source: str, *titles: str) -> list[str]:
-    """New notes that are derived from another one."""
+    """Create notes that are derived from another note."""
     return [await lithos.create(title, derived_from_ids=[source]) for title in titles]
 
 
 def state(lithos: Lithos) -> tuple[Any, ...]:
-    """The bytes of the vault, the rows of tasks and notes, and the journal."""
+    """Return the bytes of the vault, the rows of tasks and notes, and the journal."""
     files = {name: (lithos.knowledge / name).read_bytes() for name in lithos.files()}
     reader = lithos.server.get(Coordinator)._store._reader
     tables = ("tasks", "task_edges", "findings", "claims", "citations", "note_versions", "agents", "events")
@@ -49,7 +49,7 @@ def state(lithos: Lithos) -> tuple[Any, ...]:
 
 
 async def open_tasks(lithos: Lithos) -> list[dict[str, Any]]:
-    """Oldest first."""
+    """Return the open tasks, oldest first."""
     tasks: list[dict[str, Any]] = []
     while True:
         page = await call(lithos, "task_list", status="open", offset=len(tasks))
@@ -58,7 +58,7 @@ async def open_tasks(lithos: Lithos) -> list[dict[str, Any]]:
             return list(reversed(tasks))
 
 
-async def test_preview_lists_dependents_and_tasks_and_readers_without_changes(
+async def test_preview_lists_dependents_tasks_and_readers_without_changes(
     lithos: Lithos, clock: Clock
 ) -> None:
     """behaviour 232"""
@@ -118,14 +118,14 @@ async def test_preview_lists_dependents_and_tasks_and_readers_without_changes(
     assert state(lithos) == before
 
 
-async def test_a_read_that_is_not_stored_yet_counts(lithos: Lithos) -> None:
+async def test_read_that_is_not_stored_yet_is_listed(lithos: Lithos) -> None:
     source = await lithos.create("Source")
     await lithos.read(source, agent_id="ann")
     assert [row["agent"] for row in (await ask(lithos, source))["readers"]] == ["ann"]
 
 
-async def test_citations_are_known_after_a_restart_and_from_the_journal(tmp_path: Path) -> None:
-    """behaviour 232: tasks completed by an earlier version are taken from the journal."""
+async def test_citations_survive_a_restart_and_are_read_from_the_journal(tmp_path: Path) -> None:
+    """behaviour 232: the journal supplies the citations of tasks completed by an earlier Lithos version."""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
         old = await create(lithos, "Old")
@@ -143,8 +143,8 @@ async def test_citations_are_known_after_a_restart_and_from_the_journal(tmp_path
         assert [(row["task_id"], row["how"]) for row in answer["tasks"]] == [(new, "cited"), (old, "cited")]
 
 
-async def test_quarantine_and_clear_are_one_update_each(lithos: Lithos) -> None:
-    """behaviour 232; docs/spec/context.md §2"""
+async def test_quarantine_and_clear_each_make_one_update(lithos: Lithos) -> None:
+    """behaviour 232; docs/spec/context.md §2."""
     source = await lithos.create("Source", "The text.\n\nStays.")
     (near,) = await rest_on(lithos, source, "Near")
     dependent = (lithos.knowledge / "near.md").read_bytes()
@@ -180,7 +180,7 @@ async def test_quarantine_and_clear_are_one_update_each(lithos: Lithos) -> None:
     assert {agent["id"] for agent in (await call(lithos, "agent_list"))["agents"]} >= {"ann", "ben"}
 
 
-async def test_an_archived_note_is_cleared_of_nothing(lithos: Lithos) -> None:
+async def test_clearing_an_archived_note_changes_nothing(lithos: Lithos) -> None:
     source = await lithos.create("Source", status="archived")
     assert (await ask(lithos, source, action="clear", agent="ann"))["status"] == "archived"
     assert (await lithos.read(source))["version"] == 1
@@ -215,7 +215,7 @@ async def test_open_tasks_creates_an_epic_and_each_task_once(lithos: Lithos, clo
     assert state(lithos) == before
 
 
-async def test_a_dependent_that_came_later_gets_its_task_under_the_same_epic(lithos: Lithos) -> None:
+async def test_later_dependent_gets_its_task_under_the_same_epic(lithos: Lithos) -> None:
     """behaviour 232"""
     source = await lithos.create("Source")
     await rest_on(lithos, source, "One")
@@ -229,7 +229,7 @@ async def test_a_dependent_that_came_later_gets_its_task_under_the_same_epic(lit
     assert tasks[-1]["metadata"]["verify"] == late
 
 
-async def test_verified_note_is_verified_again_only_for_another_reason(lithos: Lithos) -> None:
+async def test_verified_note_gets_a_new_task_only_for_another_reason(lithos: Lithos) -> None:
     """behaviour 232"""
     source = await lithos.create("Source")
     await rest_on(lithos, source, "One", "Two")
@@ -245,7 +245,7 @@ async def test_verified_note_is_verified_again_only_for_another_reason(lithos: L
     assert len({*new, *first, *other}) == 7, "with its epic a re-verification ends"
 
 
-async def test_tasks_that_outlive_their_epic_are_not_made_again(lithos: Lithos) -> None:
+async def test_verification_tasks_are_not_recreated_after_their_epic_is_cancelled(lithos: Lithos) -> None:
     source = await lithos.create("Source")
     await rest_on(lithos, source, "One", "Two")
     epic, *tasks = (await quarantine(lithos, source, open_tasks=True))["task_ids"]
@@ -254,13 +254,13 @@ async def test_tasks_that_outlive_their_epic_are_not_made_again(lithos: Lithos) 
     assert len(await open_tasks(lithos)) == 2
 
 
-async def test_nothing_rests_on_a_note_then_no_epic_is_opened(lithos: Lithos) -> None:
+async def test_note_without_dependents_gets_no_epic(lithos: Lithos) -> None:
     source = await lithos.create("Source")
     assert (await quarantine(lithos, source, open_tasks=True))["task_ids"] == []
     assert await open_tasks(lithos) == []
 
 
-async def test_one_of_several_concurrent_calls_creates_the_tasks(lithos: Lithos) -> None:
+async def test_concurrent_calls_create_the_tasks_only_once(lithos: Lithos) -> None:
     """behaviour 232"""
     source = await lithos.create("Source")
     await rest_on(lithos, source, *(f"N{number}" for number in range(10)))
@@ -278,10 +278,10 @@ async def test_one_of_several_concurrent_calls_creates_the_tasks(lithos: Lithos)
     assert len(await open_tasks(lithos)) == 11
 
 
-async def test_failure_after_the_update_is_repaired_by_the_same_call(
+async def test_failed_task_creation_is_repaired_by_repeating_the_call(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 232: the note is quarantined, its tasks are refused; then nothing of them is there."""
+    """behaviour 232: the note is quarantined, but creating its tasks fails. Then no task exists."""
     source = await lithos.create("Source")
     await rest_on(lithos, source, "One", "Two")
     made = 0
@@ -307,7 +307,7 @@ async def test_failure_after_the_update_is_repaired_by_the_same_call(
     assert (await lithos.read(source))["version"] == 2
 
 
-async def test_lists_are_cut_at_200_and_say_so(tmp_path: Path) -> None:
+async def test_impact_lists_are_cut_at_200_with_a_hint(tmp_path: Path) -> None:
     """behaviour 232"""
     for number in range(205):
         front = f"id: {number + 1:08}-0000-4000-8000-000000000000\nderived_from_ids: [{MISSING_ID}]"
@@ -335,7 +335,7 @@ async def test_lists_are_cut_at_200_and_say_so(tmp_path: Path) -> None:
         assert far[0] not in verified
 
 
-async def test_many_readers_are_cut_and_the_newest_stay(lithos: Lithos, clock: Clock) -> None:
+async def test_long_list_of_readers_keeps_the_newest(lithos: Lithos, clock: Clock) -> None:
     source = await lithos.create("Source")
     for number in range(201):
         clock.advance(seconds=1)
@@ -345,7 +345,7 @@ async def test_many_readers_are_cut_and_the_newest_stay(lithos: Lithos, clock: C
     assert answer["truncated"]
 
 
-async def test_many_tasks_are_cut_and_the_newest_stay(lithos: Lithos, clock: Clock) -> None:
+async def test_long_list_of_tasks_keeps_the_newest(lithos: Lithos, clock: Clock) -> None:
     source = await lithos.create("Source")
     made = []
     for number in range(201):
@@ -361,7 +361,7 @@ async def test_many_tasks_are_cut_and_the_newest_stay(lithos: Lithos, clock: Clo
     assert answer["truncated"]
 
 
-async def test_cycles_end(lithos: Lithos) -> None:
+async def test_cyclic_dependencies_end(lithos: Lithos) -> None:
     """behaviour 232"""
     first = await lithos.create("First")
     (second,) = await rest_on(lithos, first, "Second")
@@ -371,7 +371,7 @@ async def test_cycles_end(lithos: Lithos) -> None:
     assert [(row["id"], row["distance"]) for row in answer["dependents"]] == [(third, 1), (first, 2)]
 
 
-async def test_a_dependent_that_is_deleted_during_the_walk_does_no_harm(
+async def test_dependent_deleted_during_the_walk_causes_no_error(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 232"""
@@ -400,7 +400,7 @@ async def test_a_dependent_that_is_deleted_during_the_walk_does_no_harm(
     assert [row["id"] for row in answer["dependents"]] == [near, far]
 
 
-async def test_wrong_calls_are_refused_and_change_nothing(lithos: Lithos) -> None:
+async def test_invalid_impact_calls_are_refused_and_change_nothing(lithos: Lithos) -> None:
     """behaviour 232"""
     source = await lithos.create("Source")
     before = state(lithos)
@@ -424,7 +424,7 @@ async def test_wrong_calls_are_refused_and_change_nothing(lithos: Lithos) -> Non
     assert "late" in agents, "who acts is known even if it fails"
 
 
-async def test_a_note_whose_frontmatter_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
+async def test_note_with_unreadable_frontmatter_is_refused_and_unchanged(tmp_path: Path) -> None:
     broken = "---\ntitle: [\n---\ntext\n"
     put_note(tmp_path, "broken.md", broken)
     async with serving(tmp_path, storage=VAULT) as lithos:
@@ -435,7 +435,7 @@ async def test_a_note_whose_frontmatter_cannot_be_read_is_left_alone(tmp_path: P
         assert (lithos.knowledge / "broken.md").read_text() == broken
 
 
-async def test_a_note_deleted_before_its_update_is_not_found(
+async def test_note_deleted_before_its_update_is_not_found(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = await lithos.create("Source")

@@ -1,4 +1,4 @@
-"""The tools of earlier versions."""
+"""The legacy tools of earlier versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ON = {"legacy_tools": True}
 
 
 @pytest.mark.needs("proposals")
-async def test_every_profile_lists_them_at_the_end_where_they_are_wanted(tmp_path: Path) -> None:
+async def test_legacy_tools_are_listed_last_in_every_profile(tmp_path: Path) -> None:
     """behaviour 171"""
     for profile, (profiles, _) in SHOWN.items():
         shown = [name for name, (of_tool, _) in TOOLS.items() if of_tool in profiles]
@@ -29,7 +29,7 @@ def sides(outgoing: list[Any], incoming: list[Any]) -> dict[str, Any]:
     return {"outgoing": outgoing, "incoming": incoming} | totals
 
 
-async def test_links_go_both_ways_as_far_as_asked(tmp_path: Path) -> None:
+async def test_legacy_links_are_returned_both_ways_up_to_the_depth(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         first = await lithos.create("First", "[[Second]]")
         second = await lithos.create("Second", "[[Third]]")
@@ -48,7 +48,7 @@ async def test_links_go_both_ways_as_far_as_asked(tmp_path: Path) -> None:
         assert await lithos.call("lithos_links", id=MISSING_ID) == sides([], [])
 
 
-async def test_provenance_works_both_ways_and_names_missing_sources(tmp_path: Path) -> None:
+async def test_legacy_provenance_is_returned_both_ways_with_missing_sources(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source, MISSING_ID])
@@ -72,7 +72,7 @@ async def test_provenance_works_both_ways_and_names_missing_sources(tmp_path: Pa
         refusal(await lithos.call("lithos_provenance", id=MISSING_ID), "doc_not_found")
 
 
-async def test_semantic_search_finds_synonyms(tmp_path: Path) -> None:
+async def test_legacy_semantic_search_finds_synonyms(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         wanted = await lithos.create("Bread", "Sourdough needs a long fermentation.", tags=["baking"])
         await lithos.create("Routers", "The firewall drops packets from the network.")

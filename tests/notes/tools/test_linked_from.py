@@ -10,8 +10,8 @@ from tests.servers import Lithos, serving
 LINKS = [f"Links {number:02}" for number in range(25)]
 
 
-async def test_deletion_names_linking_notes_and_the_way_to_restore(lithos: Lithos) -> None:
-    """behaviour 47: exactly its success where nothing links there"""
+async def test_deletion_lists_linking_notes_and_how_to_restore(lithos: Lithos) -> None:
+    """behaviour 47: if no note links to the deleted note, the answer is only its success."""
     note = await lithos.create("Target", "[[Target]] the text")
     assert "linked_from" not in await lithos.call("lithos_impact", id=note)
     for title in LINKS:
@@ -24,7 +24,7 @@ async def test_deletion_names_linking_notes_and_the_way_to_restore(lithos: Litho
     assert gone["linked_from"] == preview["linked_from"][:20]
     first = gone["linked_from"][0]
     assert await lithos.call("lithos_delete", id=first["id"], agent="ann") == {"success": True}
-    # The advice works.
+    # The restore advice works.
     assert f"lithos_restore with id={note} and version=" in gone["restore"]
     version = int(gone["restore"].partition("version=")[2].partition(",")[0])
     assert f"`lithos restore-note {note} --version {version}`" in gone["restore"]
@@ -33,7 +33,7 @@ async def test_deletion_names_linking_notes_and_the_way_to_restore(lithos: Litho
     assert "the text" in (await lithos.read(note))["content"]
 
 
-async def test_without_a_history_nothing_is_promised(tmp_path: Path) -> None:
+async def test_deletion_answer_promises_no_restore_without_history(tmp_path: Path) -> None:
     async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
         note = await lithos.create("Target", "text")
         await lithos.create("Linking", "[[Target]]")
@@ -42,7 +42,7 @@ async def test_without_a_history_nothing_is_promised(tmp_path: Path) -> None:
         assert "no versions are kept" in gone["restore"]
 
 
-async def test_clients_that_know_no_more_get_the_success_alone(tmp_path: Path) -> None:
+async def test_deletion_answer_is_only_success_for_status_clients(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
         note = await lithos.create("Target", "text")
         linking = await lithos.create("Linking", "[[Target]] " * 40)

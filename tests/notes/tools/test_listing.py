@@ -8,7 +8,7 @@ from typing import Any
 from tests.servers import Clock, Lithos, put_note, refusal, serving
 
 
-async def test_an_item_has_exactly_its_keys(lithos: Lithos, clock: Clock) -> None:
+async def test_listed_item_has_exactly_the_documented_keys(lithos: Lithos, clock: Clock) -> None:
     note = await lithos.create("T", path="a", tags=["x"], metadata={"k": [1]}, note_type="summary")
     answer = await lithos.call("lithos_list")
     assert list(answer) == ["items", "total"]
@@ -22,7 +22,7 @@ async def test_an_item_has_exactly_its_keys(lithos: Lithos, clock: Clock) -> Non
     ]  # fmt: skip
 
 
-async def test_order_is_that_of_first_indexing(tmp_path: Path) -> None:
+async def test_notes_are_listed_in_the_order_of_first_indexing(tmp_path: Path) -> None:
     put_note(tmp_path, "b.md", "# From file b\n")
     put_note(tmp_path, "a/z.md", "# From file a/z\n")
     order = ["From file a/z", "From file b", "Zulu", "Alpha"]
@@ -35,7 +35,7 @@ async def test_order_is_that_of_first_indexing(tmp_path: Path) -> None:
         assert await lithos.listed() == order
 
 
-async def test_pages_join_to_the_whole(lithos: Lithos) -> None:
+async def test_concatenated_pages_equal_the_whole_list(lithos: Lithos) -> None:
     for number in range(7):
         await lithos.create(f"N{number}")
     whole = await lithos.listed()
@@ -49,7 +49,7 @@ async def test_pages_join_to_the_whole(lithos: Lithos) -> None:
         assert "negative" in refusal(await lithos.call("lithos_list", **{name: -1}), "invalid_input")
 
 
-async def test_since_takes_any_time_and_is_inclusive(tmp_path: Path) -> None:
+async def test_since_accepts_any_time_and_is_inclusive(tmp_path: Path) -> None:
     """behaviour 68"""
     clock = Clock("2026-01-01T12:00:00+00:00")
     async with serving(tmp_path, clock=clock) as lithos:
@@ -71,7 +71,7 @@ async def test_since_takes_any_time_and_is_inclusive(tmp_path: Path) -> None:
             assert "since" in refusal(await lithos.call("lithos_list", since=bad), "invalid_input")
 
 
-async def test_a_title_is_found_in_any_case_and_paged(lithos: Lithos) -> None:
+async def test_title_filter_ignores_case_and_is_paged(lithos: Lithos) -> None:
     """behaviour 69"""
     for title in ("Red apple", "green APPLE", "Pear", "Straße", "apple pie (x)"):
         await lithos.create(title)
@@ -107,7 +107,7 @@ async def test_all_filters_apply_before_paging(lithos: Lithos) -> None:
     assert await lithos.listed(content_query="zebra", tags=["c", "other"]) == []
 
 
-async def test_a_content_query_orders_the_whole_set_by_relevance(lithos: Lithos) -> None:
+async def test_content_query_orders_the_whole_list_by_relevance(lithos: Lithos) -> None:
     """behaviour 70"""
     await lithos.create("Once", "zebra and very many other words in a rather long text about lions")
     await lithos.create("Zebra", "zebra zebra")
@@ -120,7 +120,7 @@ async def test_a_content_query_orders_the_whole_set_by_relevance(lithos: Lithos)
     assert await lithos.listed(content_query="-zebra") == ["None"]
 
 
-async def test_metadata_matches_by_type(lithos: Lithos) -> None:
+async def test_metadata_filter_compares_values_by_type(lithos: Lithos) -> None:
     """behaviour 71"""
     extras: dict[str, dict[str, Any]] = {
         "text": {"k": "1"},
@@ -156,7 +156,7 @@ async def test_metadata_matches_by_type(lithos: Lithos) -> None:
             assert "metadata_match" in refusal(answer, "invalid_input")
 
 
-async def test_a_tag_prefix_ignores_case(lithos: Lithos) -> None:
+async def test_tag_prefix_ignores_case(lithos: Lithos) -> None:
     """behaviour 72"""
     await lithos.create("A", tags=["Topic:b", "topic:a", "x"])
     await lithos.create("B", tags=["topic:a", "Ä"])

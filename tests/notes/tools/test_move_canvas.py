@@ -1,4 +1,4 @@
-"""Canvases follow a moved note, and are never changed in another way."""
+"""Canvases follow a moved note, and are not changed otherwise."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_canvas_follows_a_move_and_its_way_back_byte_for_byte(vault: Path) -> None:
+async def test_canvas_follows_a_move_and_is_restored_by_moving_back(vault: Path) -> None:
     """behaviour 374"""
     async with serving(vault, storage=VAULT) as lithos:
         note = await id_of(lithos, "Plan")
@@ -53,7 +53,7 @@ async def test_canvas_follows_a_move_and_its_way_back_byte_for_byte(vault: Path)
         assert board(lithos) == BOARD
 
 
-async def test_unreadable_canvas_is_named_in_the_answer(vault: Path) -> None:
+async def test_unreadable_canvas_is_listed_in_the_move_answer(vault: Path) -> None:
     """behaviour 374"""
     put_note(vault, "cut.canvas", BOARD[:-1])
     os.symlink(vault / "knowledge/maps/board.canvas", vault / "knowledge/link.canvas")
@@ -66,8 +66,8 @@ async def test_unreadable_canvas_is_named_in_the_answer(vault: Path) -> None:
         assert not list((vault / ".lithos" / "moves").glob("*.json"))
 
 
-async def test_protected_canvas_refuses_the_move(vault: Path) -> None:
-    """behaviour 374: as a protected note with such links does."""
+async def test_move_that_would_change_a_protected_canvas_is_refused(vault: Path) -> None:
+    """behaviour 374: a protected note with such links prevents the move as well."""
     storage = {**VAULT, "protected": ["maps/**"]}
     async with serving(vault, storage=storage) as lithos:
         note = await id_of(lithos, "Plan")
@@ -96,7 +96,7 @@ async def test_canvas_saved_during_the_move_keeps_both_changes(
         )
 
 
-async def test_cut_short_move_finishes_its_canvases_at_the_next_start(
+async def test_interrupted_move_updates_its_canvases_at_the_next_start(
     vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 374"""

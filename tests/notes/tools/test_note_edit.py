@@ -40,7 +40,7 @@ Never.
 
 
 def refused_as(answer: Any, code: str) -> dict[str, Any]:
-    """The whole envelope of a refusal."""
+    """Check the code of a refusal, and return the whole envelope."""
     assert refusal(answer, code)
     assert isinstance(answer, dict)
     return answer
@@ -59,7 +59,7 @@ async def outline_of(lithos: Lithos, note: str) -> dict[str, Any]:
     return {row["section"]: row for row in read["outline"]}
 
 
-async def test_the_outline_of_a_note(lithos: Lithos) -> None:
+async def test_outline_of_a_note_lists_its_sections(lithos: Lithos) -> None:
     """behaviour 213"""
     note = await lithos.create("Runbook", TEXT)
     read = await lithos.read(note, outline=True)
@@ -107,7 +107,7 @@ async def test_ambiguous_section_is_refused_with_candidates(lithos: Lithos) -> N
     assert (await lithos.read(note))["version"] == 1
 
 
-async def test_an_edit_changes_its_place_and_the_properties_it_must(lithos: Lithos) -> None:
+async def test_edit_changes_only_its_place_and_the_required_properties(lithos: Lithos) -> None:
     """behaviours 215, 220"""
     note = await lithos.create("Runbook", TEXT)
     old = text_of(lithos, "runbook.md")
@@ -145,7 +145,7 @@ async def test_an_edit_changes_its_place_and_the_properties_it_must(lithos: Lith
     )
 
 
-async def test_a_note_may_be_named_by_its_path(lithos: Lithos) -> None:
+async def test_edit_accepts_the_path_of_a_note(lithos: Lithos) -> None:
     await lithos.create("Runbook", TEXT)
     told = await lithos.call("lithos_note_edit", path="runbook", op="prepend", text="First.", agent="ed")
     assert told["version"] == 2
@@ -183,7 +183,7 @@ async def test_impossible_edit_changes_nothing(lithos: Lithos) -> None:
     assert text_of(lithos, "runbook.md") == old
 
 
-async def test_an_expected_hash_is_that_of_the_section_alone(lithos: Lithos) -> None:
+async def test_expected_hash_covers_only_its_section(lithos: Lithos) -> None:
     """behaviour 217"""
     note = await lithos.create("Runbook", TEXT)
     known = (await lithos.read(note, section="Deploy"))["section_hash"]
@@ -206,7 +206,10 @@ async def test_an_expected_hash_is_that_of_the_section_alone(lithos: Lithos) -> 
 
 
 async def append_together(tmp_path: Path, section: str | None, texts: int) -> None:
-    """Let 16 agents append to one note; each text is in it once, and each version was returned once."""
+    """Let 16 agents append to one note.
+
+    Check that the note contains each text once and that no version is returned twice.
+    """
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "## Log\n\nBegin.\n\n## Other\n\nKept.")
         versions: list[int] = []
@@ -230,20 +233,18 @@ async def append_together(tmp_path: Path, section: str | None, texts: int) -> No
 
 
 @pytest.mark.parametrize("section", ["Log", None])
-async def test_sixteen_agents_append_to_one_note_and_none_is_lost(
-    tmp_path: Path, section: str | None
-) -> None:
+async def test_concurrent_appends_of_sixteen_agents_are_all_kept(tmp_path: Path, section: str | None) -> None:
     """behaviour 216"""
     await append_together(tmp_path, section, 4)
 
 
 @pytest.mark.slow
-async def test_sixteen_agents_append_fifty_texts_each(tmp_path: Path) -> None:
+async def test_fifty_appends_by_each_of_sixteen_agents_are_kept(tmp_path: Path) -> None:
     """behaviour 216"""
     await append_together(tmp_path, "Log", 50)
 
 
-async def test_an_edit_builds_on_what_a_person_saved(lithos: Lithos) -> None:
+async def test_edit_keeps_the_text_that_a_person_saved(lithos: Lithos) -> None:
     """behaviour 219"""
     note = await lithos.create("Runbook", TEXT)
     file = lithos.knowledge / "runbook.md"
@@ -267,7 +268,7 @@ FOREIGN_NOTE = (
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-async def test_every_other_byte_of_a_foreign_file_stays(tmp_path: Path, newline: str, mark: str) -> None:
+async def test_edit_keeps_every_other_byte_of_a_foreign_file(tmp_path: Path, newline: str, mark: str) -> None:
     """behaviour 215"""
     text = mark + FOREIGN_NOTE.replace("\n", newline)
     put_note(tmp_path, "a.md", text)
@@ -286,7 +287,7 @@ async def test_every_other_byte_of_a_foreign_file_stays(tmp_path: Path, newline:
         ), (new, body)
 
 
-async def test_a_text_that_would_become_the_title_is_refused(tmp_path: Path) -> None:
+async def test_edit_that_would_become_the_title_is_refused(tmp_path: Path) -> None:
     put_note(tmp_path, "a.md", "---\ntitle: Mine\n---\ntext\n")
     async with serving(tmp_path) as lithos:
         refused = refused_as(
@@ -297,7 +298,7 @@ async def test_a_text_that_would_become_the_title_is_refused(tmp_path: Path) -> 
         assert "# Other" not in text_of(lithos, "a.md")
 
 
-async def test_a_long_note_is_parsed_outside_the_writer(
+async def test_long_note_is_parsed_outside_the_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(editing, "PARSED_BY_WRITER", 100)
@@ -313,7 +314,7 @@ async def test_a_long_note_is_parsed_outside_the_writer(
         note = await lithos.create("Runbook", TEXT)
         assert (await edit(lithos, note, "append", section="Deploy", text="One."))["version"] == 2
         assert len(reads) == 1
-        # The writer knows the outline of its own result by now.
+        # The writer already knows the outline of its own result.
         assert (await edit(lithos, note, "append", section="Deploy", text="Two."))["version"] == 3
         assert len(reads) == 1
         file = lithos.knowledge / "runbook.md"
@@ -322,7 +323,7 @@ async def test_a_long_note_is_parsed_outside_the_writer(
         assert len(reads) == 2
 
 
-async def test_a_long_outline_is_cut_and_says_so(lithos: Lithos) -> None:
+async def test_long_outline_is_cut_with_a_hint(lithos: Lithos) -> None:
     note = await lithos.create("Long", "\n".join(f"## Section {number}" for number in range(500)))
     read = await lithos.call("lithos_read", id=note, outline=True)
     assert read["outline_total"] == 500

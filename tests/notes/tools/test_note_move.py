@@ -1,4 +1,4 @@
-"""`lithos_note_move`: the file, the links that would break, and nothing else."""
+"""`lithos_note_move`: it moves the file and rewrites only the links that would break."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ MOVED = {
 
 
 @pytest.mark.parametrize("storage", [{}, SERVED], ids=["own", "foreign"])
-async def test_a_move_rewrites_the_links_that_would_break_and_nothing_else(
-    tmp_path: Path, storage: dict[str, Any]
-) -> None:
+async def test_move_rewrites_only_the_links_that_would_break(tmp_path: Path, storage: dict[str, Any]) -> None:
     """behaviour 255"""
     for path, text in VAULT.items():
         put_note(tmp_path, path, text)
@@ -69,7 +67,7 @@ async def test_a_move_rewrites_the_links_that_would_break_and_nothing_else(
             "status": "updated",
             "id": note,
             "path": "new place/foo.md",
-            "version": 2,  # its own relative links have changed
+            "version": 2,  # The move also changed the note's own relative links.
             "rewritten": answer["rewritten"],
         }
         assert sorted(answer["rewritten"]) == sorted(
@@ -95,7 +93,7 @@ async def test_a_move_rewrites_the_links_that_would_break_and_nothing_else(
         assert update["version"] == 3
 
 
-async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Path) -> None:
+async def test_links_by_name_follow_a_renamed_note_only(tmp_path: Path) -> None:
     """behaviour 255"""
     ids = [f"0f0f0f0f-1111-4222-8333-44444444444{n}" for n in range(3)]
     files = {
@@ -108,7 +106,7 @@ async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Pa
         put_note(tmp_path, path, text)
     async with serving(tmp_path, storage=SERVED) as lithos:
         assert (await move(lithos, ids[0], "x/bar.md"))["status"] == "updated"
-        # [[bar]] meant y/bar and would be ambiguous.
+        # `[[bar]]` meant y/bar and would become ambiguous.
         assert (lithos.knowledge / "z.md").read_text() == "[[x/bar]] [[x/bar#Part|f]] [[y/bar]] [[Bar Title]]"
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
         await move(lithos, ids[0], "x/Bar Title.md")
@@ -119,7 +117,7 @@ async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Pa
         assert [graph.resolve(each) for each in ("x/Bar Title", "y/bar", "titled")] == ids
 
 
-async def test_only_the_lines_with_links_differ(tmp_path: Path) -> None:
+async def test_move_changes_only_lines_with_links(tmp_path: Path) -> None:
     """behaviour 255"""
     put_note(tmp_path, "foo.md", "Foo\n")
     put_note(tmp_path, "other.md", "One\n\n[[foo]] here\t\n\nLast line without end")
@@ -133,7 +131,7 @@ async def test_only_the_lines_with_links_differ(tmp_path: Path) -> None:
         assert lines == ["-[[foo]] here\t", "+[[New name]] here\t"]
 
 
-async def test_without_update_links_only_the_file_moves(tmp_path: Path) -> None:
+async def test_move_without_update_links_only_moves_the_file(tmp_path: Path) -> None:
     for path, text in VAULT.items():
         put_note(tmp_path, path, text)
     async with serving(tmp_path) as lithos:
@@ -144,10 +142,10 @@ async def test_without_update_links_only_the_file_moves(tmp_path: Path) -> None:
         }
 
 
-async def test_a_link_that_names_the_new_path_in_full_is_whole_again(tmp_path: Path) -> None:
-    """A day in a vault found it: `lithos undo` of a move wrote the person's links to another note's path.
+async def test_undone_move_restores_links_with_the_full_path(tmp_path: Path) -> None:
+    """Found in a real vault: `lithos undo` of a move changed a person's links to the path of another note.
 
-    While the note was missing, its links meant another note with the same file name.
+    While the note was missing, its links resolved to another note with the same file name.
     """
     linking = "[John](./john.md) [[who/john]] [[who/john#Part|him]]\n"
     put_note(tmp_path, "who/john.md", "# John\n")
@@ -185,7 +183,7 @@ async def test_refused_moves_change_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("storage", [{}, SERVED], ids=["own", "foreign"])
 @pytest.mark.parametrize("done", range(4))
-async def test_a_move_that_was_cut_short_is_finished_at_the_next_start(
+async def test_interrupted_move_is_completed_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any], done: int
 ) -> None:
     """behaviour 255"""
@@ -220,9 +218,7 @@ async def test_a_move_that_was_cut_short_is_finished_at_the_next_start(
 
 
 @pytest.mark.parametrize("is_renamed", [False, True])
-async def test_journalled_intent_is_completed_if_the_file_was_renamed(
-    tmp_path: Path, is_renamed: bool
-) -> None:
+async def test_journalled_move_is_completed_if_the_file_was_renamed(tmp_path: Path, is_renamed: bool) -> None:
     """behaviour 255"""
     for path, text in VAULT.items():
         put_note(tmp_path, path, text)
@@ -250,10 +246,10 @@ async def test_journalled_intent_is_completed_if_the_file_was_renamed(
         assert not Moves(tmp_path / ".lithos").pending()
 
 
-async def test_a_refused_move_stays_refused_although_its_intent_could_not_be_removed(
+async def test_refused_move_stays_refused_if_its_intent_remains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 255 (seed 653 of the simulation)"""
+    """behaviour 255 (seed 653 of the simulation)."""
 
     def refuse(changes: list[object]) -> list[OSError]:
         return [OSError(errno.ENOSPC, "No space left on device")] * len(changes)
@@ -275,7 +271,7 @@ async def test_a_refused_move_stays_refused_although_its_intent_could_not_be_rem
         assert not Moves(tmp_path / ".lithos").pending()
 
 
-async def test_an_unreadable_record_of_a_move_is_set_aside(tmp_path: Path) -> None:
+async def test_unreadable_move_record_is_set_aside(tmp_path: Path) -> None:
     folder = tmp_path / ".lithos" / "moves"
     folder.mkdir(parents=True)
     (folder / "x.json").write_text("{")
@@ -286,7 +282,7 @@ async def test_an_unreadable_record_of_a_move_is_set_aside(tmp_path: Path) -> No
         assert (await move(lithos, note, "there"))["path"] == "there/one.md"
 
 
-async def test_edit_during_a_move_is_kept_with_its_links_rewritten(tmp_path: Path) -> None:
+async def test_edit_during_a_move_is_kept_with_rewritten_links(tmp_path: Path) -> None:
     """behaviour 255"""
     put_note(tmp_path, "foo.md", "Foo")
     put_note(tmp_path, "other.md", "[[foo]]")
@@ -299,7 +295,7 @@ async def test_edit_during_a_move_is_kept_with_its_links_rewritten(tmp_path: Pat
         assert (await lithos.read(other))["version"] == 3  # the person's edit is one, ours another
 
 
-async def test_two_notes_that_change_places_through_a_third_keep_all_links(tmp_path: Path) -> None:
+async def test_two_notes_that_swap_paths_keep_all_links(tmp_path: Path) -> None:
     put_note(tmp_path, "a.md", "[[b]] [to b](b.md)")
     put_note(tmp_path, "b.md", "[[a]] [to a](a.md)")
     async with serving(tmp_path, storage=SERVED) as lithos:
@@ -310,7 +306,7 @@ async def test_two_notes_that_change_places_through_a_third_keep_all_links(tmp_p
         assert (lithos.knowledge / "a.md").read_text() == "[[b]] [to a](b.md)"
 
 
-async def test_move_takes_to_for_its_path(tmp_path: Path) -> None:
+async def test_move_accepts_to_instead_of_path(tmp_path: Path) -> None:
     """behaviour 353"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("One")

@@ -1,4 +1,4 @@
-"""`lithos_note_update`: frontmatter changes, the text of the note does not."""
+"""`lithos_note_update`: it changes the frontmatter and keeps the text of the note."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def update(lithos: Lithos, **arguments: Any) -> Any:
 
 
 def body_of(file: Path) -> bytes:
-    """Return the text after the closing line of the frontmatter."""
+    """Return the bytes after the closing line of the frontmatter."""
     return file.read_bytes().split(b"\r\n---", 1)[1]
 
 
-async def test_frontmatter_changes_and_the_body_stays_byte_for_byte(tmp_path: Path) -> None:
+async def test_update_changes_frontmatter_and_keeps_the_body_bytes(tmp_path: Path) -> None:
     """behaviours 52, 175"""
     file = put_note(tmp_path, "odd.md", ODD)
     clock = Clock("2030-01-02T03:04:05.000006+00:00")
@@ -64,7 +64,7 @@ async def test_frontmatter_changes_and_the_body_stays_byte_for_byte(tmp_path: Pa
         assert lithos.events() == []
 
 
-async def test_a_new_title_changes_only_the_text_of_the_heading(tmp_path: Path) -> None:
+async def test_new_title_changes_only_the_text_of_the_heading(tmp_path: Path) -> None:
     """behaviours 11, 52"""
     file = put_note(tmp_path, "odd.md", ODD)
     async with serving(tmp_path) as lithos:
@@ -76,7 +76,7 @@ async def test_a_new_title_changes_only_the_text_of_the_heading(tmp_path: Path) 
         assert (metadata["title"], metadata["contributors"]) == ("New name", [])
         assert (metadata["tags"], metadata["extra"]) == (["a", "b"], {"project": "x"})
         assert refusal_of_slug(await lithos.call("lithos_write", title="New name", content="", agent="a"))
-        assert (await lithos.create("Odd note")) != linking  # the old slug is free again
+        assert (await lithos.create("Odd note")) != linking  # The old slug is free again.
 
 
 def refusal_of_slug(answer: Any) -> bool:
@@ -85,7 +85,7 @@ def refusal_of_slug(answer: Any) -> bool:
     ) == ("slug_collision", NOTE_ID, [])  # fmt: skip
 
 
-async def test_a_title_in_the_frontmatter_alone_leaves_the_whole_body(tmp_path: Path) -> None:
+async def test_new_title_in_frontmatter_leaves_the_body_unchanged(tmp_path: Path) -> None:
     """behaviour 52"""
     text = f"---\nid: {NOTE_ID}\ntitle: Old\n---\nNo heading here.\n"
     file = put_note(tmp_path, "plain.md", text)
@@ -95,7 +95,7 @@ async def test_a_title_in_the_frontmatter_alone_leaves_the_whole_body(tmp_path: 
         assert (await lithos.read(NOTE_ID))["title"] == "New"
 
 
-async def test_empty_metadata_keeps_and_empty_tags_clear(lithos: Lithos) -> None:
+async def test_empty_metadata_is_ignored_and_empty_tags_clear_all_tags(lithos: Lithos) -> None:
     """behaviours 29, 39, 52"""
     note = await lithos.create("T", tags=["a"], metadata={"k": [1, {"x": None}], "l": 2})
     assert (await update(lithos, id=note, status="archived", metadata={}))["version"] == 2
@@ -131,7 +131,7 @@ async def test_impossible_update_is_refused_without_a_trace(lithos: Lithos) -> N
     assert await lithos.call("lithos_agent_info", id="newcomer") is None
 
 
-async def test_an_unknown_id_is_note_not_found_and_the_agent_is_registered(lithos: Lithos) -> None:
+async def test_update_of_an_unknown_id_registers_the_agent(lithos: Lithos) -> None:
     """behaviours 53, 91, 127"""
     message = refusal(await update(lithos, id=MISSING_ID, title="New"), "note_not_found")
     assert MISSING_ID in message
@@ -143,7 +143,7 @@ async def test_an_unknown_id_is_note_not_found_and_the_agent_is_registered(litho
     assert lithos.events() == events
 
 
-async def test_a_stale_version_and_a_taken_slug_are_refused(lithos: Lithos) -> None:
+async def test_update_with_stale_version_or_taken_slug_is_refused(lithos: Lithos) -> None:
     """behaviours 13, 34, 53"""
     note, other = await lithos.create("One"), await lithos.create("Two")
     assert (await update(lithos, id=note, tags=["x"], expected_version=1))["version"] == 2
@@ -158,7 +158,7 @@ async def test_a_stale_version_and_a_taken_slug_are_refused(lithos: Lithos) -> N
     assert (await update(lithos, id=note, title="ONE"))["version"] == 3  # its own slug
 
 
-async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path) -> None:
+async def test_write_outcome_can_be_returned_as_status(tmp_path: Path) -> None:
     """behaviour 165"""
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
         note = await lithos.create("One")
@@ -168,7 +168,7 @@ async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path) -> 
         assert (answer["status"], answer["code"]) == ("error", "note_not_found")
 
 
-async def test_a_file_that_cannot_be_edited_is_refused(
+async def test_update_of_an_uneditable_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 22; issue 25, number 10: a person's edit does not cause an internal error."""
@@ -181,7 +181,7 @@ async def test_a_file_that_cannot_be_edited_is_refused(
         assert "missing" in refusal(await update(lithos, id=note, tags=["x"]), "version_conflict")
 
 
-async def test_tool_is_listed_after_the_statistics_and_outside_core(tmp_path: Path) -> None:
+async def test_update_tool_is_listed_after_stats_and_outside_core(tmp_path: Path) -> None:
     """behaviour 171"""
     async with serving(tmp_path, server={"tools": "full"}, settled=False) as lithos:
         listed = [spec.name for spec in lithos.server.tools.listed()]
@@ -200,7 +200,7 @@ async def test_tool_is_listed_after_the_statistics_and_outside_core(tmp_path: Pa
         refusal(await update(lithos, id=MISSING_ID, tags=[]), "note_not_found")
 
 
-async def test_updates_of_text_and_of_frontmatter_do_not_undo_each_other(lithos: Lithos) -> None:
+async def test_concurrent_text_and_frontmatter_updates_are_all_kept(lithos: Lithos) -> None:
     """behaviour 50"""
     note = await lithos.create("T", "old")
     async with trio.open_nursery() as nursery:
@@ -219,7 +219,7 @@ async def test_updates_of_text_and_of_frontmatter_do_not_undo_each_other(lithos:
         st.sampled_from("klm"), st.none() | st.integers(0, 9) | st.text("é: #", max_size=4)
     ),
 )
-def test_any_body_survives(tmp_path: Path, body: bytes, metadata: dict[str, Any]) -> None:
+def test_update_keeps_the_bytes_of_any_body(tmp_path: Path, body: bytes, metadata: dict[str, Any]) -> None:
     """behaviours 52, 175"""
     now = Clock().now
     data = f"---\nid: {NOTE_ID}\ntitle: T\nk: 1\n---\n".encode() + body

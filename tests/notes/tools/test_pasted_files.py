@@ -15,12 +15,12 @@ from lithos.server.mcp.resource_pages import Library
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
 STYLES: Final = pytest.mark.parametrize("storage", [{}, VAULT], ids=["plain", "vault"])
-#: Keys of a file that a write itself changes.
+#: Frontmatter keys that every write changes.
 OWN: Final = ("updated_at:", "version:", "contributors:", "id:")
 
 
 async def shown(lithos: Lithos, note_id: str) -> str:
-    """The file of a note, as its resource shows it."""
+    """Return the file of a note as its resource returns it."""
     library = lithos.server.get(Library)
     found = await library.resources.read(f"lithos://note/{note_id}")
     assert isinstance(found.body, bytes)
@@ -53,7 +53,7 @@ async def test_frontmatter_of_a_new_note_becomes_its_arguments(
         assert (lithos.knowledge / made["path"]).read_text().count("---\n") == 2
 
 
-async def test_arguments_win_over_frontmatter(lithos: Lithos) -> None:
+async def test_arguments_take_precedence_over_frontmatter(lithos: Lithos) -> None:
     """behaviour 365"""
     content = "---\ntitle: No\ntags: [no]\nstage: no\nkept: yes it is\n---\nBody"
     made = await lithos.write("Yes", content, tags=["yes"], metadata={"stage": "yes"})
@@ -77,14 +77,12 @@ FILES: Final = {
 
 @STYLES
 @pytest.mark.parametrize("name", FILES)
-async def test_text_of_a_resource_can_be_written_back(
-    tmp_path: Path, storage: dict[str, Any], name: str
-) -> None:
-    """behaviour 365: the note is the same, and its file has no byte more but those of a write."""
+async def test_resource_text_can_be_written_back(tmp_path: Path, storage: dict[str, Any], name: str) -> None:
+    """behaviour 365: the note stays the same, and its file gains no bytes except those of any write."""
     put_note(tmp_path, "a.md", FILES[name].encode())
     async with serving(tmp_path, storage=storage) as lithos:
         first = await lithos.call("lithos_read", path="a.md")
-        # An update that changes nothing: then the file has all that a write adds.
+        # This update changes no values, but adds all keys that a write adds.
         await lithos.write(id=first["id"], title=first["title"], content=first["content"])
         before = await lithos.read(first["id"])
         text = await shown(lithos, first["id"])
@@ -100,7 +98,7 @@ async def test_text_of_a_resource_can_be_written_back(
 
 @STYLES
 @pytest.mark.parametrize("name", FILES)
-async def test_text_of_a_read_can_be_written_back(tmp_path: Path, storage: dict[str, Any], name: str) -> None:
+async def test_read_text_can_be_written_back(tmp_path: Path, storage: dict[str, Any], name: str) -> None:
     """behaviour 365"""
     put_note(tmp_path, "a.md", FILES[name].encode())
     async with serving(tmp_path, storage=storage) as lithos:
@@ -112,8 +110,8 @@ async def test_text_of_a_read_can_be_written_back(tmp_path: Path, storage: dict[
         assert without_own(await shown(lithos, first["id"])) == without_own(text)
 
 
-async def test_changed_file_changes_the_note(tmp_path: Path) -> None:
-    """behaviour 365: the frontmatter of a file that is given back with changes is understood."""
+async def test_changed_resource_text_changes_the_note(tmp_path: Path) -> None:
+    """behaviour 365: changed frontmatter in the returned file is applied to the note."""
     put_note(tmp_path, "a.md", FILES["plain"])
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_read", path="a.md"))["id"]
@@ -139,8 +137,8 @@ async def test_file_of_another_note_is_refused(lithos: Lithos) -> None:
     assert "id, author" in made["warnings"][0]
 
 
-async def test_older_file_is_a_version_conflict(lithos: Lithos) -> None:
-    """behaviour 365: a file says which version it is."""
+async def test_file_of_an_older_version_is_a_version_conflict(lithos: Lithos) -> None:
+    """behaviour 365: the frontmatter names the version of the file."""
     note = await lithos.create("One", "first")
     text = await shown(lithos, note)
     await lithos.write("One", "second", id=note)
@@ -170,13 +168,13 @@ async def test_malformed_frontmatter_is_refused(lithos: Lithos, content: str) ->
         "---\n---",
     ],
 )
-async def test_text_that_is_not_frontmatter_stays(lithos: Lithos, content: str) -> None:
+async def test_text_resembling_frontmatter_is_stored_unchanged(lithos: Lithos, content: str) -> None:
     """behaviour 365"""
     note = await lithos.create("T", content)
     assert (await lithos.read(note))["content"] == content
 
 
-async def test_new_note_without_a_title_anywhere_is_refused(lithos: Lithos) -> None:
+async def test_new_note_without_any_title_is_refused(lithos: Lithos) -> None:
     """behaviour 365"""
     answer = await lithos.call("lithos_write", content="---\ntags: [a]\n---\ntext", agent="t")
     assert "title" in refusal(answer, "invalid_input")
@@ -202,7 +200,7 @@ async def test_edit_with_frontmatter_is_refused(
     assert await shown(lithos, note) == before
 
 
-async def test_edit_with_rules_is_not_refused(lithos: Lithos) -> None:
+async def test_edit_with_horizontal_rules_is_accepted(lithos: Lithos) -> None:
     """behaviour 365"""
     note = await lithos.create("T", "First")
     text = "---\nNote: this is prose\n---\nmore"

@@ -1,4 +1,4 @@
-"""Properties that people use for something else survive everything, and undo leaves no trace."""
+"""People's own properties under keys of Lithos: every operation keeps them, and undo leaves no trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.vault_style import VaultStyle
 from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
-#: Properties of people under keys of Lithos, each as whole lines.
+#: People's own properties under keys of Lithos, each as whole lines.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "id": ("id: intro", "id: 1", "id: [a, b]", "id: 2026-11-28"),
     "title": ("title:\n  - One\n  - Two", "title: {de: Eins}", "title: [[Page]]"),
@@ -59,7 +59,7 @@ def make_file(chance: random.Random) -> bytes:
 
 
 def change_of(chance: random.Random, note: str) -> tuple[str, dict[str, Any]]:
-    """A tool with arguments: one change of a note."""
+    """Return a randomly chosen change of a note as a tool name with arguments."""
     by = {"id": note, "agent": chance.choice(("eve", "bob"))}
     return chance.choice(
         (
@@ -86,7 +86,7 @@ def foreign_of(data: bytes) -> dict[str, Any]:
 
 
 class Calls:
-    """The tools, as `lithos undo` calls them."""
+    """The tools, called as `lithos undo` calls them."""
 
     def __init__(self, lithos: Lithos) -> None:
         self._lithos = lithos
@@ -104,8 +104,11 @@ async def undo(lithos: Lithos, agent: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_undo_leaves_the_bytes_of_people_under_random_properties(tmp_path: Path, seed: int) -> None:
-    """behaviours 355, 358: two agents in turn, undone one after the other, and again what overlapped"""
+async def test_undo_restores_peoples_bytes_under_random_properties(tmp_path: Path, seed: int) -> None:
+    """behaviours 355 and 358: two agents take turns and are undone one after the other.
+
+    Overlaps are undone again.
+    """
     chance = random.Random(seed)
     before = {f"note {number}.md": make_file(chance) for number in range(25)}
     for path, data in before.items():
@@ -127,7 +130,7 @@ async def test_undo_leaves_the_bytes_of_people_under_random_properties(tmp_path:
     assert {path: data for path, data in after.items() if data != before[path]} == {}
 
 
-async def test_each_key_of_lithos_works_as_a_persons_own(tmp_path: Path) -> None:
+async def test_each_key_of_lithos_can_be_a_persons_own(tmp_path: Path) -> None:
     """behaviours 355, 356"""
     for key, forms in FOREIGN.items():
         put_note(tmp_path, f"{key}.md", f"---\n{forms[0]}\n---\nText.\n")
@@ -149,7 +152,7 @@ async def test_each_key_of_lithos_works_as_a_persons_own(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("style", [{}, VAULT], ids=["full", "minimal"])
 async def test_values_of_lithos_and_of_a_person_coexist(tmp_path: Path, style: dict[str, Any]) -> None:
-    """behaviour 356: also where the person's would be taken for Lithos's"""
+    """behaviour 356, even if the person's value looks like a value of Lithos."""
     file = put_note(tmp_path, "n.md", "---\nstatus: reading\nversion: 1.4.2\n---\nText.\n")
     async with serving(tmp_path, storage=style, settled=False) as lithos:
         note = (await lithos.call("lithos_read", path="n.md"))["id"]
@@ -169,7 +172,7 @@ async def test_values_of_lithos_and_of_a_person_coexist(tmp_path: Path, style: d
         assert (await call("lithos_write", id=note, agent="a", content="New."))["version"] == 4
 
 
-async def test_versions_outside_of_files_go_on_over_restarts_and_edits_by_hand(tmp_path: Path) -> None:
+async def test_versions_outside_files_survive_restarts_and_manual_edits(tmp_path: Path) -> None:
     """behaviour 357"""
     file = put_note(tmp_path, "n.md", "---\nversion: 2\n---\nText.\n")
     async with serving(tmp_path, storage=VAULT, settled=False) as lithos:
@@ -196,7 +199,7 @@ async def test_versions_outside_of_files_go_on_over_restarts_and_edits_by_hand(t
         refusal(answer, "version_conflict")
 
 
-async def test_notes_with_one_foreign_id_are_both_served(tmp_path: Path) -> None:
+async def test_notes_that_share_a_foreign_id_are_both_served(tmp_path: Path) -> None:
     """behaviours 359, 360"""
     own = "zk-202611281200"
     put_note(tmp_path, "v1/intro.md", "---\nid: intro\n---\nThe zebra release.\n")
@@ -229,8 +232,8 @@ async def test_notes_with_one_foreign_id_are_both_served(tmp_path: Path) -> None
         assert (await lithos.call("lithos_read", path="moved.md"))["id"] == one["id"]
 
 
-async def test_note_known_by_its_own_id_keeps_it_when_invalid(tmp_path: Path) -> None:
-    """behaviour 361: an earlier Lithos took every `id` for its own"""
+async def test_known_note_keeps_its_invalid_id(tmp_path: Path) -> None:
+    """behaviour 361: an earlier Lithos adopted every `id` as its own."""
     put_note(tmp_path, "a.md", "---\nid: intro\n---\nText.\n")
     async with serving(tmp_path, storage=VAULT, settled=False):
         pass
@@ -244,7 +247,7 @@ async def test_note_known_by_its_own_id_keeps_it_when_invalid(tmp_path: Path) ->
             assert "lithos_id: intro\n" in (lithos.knowledge / "a.md").read_text()
 
 
-async def test_deleted_file_is_restored_next_to_same_title(tmp_path: Path) -> None:
+async def test_deleted_note_is_restored_although_another_has_its_title(tmp_path: Path) -> None:
     """behaviour 357"""
     text = "---\ntitle: Same\n---\nText.\n"
     first, _ = put_note(tmp_path, "a.md", text), put_note(tmp_path, "b.md", text.replace("Text", "Other"))

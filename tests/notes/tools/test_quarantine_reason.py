@@ -1,4 +1,4 @@
-"""The owned key `quarantine_reason`: setting, clearing and length.
+"""The frontmatter key `quarantine_reason`: setting, clearing and length limit.
 
 Specified in docs/spec/context.md §2.
 """
@@ -28,7 +28,7 @@ async def metadata(lithos: Lithos, note: str) -> dict[str, Any]:
     return found
 
 
-async def test_the_reason_is_written_after_the_status_and_active_clears_it(lithos: Lithos) -> None:
+async def test_reason_follows_the_status_and_is_cleared_by_active(lithos: Lithos) -> None:
     note = await lithos.create()
     before = text_of(lithos)
     await quarantine(lithos, note)
@@ -44,7 +44,7 @@ async def test_the_reason_is_written_after_the_status_and_active_clears_it(litho
     assert [row["changed"] for row in told["versions"][:2]] == [["status", "quarantine_reason"]] * 2
 
 
-async def test_a_full_write_and_another_status_clear_it_too(lithos: Lithos) -> None:
+async def test_full_write_keeps_the_reason_until_the_status_changes(lithos: Lithos) -> None:
     note = await lithos.create()
     for status in ("active", "archived"):
         await quarantine(lithos, note)
@@ -54,7 +54,7 @@ async def test_a_full_write_and_another_status_clear_it_too(lithos: Lithos) -> N
         assert "quarantine_reason" not in text_of(lithos)
 
 
-async def test_a_note_that_is_not_quarantined_gets_no_reason(lithos: Lithos) -> None:
+async def test_reason_is_ignored_for_a_note_that_is_not_quarantined(lithos: Lithos) -> None:
     note = await lithos.create()
     await lithos.server.get(Knowledge).write(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
     assert "quarantine_reason" not in text_of(lithos)
@@ -64,7 +64,7 @@ async def test_a_note_that_is_not_quarantined_gets_no_reason(lithos: Lithos) -> 
     assert (await metadata(lithos, note))["quarantine_reason"] == "just so"
 
 
-async def test_reason_written_by_hand_is_bounded_and_kept_when_unchanged(
+async def test_manually_written_reason_is_limited_and_kept_when_unchanged(
     tmp_path: Path,
 ) -> None:
     head = "id: a\nstatus: active\nquarantine_reason: >-\n  wrong\n  numbers  # kept\n"
@@ -89,7 +89,7 @@ async def test_reason_written_by_hand_is_bounded_and_kept_when_unchanged(
         assert (await metadata(lithos, "a"))["quarantine_reason"] == "wrong numbers  # kept"
 
 
-async def test_a_reason_is_merged_like_any_key(lithos: Lithos) -> None:
+async def test_quarantine_reason_is_merged_like_any_key(lithos: Lithos) -> None:
     note = await lithos.create()
     await quarantine(lithos, note)
     await lithos.call("lithos_note_update", id=note, agent="ann", tags=["x"])
@@ -102,7 +102,7 @@ async def test_a_reason_is_merged_like_any_key(lithos: Lithos) -> None:
     assert "quarantine_reason" not in shown
 
 
-async def test_a_restored_version_has_its_reason_again(lithos: Lithos) -> None:
+async def test_restored_version_has_its_quarantine_reason_again(lithos: Lithos) -> None:
     note = await lithos.create()
     await quarantine(lithos, note)
     await lithos.call("lithos_note_update", id=note, agent="eve", status="active")

@@ -19,7 +19,7 @@ METADATA_KEYS = [
 ]  # fmt: skip
 
 
-async def test_a_note_reads_with_all_its_keys(lithos: Lithos, clock: Clock) -> None:
+async def test_read_returns_all_keys_of_a_note(lithos: Lithos, clock: Clock) -> None:
     """behaviours 15, 19, 46"""
     note = await lithos.create(
         "Title", "See [[other|that]] and [[dir/x]], not a[[0]]; [[other|that]].", path="a/b", tags=["t"]
@@ -56,11 +56,11 @@ async def test_a_note_reads_with_all_its_keys(lithos: Lithos, clock: Clock) -> N
     }  # fmt: skip
 
 
-async def test_a_note_that_is_read_again_is_what_its_file_says_now(
+async def test_repeated_read_returns_the_current_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person's edit is seen at once, before any watcher has seen it; so are writes, moves and deletions."""
-    monkeypatch.setattr(values, "COARSEST", -3_600.0)  # files are remembered however new they are
+    """A person's edit is visible before the watcher notices it. So are writes, moves and deletions."""
+    monkeypatch.setattr(values, "COARSEST", -3_600.0)  # Files are cached however recently they changed.
     path = put_note(tmp_path, "a.md", "# Title\n\nSee [[one]].\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_list"))["items"][0]["id"]
@@ -81,7 +81,7 @@ async def test_a_note_that_is_read_again_is_what_its_file_says_now(
         refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
 
 
-async def test_an_unknown_note_is_a_refusal(lithos: Lithos) -> None:
+async def test_read_of_an_unknown_note_is_refused(lithos: Lithos) -> None:
     """behaviour 44"""
     for arguments in ({"id": MISSING_ID}, {"path": "none"}, {"path": "a/b.md"}, {"path": "x" * 250}):
         refusal(await lithos.call("lithos_read", **arguments), "doc_not_found")
@@ -94,8 +94,8 @@ DOTTED = ("Dr. Smith", "v1.2 notes", "sub/Ver. 3.0", "report.pdf")
 
 
 @pytest.mark.parametrize("path", DOTTED)
-async def test_a_name_with_a_full_stop_is_found(lithos: Lithos, path: str) -> None:
-    """behaviour 389: by path with and without `.md`, by title, in links and in other tools"""
+async def test_note_name_with_a_full_stop_is_found(lithos: Lithos, path: str) -> None:
+    """behaviour 389: by path with and without `.md`, by title, in links and in other tools."""
     title = path.rpartition("/")[2]
     note = await lithos.create(title, "dotted", path=f"{path}.md")
     other = await lithos.create("Other", f"See [[{title}]].")
@@ -107,15 +107,13 @@ async def test_a_name_with_a_full_stop_is_found(lithos: Lithos, path: str) -> No
     assert (await lithos.call("lithos_read", title=title))["id"] == note
 
 
-async def test_the_id_wins_over_the_path(lithos: Lithos) -> None:
+async def test_id_takes_precedence_over_path(lithos: Lithos) -> None:
     first, _ = await lithos.create("First"), await lithos.create("Second")
     assert (await lithos.read(first, path="second"))["id"] == first
     refusal(await lithos.call("lithos_read", id=MISSING_ID, path="second"), "doc_not_found")
 
 
-async def test_a_note_whose_file_vanished_is_not_found(
-    lithos: Lithos, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_note_whose_file_vanished_is_not_found(lithos: Lithos, monkeypatch: pytest.MonkeyPatch) -> None:
     """behaviour 44"""
     monkeypatch.setattr(knowledge, "BUSY_PATIENCE", 0.1)
     note = await lithos.create("N")
@@ -127,7 +125,7 @@ async def test_a_note_whose_file_vanished_is_not_found(
     assert [kind for kind, _ in lithos.events()] == ["note.created", "note.deleted"]
 
 
-async def test_content_is_cut_to_a_length(lithos: Lithos) -> None:
+async def test_content_is_cut_to_the_maximum_length(lithos: Lithos) -> None:
     """behaviour 45"""
     text = "First sentence here. Second one there!\n\nA paragraph with 日本語。 And the [[end]]."
     note = await lithos.create(content=text)
@@ -142,7 +140,7 @@ async def test_content_is_cut_to_a_length(lithos: Lithos) -> None:
     assert "max_length" in refusal(await lithos.call("lithos_read", id=note, max_length=-1), "invalid_input")
 
 
-async def test_the_retrieval_count_counts_reads_only(tmp_path: Path) -> None:
+async def test_retrieval_count_counts_only_reads(tmp_path: Path) -> None:
     """behaviour 46"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Zebra", "zebra")
@@ -164,14 +162,14 @@ async def test_the_retrieval_count_counts_reads_only(tmp_path: Path) -> None:
         assert (await lithos.read(note))["retrieval_count"] == 5
 
 
-async def test_every_status_and_scope_can_be_read(lithos: Lithos) -> None:
+async def test_notes_of_every_status_and_scope_can_be_read(lithos: Lithos) -> None:
     for status in ("archived", "quarantined"):
         note = await lithos.create(status, status=status, access_scope="agent_private")
         assert (await lithos.read(note))["metadata"]["status"] == status
         assert await lithos.found(status) == [status]
 
 
-async def test_deleting_answers_with_success_and_needs_an_agent(lithos: Lithos) -> None:
+async def test_deletion_returns_success_and_requires_an_agent(lithos: Lithos) -> None:
     """behaviours 47, 91, 127, 173"""
     note = await lithos.create()
     assert "agent" in refusal(await lithos.call("lithos_delete", id=note, agent=" "), "invalid_input")
@@ -184,7 +182,7 @@ async def test_deleting_answers_with_success_and_needs_an_agent(lithos: Lithos) 
     assert lithos.files() == []
 
 
-async def test_a_deleted_note_is_gone_from_everything(lithos: Lithos) -> None:
+async def test_deleted_note_disappears_from_all_tools(lithos: Lithos) -> None:
     """behaviours 48, 49"""
     target = await lithos.create("Target zebra", "zebra", tags=["both", "only"])
     await lithos.create("Source", "See [[target-zebra]] of lions.", tags=["both"])
@@ -204,7 +202,7 @@ async def test_a_deleted_note_is_gone_from_everything(lithos: Lithos) -> None:
     assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
 
 
-async def test_a_source_that_is_deleted_leaves_its_dependents_untouched(tmp_path: Path) -> None:
+async def test_deletion_of_a_source_keeps_its_dependents_unchanged(tmp_path: Path) -> None:
     """behaviour 43"""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
@@ -220,7 +218,7 @@ async def test_a_source_that_is_deleted_leaves_its_dependents_untouched(tmp_path
         assert answer["warnings"] == []
 
 
-async def test_a_read_during_writes_sees_whole_versions(lithos: Lithos) -> None:
+async def test_read_during_writes_returns_a_complete_version(lithos: Lithos) -> None:
     """behaviour 194"""
     note = await lithos.create(content="version 1")
     async with trio.open_nursery() as nursery:

@@ -23,7 +23,7 @@ def titles(rows: list[dict[str, str]]) -> list[str]:
 
 
 async def linked(lithos: Lithos, note: str, **more: Any) -> tuple[list[str], list[str]]:
-    """Titles of outgoing and incoming links."""
+    """Return the titles of outgoing and incoming links."""
     links = (await lithos.call("lithos_related", id=note, include=["links"], **more))["links"]
     return titles(links["outgoing"]), titles(links["incoming"])
 
@@ -86,7 +86,7 @@ async def test_only_the_requested_sections_are_returned_in_order(lithos: Lithos)
         assert len(answer["related_ids"]) == (1 if {"links", "provenance"} & set(included) else 0)
 
 
-async def test_depth_is_taken_between_one_and_three(lithos: Lithos) -> None:
+async def test_depth_is_clamped_to_one_to_three(lithos: Lithos) -> None:
     """behaviour 78"""
     chain = [await lithos.create(f"N{number}", f"[[N{number + 1}]]") for number in range(6)]
     for depth, steps in ((-5, 1), (0, 1), (1, 1), (2, 2), (3, 3), (99, 3)):
@@ -97,7 +97,7 @@ async def test_depth_is_taken_between_one_and_three(lithos: Lithos) -> None:
     assert await linked(lithos, chain[0]) == (["N1"], [])
 
 
-async def test_a_circle_ends_without_the_note_itself(lithos: Lithos) -> None:
+async def test_link_cycle_ends_without_the_note_itself(lithos: Lithos) -> None:
     """behaviours 78, 79"""
     one = await lithos.create("One", "[[Two]] [[One]]")
     two = await lithos.create("Two", "[[One]]", derived_from_ids=[one])
@@ -111,7 +111,7 @@ async def test_a_circle_ends_without_the_note_itself(lithos: Lithos) -> None:
     assert answer["related_ids"] == [two]
 
 
-async def test_a_namespace_filters_typed_edges_only(lithos: Lithos) -> None:
+async def test_namespace_filters_only_typed_edges(lithos: Lithos) -> None:
     """behaviours 79, 80"""
     note = await lithos.create("Note", "[[Other]]")
     other = await lithos.create("Other")
@@ -130,10 +130,10 @@ async def test_a_namespace_filters_typed_edges_only(lithos: Lithos) -> None:
     assert (answer["edges"], answer["related_ids"]) == (EMPTY_SIDES, [other])
 
 
-async def test_the_edges_of_both_sides_are_read_in_one_thread_job(
+async def test_edges_of_both_directions_are_read_in_one_thread_job(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each job is a thread that wakes and one that waits, a sixth of the whole call."""
+    """Each thread job wakes one thread while another waits, which costs a sixth of the whole call."""
     one, other = await lithos.create("One"), await lithos.create("Other")
     given = {await edge(lithos, one, other), await edge(lithos, other, one)}
     reading, jobs = lithos.server.get(Edges)._reading, 0
@@ -150,7 +150,7 @@ async def test_the_edges_of_both_sides_are_read_in_one_thread_job(
     assert jobs == 1
 
 
-async def test_without_lcma_there_are_no_typed_edges(tmp_path: Path) -> None:
+async def test_typed_edges_are_empty_without_lcma(tmp_path: Path) -> None:
     """behaviour 77"""
     async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
         note, other = await lithos.create("Note"), await lithos.create("Other")
@@ -159,7 +159,7 @@ async def test_without_lcma_there_are_no_typed_edges(tmp_path: Path) -> None:
         assert (answer["included"][-1], answer["edges"], answer["related_ids"]) == ("edges", EMPTY_SIDES, [])
 
 
-async def test_provenance_is_sorted_and_depth_two_reaches_indirect_sources(
+async def test_provenance_is_sorted_and_depth_two_adds_indirect_sources(
     lithos: Lithos,
 ) -> None:
     """behaviour 81"""
@@ -179,13 +179,13 @@ async def test_provenance_is_sorted_and_depth_two_reaches_indirect_sources(
     assert await ids(roots[1], 2, "derived") == sorted([parents[1], note])
 
 
-async def test_an_unknown_note_is_refused(lithos: Lithos) -> None:
+async def test_related_notes_of_an_unknown_note_are_refused(lithos: Lithos) -> None:
     """behaviour 82"""
     assert MISSING_ID in refusal(await lithos.call("lithos_related", id=MISSING_ID), "doc_not_found")
     refusal(await lithos.call("lithos_related", id=" "), "invalid_input")
 
 
-async def test_a_deleted_note_is_gone_from_links_and_provenance(lithos: Lithos) -> None:
+async def test_deleted_note_disappears_from_links_and_provenance(lithos: Lithos) -> None:
     """behaviours 43, 48"""
     target = await lithos.create("Target")
     note = await lithos.create("Note", "[[Target]]", derived_from_ids=[target])
@@ -200,7 +200,7 @@ async def test_a_deleted_note_is_gone_from_links_and_provenance(lithos: Lithos) 
     assert (lithos.knowledge / "note.md").read_bytes() == before
 
 
-async def test_link_resolves_in_either_order_and_after_a_new_creation(lithos: Lithos) -> None:
+async def test_link_resolves_in_either_order_and_after_recreation(lithos: Lithos) -> None:
     """behaviour 179"""
     note = await lithos.create("Note", "[[later on]]")
     assert await linked(lithos, note) == ([], [])
@@ -212,7 +212,7 @@ async def test_link_resolves_in_either_order_and_after_a_new_creation(lithos: Li
         assert await linked(lithos, note) == ([], [])
 
 
-async def test_an_ambiguous_stem_leads_nowhere(lithos: Lithos) -> None:
+async def test_ambiguous_stem_resolves_to_no_note(lithos: Lithos) -> None:
     """behaviour 76"""
     await lithos.create("One", path="a/same.md")
     note = await lithos.create("Note", "[[same]]")
@@ -222,7 +222,7 @@ async def test_an_ambiguous_stem_leads_nowhere(lithos: Lithos) -> None:
     assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
 
 
-async def test_files_changed_while_no_server_ran_count_at_the_next_start(tmp_path: Path) -> None:
+async def test_changes_made_while_stopped_count_at_the_next_start(tmp_path: Path) -> None:
     """behaviour 137"""
     put_note(tmp_path, "a.md", "# A\n\n[[Old title]] [[c]]\n")
     put_note(tmp_path, "b.md", "# Old title\n")

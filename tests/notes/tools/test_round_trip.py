@@ -48,8 +48,8 @@ async def check(lithos: Lithos, note: str, title: str, content: str) -> None:
     assert (read["title"], read["content"]) == (title, trim_content(content))
 
 
-async def test_awkward_content_reads_back_on_creation_update_and_restart(tmp_path: Path) -> None:
-    """Also one that begins with the title as its heading."""
+async def test_unusual_content_reads_back_after_creation_update_and_restart(tmp_path: Path) -> None:
+    """One of the texts begins with the title as its heading."""
     written: list[tuple[str, str, str]] = []
     async with serving(tmp_path) as lithos:
         for number, each in enumerate(CONTENTS):
@@ -69,7 +69,7 @@ async def test_awkward_content_reads_back_on_creation_update_and_restart(tmp_pat
             await check(lithos, *note)
 
 
-async def test_a_note_of_another_system_keeps_its_line_breaks(tmp_path: Path) -> None:
+async def test_note_of_another_system_keeps_its_line_breaks(tmp_path: Path) -> None:
     file = put_note(tmp_path, "n.md", b"\xef\xbb\xbf---\r\nkey: v\r\n---\r\n\r\n# N\r\n\r\nold\r\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_read", path="n"))["id"]
@@ -91,7 +91,7 @@ contents = (texts | markdown).filter(lambda text: frontmatter_at(text) is None)
 notes = st.tuples(texts, contents, contents)
 
 
-async def test_random_notes_read_back(lithos: Lithos) -> None:
+async def test_random_notes_read_back_unchanged(lithos: Lithos) -> None:
     numbers = count()
 
     @given(notes)
@@ -115,7 +115,7 @@ async def write_one(lithos: Lithos, number: int, title: str, first: str, second:
 
 
 def one_line(text: str) -> str:
-    """Line breaks, with the blank space around them, are spaces in a title."""
+    """Return a title in which line breaks and the whitespace around them are one space."""
     return " ".join(
         part.strip()
         for part in re.split(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text.strip())

@@ -1,4 +1,4 @@
-"""Results of queries and texts of all scripts and lengths."""
+"""Search results for queries and texts in all scripts and of all lengths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPTS = {
 }
 
 
-async def test_punctuation_breaks_no_search(lithos: Lithos) -> None:
+async def test_punctuation_in_a_query_causes_no_error(lithos: Lithos) -> None:
     """behaviour 57"""
     await lithos.create("Zebra", "zebra")
     for mode in MODES:
@@ -49,7 +49,7 @@ async def test_substrings_of_two_characters_are_found(lithos: Lithos) -> None:
                 )
 
 
-async def test_accents_do_not_matter(lithos: Lithos) -> None:
+async def test_search_ignores_accents(lithos: Lithos) -> None:
     """behaviour 181"""
     await lithos.create("Accent", "un café à Zürich")
     await lithos.create("Plain", "a cafe in zurich")
@@ -69,7 +69,7 @@ async def test_every_part_of_a_long_note_is_found(lithos: Lithos) -> None:
         assert len(row["snippet"]) < 400
 
 
-async def test_a_chunk_is_embedded_with_title_and_headings_but_shown_alone(tmp_path: Path) -> None:
+async def test_chunk_is_embedded_with_headings_but_shown_without(tmp_path: Path) -> None:
     """behaviour 212"""
     # The section is one paragraph longer than a chunk, so its heading is in the chunk before.
     section = ("The weather was neither good nor bad on this day. " * 12).strip()
@@ -87,7 +87,7 @@ async def test_a_chunk_is_embedded_with_title_and_headings_but_shown_alone(tmp_p
     assert row["similarity"] != pytest.approx(float(query @ bare), abs=0.002)
 
 
-async def test_query_syntax_works_in_mode_fulltext(lithos: Lithos) -> None:
+async def test_query_syntax_works_in_fulltext_mode(lithos: Lithos) -> None:
     await lithos.create("Zebra", "striped horse")
     await lithos.create("Lion", "hunts the zebra, not a horse")
     for query, titles in (
@@ -101,15 +101,15 @@ async def test_query_syntax_works_in_mode_fulltext(lithos: Lithos) -> None:
         assert set(await lithos.found(query, mode="fulltext")) == titles, query
 
 
-async def test_a_query_as_long_as_a_note_is_answered(lithos: Lithos) -> None:
-    """behaviour 57: its length cannot stop the event loop."""
+async def test_query_as_long_as_a_note_is_answered(lithos: Lithos) -> None:
+    """behaviour 57: a long query does not block the event loop."""
     await lithos.create("Zebra", "zebra 東京")
     for mode in MODES:
         for query in ("zebra " * 600, "東京" * 150_000, "zebra " * 100_000, "(" * 100_000):
             answer = await lithos.call("lithos_search", query=query, mode=mode)
             found = [row["title"] for row in answer["results"]]
             if "(" not in query and mode != "semantic":
-                # So long a query does not parse, and plain words count from its beginning only.
+                # A query of this length is not parsed, and only plain words at its beginning count.
                 assert found == ([] if mode == "fulltext" and len(query) > LONGEST_QUERY else ["Zebra"])
         late = "(" * LONGEST_QUERY + " zebra"
         answer = await lithos.call("lithos_search", query=late, mode=mode, threshold=1)

@@ -1,4 +1,4 @@
-"""`lithos_search` in the modes fulltext, semantic and hybrid."""
+"""`lithos_search` in the fulltext, semantic and hybrid modes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers import Clock, Lithos, put_note, refusal, serving
 MODES = ("fulltext", "semantic", "hybrid")
 
 
-async def test_a_row_has_exactly_its_keys(lithos: Lithos, clock: Clock) -> None:
+async def test_search_row_has_exactly_the_documented_keys(lithos: Lithos, clock: Clock) -> None:
     """behaviours 58, 62"""
     note = await lithos.create("Zebra facts", "Zebras are striped.", path="zoo", source_url="https://e.org/z")
     for mode in MODES:
@@ -34,7 +34,7 @@ async def test_a_row_has_exactly_its_keys(lithos: Lithos, clock: Clock) -> None:
         assert "striped" in row["snippet"]
 
 
-async def test_a_tag_filter_needs_all_tags(lithos: Lithos) -> None:
+async def test_tag_filter_requires_all_tags(lithos: Lithos) -> None:
     """behaviour 54"""
     odd = ["topic:deep: x", "two words", 'quo"te', "a AND b", "日本", "-minus"]
     await lithos.create("Both", "zebra", tags=[*odd, "z"])
@@ -49,7 +49,7 @@ async def test_a_tag_filter_needs_all_tags(lithos: Lithos) -> None:
         assert len(await lithos.found("zebra", mode=mode, tags=[])) == 2
 
 
-async def test_author_filter_is_not_a_query(lithos: Lithos) -> None:
+async def test_author_filter_is_not_parsed_as_a_query(lithos: Lithos) -> None:
     """behaviours 55, 56"""
     authors = ["ann", "ann OR bob", "a*", "+bob", 'x" OR "y', "author:ann", "é"]
     for number, author in enumerate(authors):
@@ -62,7 +62,7 @@ async def test_author_filter_is_not_a_query(lithos: Lithos) -> None:
         assert await lithos.found("zebra", mode=mode, author="nobody") == []
 
 
-async def test_a_path_prefix_is_text(lithos: Lithos) -> None:
+async def test_path_prefix_is_plain_text(lithos: Lithos) -> None:
     """behaviour 56"""
     for path in ("proc/a.md", "procedures/b.md", "p.*c/c.md", "x/proc/d.md"):
         await lithos.create(path, "zebra", path=path)
@@ -82,7 +82,7 @@ async def test_a_path_prefix_is_text(lithos: Lithos) -> None:
             )
 
 
-async def test_filters_apply_before_the_limit(lithos: Lithos) -> None:
+async def test_search_filters_apply_before_the_limit(lithos: Lithos) -> None:
     """behaviours 54, 56"""
     for number in range(30):
         await lithos.create(f"Zebra {number}", "zebra zebra zebra", tags=["common"])
@@ -91,7 +91,7 @@ async def test_filters_apply_before_the_limit(lithos: Lithos) -> None:
         assert await lithos.found("zebra", mode=mode, tags=["rare"], limit=1, threshold=0) == ["Rare"]
 
 
-async def test_the_entities_filter_is_exact(tmp_path: Path) -> None:
+async def test_entities_filter_is_exact(tmp_path: Path) -> None:
     """behaviour 67"""
     put_note(tmp_path, "a.md", "---\nentities: [Ada Lovelace, Engine]\n---\n# A\n\nzebra\n")
     put_note(tmp_path, "b.md", "---\nentities: [Engine]\n---\n# B\n\nzebra\n")
@@ -106,7 +106,7 @@ async def test_the_entities_filter_is_exact(tmp_path: Path) -> None:
         assert await lithos.found("lovelace", mode="fulltext") == ["A"]
 
 
-async def test_meaning_gives_one_row_per_note_above_the_threshold(lithos: Lithos) -> None:
+async def test_semantic_search_returns_notes_above_the_threshold_once(lithos: Lithos) -> None:
     """behaviour 58"""
     long = "\n\n".join(f"Paragraph {i}. The zebra is a striped animal of the savanna. " * 6 for i in range(8))
     await lithos.create("Zebras", long)
@@ -124,7 +124,7 @@ async def test_meaning_gives_one_row_per_note_above_the_threshold(lithos: Lithos
     assert await lithos.found("xqzzvw", mode="semantic") == []
 
 
-async def test_modes_and_numbers_are_checked(tmp_path: Path) -> None:
+async def test_invalid_modes_and_numbers_are_refused(tmp_path: Path) -> None:
     """behaviour 59"""
     async with serving(tmp_path, search=SearchConfig(max_results=5)) as lithos:
         for number in range(7):
@@ -140,11 +140,11 @@ async def test_modes_and_numbers_are_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fusion", ["blend", "rrf"])
-async def test_an_id_in_both_lists_outranks_one_in_a_single_list(tmp_path: Path, fusion: str) -> None:
+async def test_hit_in_both_lists_outranks_a_hit_in_one(tmp_path: Path, fusion: str) -> None:
     """behaviours 60, 61"""
     async with serving(tmp_path, search=SearchConfig(fusion=fusion)) as lithos:
         await lithos.create("Both", "The zebra is a striped animal.")
-        # The same word for full text, but nothing of its meaning.
+        # The text shares a word with the query, but not its meaning.
         await lithos.create("Words", "zebra xqzzvw qqwx kkjjq zzvq wwxq vvbq")
         await lithos.create("Meaning", "A striped animal of the savanna, like a horse.")
         answer = await lithos.call("lithos_search", query="zebra striped animal")
@@ -156,7 +156,7 @@ async def test_an_id_in_both_lists_outranks_one_in_a_single_list(tmp_path: Path,
         assert all(0 <= score <= 1 for score in scores)
 
 
-async def test_staleness_is_reported(lithos: Lithos, clock: Clock) -> None:
+async def test_search_result_shows_its_staleness(lithos: Lithos, clock: Clock) -> None:
     """behaviour 62"""
     await lithos.create("Zebra", "zebra", ttl_hours=1)
     for hours, stale in ((0, False), (1, False), (1 / 3600, True)):
@@ -167,7 +167,7 @@ async def test_staleness_is_reported(lithos: Lithos, clock: Clock) -> None:
             assert row["source_url"] == ""
 
 
-async def test_a_search_right_after_a_write_finds_it(lithos: Lithos) -> None:
+async def test_search_immediately_after_a_write_finds_the_note(lithos: Lithos) -> None:
     """behaviour 194"""
     for number in range(5):
         note = await lithos.create(f"Note {number}", f"zebra{number}zq striped")

@@ -1,4 +1,4 @@
-"""One name in two spellings is one note, and no name is made that a disk cannot store."""
+"""Spellings of names: two Unicode spellings are one note, and invalid file names are refused."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ async def test_folder_in_another_spelling_is_the_same_folder(tmp_path: Path) -> 
         assert (await lithos.write("Four", path=f"{DECOMPOSED}.md"))["path"] == f"{COMPOSED}.md"
 
 
-async def test_note_moves_to_another_spelling_of_its_own_path(tmp_path: Path) -> None:
-    """behaviour 350: and back, by undo"""
+async def test_note_moves_to_another_spelling_of_its_path(tmp_path: Path) -> None:
+    """behaviour 350: the note also moves back, by undo."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Ann", path="ann.md")
         moved = await lithos.call("lithos_note_move", id=note, path="Ann.md", agent="ann")
@@ -70,7 +70,7 @@ async def test_note_moves_to_another_spelling_of_its_own_path(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("one", "other"), SPELLINGS[:3])
-async def test_both_spellings_are_served_when_a_person_made_both(
+async def test_both_spellings_are_served_if_a_person_created_both(
     tmp_path: Path, one: str, other: str
 ) -> None:
     """behaviour 350"""
@@ -89,8 +89,8 @@ async def test_both_spellings_are_served_when_a_person_made_both(
         assert "Text of" in (tmp_path / "knowledge" / path).read_text()
 
 
-async def test_agents_at_once_make_one_of_two_spellings(tmp_path: Path) -> None:
-    """behaviour 350: also in one batch of the writer"""
+async def test_concurrent_agents_create_only_one_of_two_spellings(tmp_path: Path) -> None:
+    """behaviour 350, also within one batch of the writer."""
     async with serving(tmp_path, storage=VAULT) as lithos:
         answers: list[Any] = []
 
@@ -107,7 +107,7 @@ async def test_agents_at_once_make_one_of_two_spellings(tmp_path: Path) -> None:
         assert len(lithos.files()) == 1
 
 
-async def test_titles_meet_in_any_unicode_form(tmp_path: Path) -> None:
+async def test_titles_are_compared_in_any_unicode_form(tmp_path: Path) -> None:
     """behaviour 351"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create(f"About {DECOMPOSED}", path="about.md")
@@ -115,7 +115,7 @@ async def test_titles_meet_in_any_unicode_form(tmp_path: Path) -> None:
         assert await lithos.listed(title_contains=COMPOSED) == [f"About {DECOMPOSED}"]
 
 
-async def test_agent_is_one_in_any_unicode_form(tmp_path: Path) -> None:
+async def test_agent_id_is_the_same_in_any_unicode_form(tmp_path: Path) -> None:
     """behaviour 351"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("A note", agent=DECOMPOSED)
@@ -131,7 +131,9 @@ DEVICES = ["CON", "aux", "Nul.txt", "COM1", "lpt\u00b9", "PRN ", "con.", "CONIN$
 
 @pytest.mark.parametrize("title", DEVICES)
 @pytest.mark.parametrize("storage", [{}, VAULT], ids=["slugs", "titles"])
-async def test_title_names_no_device(tmp_path: Path, title: str, storage: dict[str, Any]) -> None:
+async def test_title_never_creates_a_device_file_name(
+    tmp_path: Path, title: str, storage: dict[str, Any]
+) -> None:
     """behaviour 352"""
     async with serving(tmp_path, storage=storage) as lithos:
         answer = await lithos.write(title)
@@ -144,7 +146,7 @@ BAD = ["aux.md", "a/CON.md", "NUL.txt.md", "con/a.md", "x./a.md", "x /a.md", "lp
 
 
 @pytest.mark.parametrize("path", BAD)
-async def test_path_with_a_device_is_refused(tmp_path: Path, path: str) -> None:
+async def test_path_with_a_device_name_is_refused(tmp_path: Path, path: str) -> None:
     """behaviour 352"""
     async with serving(tmp_path) as lithos:
         answer = await lithos.call("lithos_write", title="One", content="x", path=path, agent="ann")
@@ -155,8 +157,8 @@ async def test_path_with_a_device_is_refused(tmp_path: Path, path: str) -> None:
         assert lithos.files() == ["two.md"]
 
 
-async def test_device_name_that_a_person_made_is_served(tmp_path: Path) -> None:
-    """behaviour 352: read, edited, deleted and brought back; and its folder takes notes"""
+async def test_existing_file_with_a_device_name_is_served(tmp_path: Path) -> None:
+    """behaviour 352: the note is read, edited, deleted and restored, and its folder accepts new notes."""
     put_note(tmp_path, "aux.md", "# Aux\n\nText.\n")
     put_note(tmp_path, "con./a.md", "# A\n\nText.\n")
     async with serving(tmp_path) as lithos:
@@ -168,8 +170,8 @@ async def test_device_name_that_a_person_made_is_served(tmp_path: Path) -> None:
         assert (await lithos.write("B", path="con."))["path"] == "con./b.md"
 
 
-async def test_filters_find_folders_and_namespaces_in_each_spelling(tmp_path: Path) -> None:
-    """behaviours 350 and 351"""
+async def test_filters_match_folders_and_namespaces_in_each_spelling(tmp_path: Path) -> None:
+    """behaviours 350 and 351."""
     put_note(tmp_path, f"{DECOMPOSED}/Sub/one.md", "# One\n\nWords of it.\n")
     async with serving(tmp_path) as lithos:
         for folder in (f"{DECOMPOSED}/Sub/", f"{COMPOSED.lower()}/sub/", f"{COMPOSED}/Sub/on"):
@@ -183,10 +185,10 @@ async def test_filters_find_folders_and_namespaces_in_each_spelling(tmp_path: Pa
 
 @pytest.mark.parametrize("has_id", [True, False], ids=["tool", "person"])
 @pytest.mark.parametrize(("one", "other"), SPELLINGS[:3])
-async def test_second_spelling_that_a_person_makes_meanwhile_is_served(
+async def test_second_spelling_created_by_a_person_is_served(
     tmp_path: Path, one: str, other: str, has_id: bool
 ) -> None:
-    """behaviour 350: while the server runs, and after its restart"""
+    """behaviour 350: while the server runs and after its restart."""
     if not has_id:
         put_note(tmp_path, one, "# First\n\nText of the first.\n")
     async with serving(tmp_path, server={"watch_files": True}) as lithos:

@@ -15,7 +15,7 @@ from tests.servers import VAULT, Lithos, put_note, serving
 SPELLINGS = ("W\u00f6rk", "wörk", "#WÖRK", unicodedata.normalize("NFD", "wörk"), "wörk/")
 
 
-async def test_notes_with_one_tag_in_several_spellings_are_found_by_each(tmp_path: Path) -> None:
+async def test_notes_are_found_by_each_spelling_of_a_tag(tmp_path: Path) -> None:
     """behaviour 377"""
     texts = {
         "a.md": "#Wörk on it, granite\n",
@@ -44,7 +44,7 @@ async def test_notes_with_one_tag_in_several_spellings_are_found_by_each(tmp_pat
 
 
 @pytest.mark.parametrize("spelling", ["Urgent", "#urgent", "URGENT/"])
-async def test_tasks_and_events_are_filtered_in_any_spelling(lithos: Lithos, spelling: str) -> None:
+async def test_tasks_and_events_are_filtered_by_any_tag_spelling(lithos: Lithos, spelling: str) -> None:
     """behaviour 377"""
     made = [
         (await lithos.call("lithos_task_create", title=f"T{number}", agent="a", tags=[tag]))["task_id"]
@@ -64,7 +64,7 @@ async def test_tasks_and_events_are_filtered_in_any_spelling(lithos: Lithos, spe
 
 
 @pytest.mark.parametrize("spelling", ["Urgent", "#urgent", "URGENT/"])
-def test_event_filter_takes_any_spelling(spelling: str) -> None:
+def test_event_filter_accepts_any_tag_spelling(spelling: str) -> None:
     """behaviour 377"""
     wanted = EventFilter.of(tags=[spelling])
     events = [

@@ -1,4 +1,4 @@
-"""Titles of all kinds: stored as given, turned into slugs, changed (docs/spec/notes.md §2 and §6)."""
+"""Titles of all kinds: stored as given, converted into slugs, and changed (docs/spec/notes.md §2 and §6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import Lithos, put_note, refusal, serving
 
 
-async def test_a_new_title_moves_the_slug_but_not_the_file(lithos: Lithos) -> None:
+async def test_new_title_changes_the_slug_but_not_the_file_name(lithos: Lithos) -> None:
     """behaviour 11"""
     note = await lithos.create("Old title")
     answer = await lithos.write("New title", id=note, path="elsewhere")
@@ -21,8 +21,8 @@ async def test_a_new_title_moves_the_slug_but_not_the_file(lithos: Lithos) -> No
     assert free["path"] == "other/old-title.md"
 
 
-async def test_the_title_may_go_back_to_what_the_index_knows(lithos: Lithos) -> None:
-    """A title edited by hand and not noticed yet is not a collision with the note itself."""
+async def test_title_may_return_to_the_indexed_title(lithos: Lithos) -> None:
+    """A manually edited title that is not indexed yet does not collide with its own note."""
     note = await lithos.create("As indexed")
     file = lithos.knowledge / "as-indexed.md"
     file.write_text(file.read_text().replace("# As indexed", "# By hand"))
@@ -48,7 +48,7 @@ TITLES = [
 ]
 
 
-async def test_any_title_is_stored_as_given_but_for_markup(tmp_path: Path) -> None:
+async def test_any_title_is_stored_as_given_except_markup(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         for title, stored, path in TITLES:
             answer = await lithos.write(title, "# Own heading\n\ntext")
@@ -64,7 +64,7 @@ async def test_any_title_is_stored_as_given_but_for_markup(tmp_path: Path) -> No
         assert await lithos.listed() == [stored for _, stored, _ in TITLES]
 
 
-async def test_a_blank_title_is_refused(lithos: Lithos) -> None:
+async def test_blank_title_is_refused(lithos: Lithos) -> None:
     """behaviour 173"""
     for title in ("", "   ", "\n\t", "\u3000"):
         answer = await lithos.call("lithos_write", title=title, content="x", agent="a")
@@ -73,8 +73,8 @@ async def test_a_blank_title_is_refused(lithos: Lithos) -> None:
     assert await lithos.call("lithos_agent_info", id="a") is None
 
 
-async def test_a_title_has_at_most_a_thousand_characters(lithos: Lithos) -> None:
-    """tools §1.2: else ERR(invalid_input), with the limit and what to do"""
+async def test_title_is_limited_to_a_thousand_characters(lithos: Lithos) -> None:
+    """tools §1.2: a longer title is refused with ERR(invalid_input), the limit and the next step."""
     note = await lithos.create("A note")
     task = (await lithos.call("lithos_task_create", title="A task", agent="ann"))["task_id"]
     for tool, more in (
@@ -93,8 +93,8 @@ async def test_a_title_has_at_most_a_thousand_characters(lithos: Lithos) -> None
 
 
 @pytest.mark.parametrize("head", ["# {}\n\ntext\n", "---\ntitle: {}\n---\ntext\n"])
-async def test_a_file_may_have_a_longer_title(tmp_path: Path, head: str) -> None:
-    """notes §4, §6: it is indexed, its slug is cut, and its bytes stay"""
+async def test_title_in_a_file_may_exceed_the_limit(tmp_path: Path, head: str) -> None:
+    """notes §4, §6: the note is indexed, its slug is cut, and the bytes of its file stay."""
     title = " ".join(["word"] * 20_000)
     file = put_note(tmp_path, "long.md", head.format(title))
     async with serving(tmp_path, server={"max_answer_chars": 0}) as lithos:

@@ -1,4 +1,4 @@
-"""Writes that meet other writes: duplicates, versions, parallel calls, and the events they leave."""
+"""Conflicting writes: duplicates, versions, concurrent calls and the resulting events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ URL = "https://example.org/page"
 
 
 async def together(lithos: Lithos, tool: str, *calls: dict[str, Any]) -> list[dict[str, Any]]:
-    """All calls at once; the answers in the order of the calls."""
+    """Make all calls concurrently, and return the answers in the order of the calls."""
     answers: list[dict[str, Any]] = [{} for _ in calls]
 
     async def run(number: int) -> None:
@@ -28,7 +28,7 @@ async def together(lithos: Lithos, tool: str, *calls: dict[str, Any]) -> list[di
     return answers
 
 
-async def test_a_duplicate_names_the_owner_and_emits_nothing(lithos: Lithos) -> None:
+async def test_duplicate_names_the_owner_and_emits_no_event(lithos: Lithos) -> None:
     """behaviours 24, 127"""
     owner = await lithos.create("Owner", source_url=URL)
     other, events = await lithos.create("Other"), lithos.events()
@@ -46,7 +46,7 @@ async def test_a_duplicate_names_the_owner_and_emits_nothing(lithos: Lithos) -> 
     assert lithos.files() == ["other.md", "owner.md"]
 
 
-async def test_spellings_of_one_address_are_one_address(lithos: Lithos) -> None:
+async def test_spellings_of_one_url_are_the_same_url(lithos: Lithos) -> None:
     """behaviour 25"""
     for spelling in (
         "HTTPS://EXAMPLE.org/page", "https://example.org/page/", "https://example.org:443/page",
@@ -60,7 +60,7 @@ async def test_spellings_of_one_address_are_one_address(lithos: Lithos) -> None:
         await lithos.call("lithos_delete", id=note, agent="a")
 
 
-async def test_other_addresses_are_refused(lithos: Lithos) -> None:
+async def test_invalid_source_urls_are_refused(lithos: Lithos) -> None:
     """behaviour 26"""
     for bad in (
         "ftp://example.org", "javascript:alert(1)", "example.org/page", "https://", " ", "https://a\nb",
@@ -70,7 +70,7 @@ async def test_other_addresses_are_refused(lithos: Lithos) -> None:
     assert lithos.files() == []
 
 
-async def test_an_address_is_freed_by_clearing_and_by_deleting(lithos: Lithos) -> None:
+async def test_source_url_is_released_by_clearing_and_deletion(lithos: Lithos) -> None:
     """behaviour 27"""
     first = await lithos.create("First", source_url=URL)
     assert (await lithos.write("First", id=first, source_url=URL + "#again"))["version"] == 2
@@ -81,7 +81,7 @@ async def test_an_address_is_freed_by_clearing_and_by_deleting(lithos: Lithos) -
     assert (await lithos.call("lithos_stats"))["duplicate_urls"] == 0
 
 
-async def test_one_of_several_parallel_creations_with_one_address_wins(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_creations_with_one_url_wins(lithos: Lithos) -> None:
     """behaviour 28"""
     calls = [{"title": f"N{i}", "content": "x", "agent": "a", "source_url": URL} for i in range(5)]
     answers = await together(lithos, "lithos_write", *calls)
@@ -92,7 +92,7 @@ async def test_one_of_several_parallel_creations_with_one_address_wins(lithos: L
     assert [kind for kind, _ in lithos.events()] == ["note.created"]
 
 
-async def test_the_expected_version_must_be_current(lithos: Lithos) -> None:
+async def test_expected_version_must_be_the_current_version(lithos: Lithos) -> None:
     """behaviours 34, 127"""
     note = await lithos.create("N", expected_version=99)
     assert (await lithos.write("N", id=note, expected_version=1))["version"] == 2
@@ -107,7 +107,7 @@ async def test_the_expected_version_must_be_current(lithos: Lithos) -> None:
     assert lithos.events() == events
 
 
-async def test_one_of_several_parallel_updates_of_one_version_wins(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_updates_of_one_version_wins(lithos: Lithos) -> None:
     """behaviour 35"""
     note = await lithos.create("N")
     calls = [
@@ -122,8 +122,8 @@ async def test_one_of_several_parallel_updates_of_one_version_wins(lithos: Litho
     assert (await lithos.read(note))["content"] == f"text {winner}"
 
 
-async def test_a_note_edited_on_disk_is_updated_from_what_it_says_now(lithos: Lithos) -> None:
-    """behaviour 34: the version counts that is in the file."""
+async def test_update_starts_from_the_note_as_edited_on_disk(lithos: Lithos) -> None:
+    """behaviour 34: the version in the file counts."""
     note = await lithos.create("N", tags=["kept"])
     file = lithos.knowledge / "n.md"
     file.write_text(file.read_text().replace("version: 1\n", "version: 5\nhand: made\n"))
@@ -133,7 +133,7 @@ async def test_a_note_edited_on_disk_is_updated_from_what_it_says_now(lithos: Li
     assert (await lithos.read(note))["metadata"]["extra"] == {"hand": "made"}
 
 
-async def test_an_unknown_id_is_refused_and_emits_nothing(lithos: Lithos) -> None:
+async def test_write_to_an_unknown_id_is_refused_without_an_event(lithos: Lithos) -> None:
     """behaviour 127"""
     for note_id in (MISSING_ID, "nonsense", "../x", " ", "x" * 5000):
         for tool, more in (("lithos_write", {"title": "T", "content": "x"}), ("lithos_delete", {})):
@@ -145,7 +145,7 @@ async def test_an_unknown_id_is_refused_and_emits_nothing(lithos: Lithos) -> Non
 
 
 @pytest.mark.parametrize("style", ["envelope", "status"])
-async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path, style: str) -> None:
+async def test_write_outcome_can_be_returned_as_status(tmp_path: Path, style: str) -> None:
     """behaviour 165"""
     async with serving(tmp_path, server={"write_outcomes": style}) as lithos:
         note = await lithos.create("Owner", source_url=URL)
@@ -169,7 +169,7 @@ async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path, sty
             assert (answer["status"], answer["code"]) == ("error", code)
 
 
-async def test_a_storm_of_changes_leaves_everything_consistent(lithos: Lithos) -> None:
+async def test_many_concurrent_changes_leave_a_consistent_state(lithos: Lithos) -> None:
     """behaviour 50"""
     notes = [await lithos.create(f"Storm {i}", f"zebra {i}", tags=["storm"]) for i in range(6)]
 
@@ -206,7 +206,7 @@ async def test_a_storm_of_changes_leaves_everything_consistent(lithos: Lithos) -
     assert {note for note, kind in last.items() if kind != "note.deleted"} == kept
 
 
-async def test_change_and_event_say_the_same(lithos: Lithos) -> None:
+async def test_write_answers_agree_with_their_events(lithos: Lithos) -> None:
     """behaviour 23"""
     created = await lithos.write("First", tags=["x"], path="f")
     updated = await lithos.write("Second", id=created["id"])

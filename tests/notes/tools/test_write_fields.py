@@ -1,4 +1,4 @@
-"""The fields of `lithos_write`: kept, cleared, replaced, repaired and refused values."""
+"""The fields of `lithos_write`: kept, cleared, replaced, healed and refused values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 
 async def refused(lithos: Lithos, code: str = "invalid_input", **arguments: Any) -> str:
-    """The message of a refused write, which must leave no file behind."""
+    """Return the message of a refused write, and check that the write left no file."""
     before = lithos.files()
     answer = await lithos.call(
         "lithos_write", **{"title": "Refused", "content": "x", "agent": "a"} | arguments
@@ -41,7 +41,7 @@ CONFIDENCES = {
 }  # fmt: skip
 
 
-async def test_a_stored_confidence_is_healed(tmp_path: Path) -> None:
+async def test_invalid_stored_confidence_is_healed(tmp_path: Path) -> None:
     """behaviour 15"""
     for number, written in enumerate(CONFIDENCES):
         line = f"confidence: {written}\n" if written else ""
@@ -55,7 +55,7 @@ async def test_a_stored_confidence_is_healed(tmp_path: Path) -> None:
         assert read == CONFIDENCES
 
 
-async def test_a_bad_confidence_is_refused(lithos: Lithos) -> None:
+async def test_invalid_confidence_argument_is_refused(lithos: Lithos) -> None:
     """behaviour 16"""
     for bad in (1.01, -0.01, True, False, "high", "nan", math.nan, math.inf, [1], {}, "", 10**400):
         assert "confidence" in await refused(lithos, confidence=bad)
@@ -67,7 +67,7 @@ async def test_a_bad_confidence_is_refused(lithos: Lithos) -> None:
     assert (await lithos.read(text))["metadata"]["confidence"] == 0.5
 
 
-async def test_every_update_counts_as_a_version_also_on_disk(lithos: Lithos) -> None:
+async def test_every_update_increments_the_version_in_the_file(lithos: Lithos) -> None:
     """behaviour 17"""
     note = await lithos.create()
     for version in (2, 3, 4):
@@ -92,10 +92,8 @@ async def test_times_are_stored_in_utc(lithos: Lithos) -> None:
         assert stored in (lithos.knowledge / "a-note.md").read_text()
 
 
-async def test_note_is_valid_on_the_day_on_which_it_expires(lithos: Lithos) -> None:
-    """behaviour 390: the day ends at midnight UTC; a value that is not a day is refused with the right
-    format
-    """
+async def test_note_is_valid_until_its_expiry_day_ends(lithos: Lithos) -> None:
+    """behaviour 390: the day ends at midnight UTC. An invalid day is refused with the valid format."""
     note = await lithos.create()
     for given, stored in (("2030-01-02", "2030-01-02"), ("2030-02", "2030-02-28")):
         await lithos.write(id=note, expires_at=given)
@@ -106,7 +104,7 @@ async def test_note_is_valid_on_the_day_on_which_it_expires(lithos: Lithos) -> N
         assert "expires_at is not a time" in refusal(answer, "invalid_input")
 
 
-async def test_day_in_a_file_stays_as_the_person_wrote_it(tmp_path: Path) -> None:
+async def test_expiry_day_in_a_file_stays_as_a_person_wrote_it(tmp_path: Path) -> None:
     """behaviour 390"""
     put_note(tmp_path, "a.md", "---\ntitle: A\nexpires_at: 2030-01-02 # one week\n---\nText.")
     async with serving(tmp_path) as lithos:
@@ -115,7 +113,7 @@ async def test_day_in_a_file_stays_as_the_person_wrote_it(tmp_path: Path) -> Non
         assert "\nexpires_at: 2030-01-02 # one week\n" in (lithos.knowledge / "a.md").read_text()
 
 
-async def test_missing_keys_read_as_defaults(tmp_path: Path) -> None:
+async def test_missing_keys_are_read_as_defaults(tmp_path: Path) -> None:
     """behaviour 19"""
     put_note(tmp_path, "root.md", "Just text.")
     put_note(tmp_path, "a/b/deep.md", "---\nauthor: me\n---\nText.")
@@ -139,7 +137,7 @@ async def test_missing_keys_read_as_defaults(tmp_path: Path) -> None:
             assert read["title"] == path.rpartition("/")[2]
 
 
-async def test_an_update_adds_the_missing_keys_but_no_namespace(tmp_path: Path) -> None:
+async def test_update_adds_the_missing_keys_except_namespace(tmp_path: Path) -> None:
     """behaviour 20"""
     file = put_note(tmp_path, "folder/n.md", "---\ntags: [x]\n---\n# N\n\nold\n")
     async with serving(tmp_path) as lithos:
@@ -161,7 +159,7 @@ async def test_an_update_adds_the_missing_keys_but_no_namespace(tmp_path: Path) 
         assert (await lithos.read(note))["namespace"] == "explicit"
 
 
-async def test_summaries_have_two_keys_and_hold_text(lithos: Lithos) -> None:
+async def test_summaries_accept_two_keys_with_text_values(lithos: Lithos) -> None:
     """behaviour 21"""
     note = await lithos.create(summaries={"short": "In brief."})
     assert (await lithos.read(note))["metadata"]["summaries"] == {"short": "In brief."}
@@ -171,7 +169,7 @@ async def test_summaries_have_two_keys_and_hold_text(lithos: Lithos) -> None:
         assert "summaries" in await refused(lithos, summaries=bad)
 
 
-async def test_omitted_tags_are_kept_empty_ones_clear(lithos: Lithos) -> None:
+async def test_omitted_tags_are_kept_and_empty_tags_clear(lithos: Lithos) -> None:
     """behaviour 29"""
     note = await lithos.create(tags=["b", "a", "b", " a ", " "])
     for change, tags in (
@@ -211,14 +209,14 @@ async def test_omitted_values_are_kept(lithos: Lithos) -> None:
     assert "expires_at" not in text
 
 
-async def test_a_time_to_live_and_an_expiry_exclude_each_other(lithos: Lithos) -> None:
+async def test_ttl_and_expiry_exclude_each_other(lithos: Lithos) -> None:
     """behaviour 32"""
     for expires in ("2031-01-01", "", "nonsense"):
         message = await refused(lithos, ttl_hours=1, expires_at=expires)
         assert message == "Provide either ttl_hours or expires_at, not both."
 
 
-async def test_a_time_to_live_is_a_positive_number(lithos: Lithos, clock: Clock) -> None:
+async def test_ttl_must_be_a_positive_number(lithos: Lithos, clock: Clock) -> None:
     """behaviour 33"""
     for bad in (0, -1, math.nan, math.inf, -math.inf, "nan", 1e300):
         assert "ttl_hours" in await refused(lithos, ttl_hours=bad)
@@ -230,7 +228,7 @@ async def test_a_time_to_live_is_a_positive_number(lithos: Lithos, clock: Clock)
         assert "expires_at" in await refused(lithos, expires_at=bad)
 
 
-async def test_a_task_note_names_its_task(lithos: Lithos) -> None:
+async def test_note_with_task_scope_requires_a_source_task(lithos: Lithos) -> None:
     """behaviour 37"""
     for task in (None, "", "  "):
         assert "source_task" in await refused(lithos, access_scope="task", source_task=task)
@@ -243,7 +241,7 @@ async def test_a_task_note_names_its_task(lithos: Lithos) -> None:
     assert (await lithos.read(bare))["version"] == 1
 
 
-async def test_enumerations_are_closed(lithos: Lithos) -> None:
+async def test_unknown_enumeration_values_are_refused(lithos: Lithos) -> None:
     """behaviour 38"""
     note = await lithos.create()
     for name in ("access_scope", "note_type", "status"):
@@ -272,7 +270,7 @@ async def test_metadata_is_merged_key_by_key(lithos: Lithos) -> None:
     assert "blank" in await refused(lithos, metadata={" ": 1})
 
 
-async def test_sources_are_normalised(lithos: Lithos) -> None:
+async def test_source_ids_are_normalised(lithos: Lithos) -> None:
     """behaviours 40, 41, 42"""
     source = await lithos.create("Source")
     first, second = "ffffffff-0000-4000-8000-00000000000a", MISSING_ID
@@ -289,7 +287,7 @@ async def test_sources_are_normalised(lithos: Lithos) -> None:
     assert (await lithos.write("Derived", id=answer["id"]))["warnings"] == []
 
 
-async def test_the_author_stays_and_others_become_contributors(lithos: Lithos, clock: Clock) -> None:
+async def test_author_is_kept_and_other_agents_become_contributors(lithos: Lithos, clock: Clock) -> None:
     created, note = clock.text, await lithos.create(agent=" ann ")
     clock.advance(hours=1)
     for agent in ("ann", " ann ", "bob", "bob ", "cy"):
@@ -301,7 +299,7 @@ async def test_the_author_stays_and_others_become_contributors(lithos: Lithos, c
     assert {agent["id"] for agent in agents} == {"ann", "bob", "cy"}
 
 
-async def test_the_content_limit_counts_bytes(tmp_path: Path) -> None:
+async def test_content_limit_counts_bytes(tmp_path: Path) -> None:
     """behaviour 36"""
     async with serving(tmp_path, storage={"max_content_size_bytes": 9}) as lithos:
         note = await lithos.create(content="日本語")

@@ -1,4 +1,4 @@
-"""`on_conflict` of lithos_write and lithos_note_update."""
+"""`on_conflict` of `lithos_write` and `lithos_note_update`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def update(lithos: Lithos, note: str, expected: int, **more: Any) -> Any:
     return await lithos.call("lithos_note_update", **arguments | more)
 
 
-async def test_two_agents_change_one_note(lithos: Lithos) -> None:
+async def test_changes_of_two_agents_to_one_note_are_merged(lithos: Lithos) -> None:
     """behaviour 218"""
     note = await lithos.create("Note", TEXT, tags=["a"])
     plain = await write(lithos, note, 1, content=TEXT.replace("first", "FIRST"))
@@ -44,7 +44,7 @@ async def test_two_agents_change_one_note(lithos: Lithos) -> None:
 
 
 @pytest.mark.parametrize("style", ["envelope", "status"])
-async def test_an_overlap_shows_the_three_texts(tmp_path: Path, style: str) -> None:
+async def test_overlapping_change_is_refused_with_three_texts(tmp_path: Path, style: str) -> None:
     """behaviours 218, 165"""
     async with serving(tmp_path, server={"write_outcomes": style}) as lithos:
         note = await lithos.create("Note", TEXT)
@@ -62,7 +62,7 @@ async def test_an_overlap_shows_the_three_texts(tmp_path: Path, style: str) -> N
         assert answer["conflicts"] == [{"key": "title", "base": "Note", "mine": "Other", "theirs": "Mine"}]
 
 
-async def test_refuse_is_the_default(lithos: Lithos) -> None:
+async def test_conflicts_are_refused_by_default(lithos: Lithos) -> None:
     """history §3"""
     note = await lithos.create("Note", TEXT)
     await lithos.write("Note", TEXT.replace("second", "theirs"), id=note)
@@ -75,7 +75,7 @@ async def test_refuse_is_the_default(lithos: Lithos) -> None:
 
 
 async def test_impossible_merge_is_refused(lithos: Lithos) -> None:
-    """history §3: merge has its effect with an expected_version"""
+    """history §3: `merge` requires an `expected_version`."""
     note = await lithos.create("Note", TEXT)
     for tool in ("lithos_write", "lithos_note_update"):
         request = {"id": note, "agent": "a", "title": "New"}
@@ -88,7 +88,7 @@ async def test_impossible_merge_is_refused(lithos: Lithos) -> None:
     assert made["status"] == "created", "nothing can conflict"
 
 
-async def test_without_history_nothing_is_merged(tmp_path: Path) -> None:
+async def test_changes_are_not_merged_without_history(tmp_path: Path) -> None:
     """behaviour 225"""
     async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
         note = await lithos.create("Note", TEXT)
@@ -98,7 +98,7 @@ async def test_without_history_nothing_is_merged(tmp_path: Path) -> None:
         assert answer["current_version"] == 2
 
 
-async def test_external_save_between_a_read_and_a_write_is_merged(lithos: Lithos) -> None:
+async def test_external_save_between_read_and_write_is_merged(lithos: Lithos) -> None:
     """behaviour 219"""
     note = await lithos.create("Note", TEXT)
     version = (await lithos.read(note))["version"]
@@ -109,8 +109,8 @@ async def test_external_save_between_a_read_and_a_write_is_merged(lithos: Lithos
     assert (await lithos.read(note))["content"] == "by hand\n\nsecond\n\nby ann"
 
 
-async def test_notes_of_a_vault_are_merged_too(tmp_path: Path) -> None:
-    """behaviours 218, 254: without frontmatter at first, its own heading and line breaks stay"""
+async def test_notes_of_a_served_vault_are_merged(tmp_path: Path) -> None:
+    """behaviours 218 and 254: the note has no frontmatter at first, and keeps its heading and line breaks."""
     vault = tmp_path / "vault"
     vault.mkdir()
     file = vault / "Plan.md"
@@ -131,8 +131,8 @@ async def test_notes_of_a_vault_are_merged_too(tmp_path: Path) -> None:
         assert read["metadata"]["tags"] == ["bob", "ann", "tag"]
 
 
-async def test_agents_who_change_one_note_at_once_lose_nothing(lithos: Lithos) -> None:
-    """behaviour 218: with real threads"""
+async def test_concurrent_merges_by_several_agents_lose_no_change(lithos: Lithos) -> None:
+    """behaviour 218, with real threads."""
     agents, rounds = 6, 5
     text = "\n\n".join(f"paragraph {n}:" for n in range(agents))
     note = await lithos.create("Note", text)
@@ -169,10 +169,10 @@ LONG = {
 @pytest.mark.parametrize(
     "kind", [kind if n == 0 else pytest.param(kind, marks=pytest.mark.nightly) for n, kind in enumerate(LONG)]
 )
-async def test_a_merge_of_long_texts_leaves_the_event_loop_free(
+async def test_merge_of_long_texts_does_not_block_the_event_loop(
     lithos: Lithos, kind: str, overlaps: bool
 ) -> None:
-    """tools §1.2: no caller waits while the event loop works for a second, whatever a call contains"""
+    """tools §1.2: no call waits while the event loop works for a second, whatever another call contains."""
     text = LONG[kind]
     note = await lithos.create("Note", text)
     await lithos.write("Note", "theirs\n" + text, id=note)

@@ -1,4 +1,4 @@
-"""Where a note is stored: path, slug, title (docs/spec/notes.md §6 and §7)."""
+"""The place of a new note: path, slug and title (docs/spec/notes.md §6 and §7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 
-async def test_creation_without_path_makes_a_root_file_named_by_the_slug(lithos: Lithos) -> None:
+async def test_note_without_path_is_created_at_the_root_by_slug(lithos: Lithos) -> None:
     """behaviours 4, 23"""
     answer = await lithos.call("lithos_write", title="Python: Tips & Tricks!", content="x", agent="a")
     assert list(answer) == ["status", "id", "path", "version", "warnings"]
@@ -23,7 +23,7 @@ async def test_creation_without_path_makes_a_root_file_named_by_the_slug(lithos:
     assert lithos.files() == ["python-tips-tricks.md"]
 
 
-async def test_a_path_may_name_the_file_or_the_folder(tmp_path: Path) -> None:
+async def test_path_may_name_a_file_or_a_folder(tmp_path: Path) -> None:
     """behaviours 5, 9"""
     async with serving(tmp_path) as lithos:
         exact = await lithos.write("One title", path="guides/How To.md")
@@ -43,7 +43,7 @@ async def test_a_path_may_name_the_file_or_the_folder(tmp_path: Path) -> None:
         assert (await lithos.read(root["id"]))["path"] == "root-file.md"
 
 
-async def test_a_folder_must_not_look_like_a_note(lithos: Lithos) -> None:
+async def test_folder_name_that_looks_like_a_note_is_refused(lithos: Lithos) -> None:
     """behaviour 6"""
     for path in ("a.md/b", "a.md/b.md", "a.md/"):
         refusal(
@@ -52,7 +52,7 @@ async def test_a_folder_must_not_look_like_a_note(lithos: Lithos) -> None:
     assert lithos.files() == []
 
 
-async def test_an_occupied_file_is_never_overwritten(lithos: Lithos) -> None:
+async def test_existing_note_file_is_never_overwritten(lithos: Lithos) -> None:
     """behaviours 7, 127"""
     first = await lithos.create("First", "The old content.", path="notes/second.md")
     before = (lithos.knowledge / "notes/second.md").read_bytes()
@@ -67,7 +67,7 @@ async def test_an_occupied_file_is_never_overwritten(lithos: Lithos) -> None:
     assert (await lithos.call("lithos_stats"))["documents"] == 1
 
 
-async def test_file_that_is_not_a_note_is_not_overwritten_either(tmp_path: Path) -> None:
+async def test_existing_file_that_is_not_a_note_is_not_overwritten(tmp_path: Path) -> None:
     """behaviour 7"""
     put_note(tmp_path, "broken.md", b"\x00\x01 binary")
     put_note(tmp_path, "plain", "a file where a folder is wanted")
@@ -99,7 +99,7 @@ async def test_traversal_and_absolute_paths_are_refused(tmp_path: Path, lithos: 
     assert lithos.files() == []
 
 
-async def test_a_symlink_that_leads_outside_is_refused(tmp_path: Path) -> None:
+async def test_symlink_that_leads_outside_is_refused(tmp_path: Path) -> None:
     """behaviour 8"""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -121,7 +121,7 @@ async def test_a_symlink_that_leads_outside_is_refused(tmp_path: Path) -> None:
     assert (outside / "secret.md").read_text() == "# Secret\n"
 
 
-async def test_a_slug_collision_on_creation_leaves_nothing(lithos: Lithos) -> None:
+async def test_slug_collision_on_creation_leaves_no_file(lithos: Lithos) -> None:
     """behaviours 12, 127"""
     first = await lithos.create("The Title")
     events = lithos.events()
@@ -143,7 +143,7 @@ async def test_a_slug_collision_on_creation_leaves_nothing(lithos: Lithos) -> No
     await lithos.create("Other", source_url="https://e.org")
 
 
-async def test_a_slug_collision_on_update_leaves_the_note_unchanged(lithos: Lithos) -> None:
+async def test_slug_collision_on_update_leaves_the_note_unchanged(lithos: Lithos) -> None:
     """behaviours 13, 127"""
     taken = await lithos.create("Taken")
     note = await lithos.create("Mine", "old words", source_url="https://example.org/mine")
@@ -165,7 +165,7 @@ async def test_a_slug_collision_on_update_leaves_the_note_unchanged(lithos: Lith
     assert duplicate["duplicate_of"]["id"] == note
 
 
-async def test_parallel_slug_collisions_have_one_winner(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_slug_collisions_wins(lithos: Lithos) -> None:
     """behaviour 12"""
     answers: list[dict[str, object]] = []
 
@@ -179,8 +179,11 @@ async def test_parallel_slug_collisions_have_one_winner(lithos: Lithos) -> None:
     assert len(lithos.files()) == 1
 
 
-async def test_checks_come_in_their_order(tmp_path: Path) -> None:
-    """Each request breaks all rules from one on; the answer is about that one (docs/spec/tools.md §3)."""
+async def test_write_checks_run_in_the_documented_order(tmp_path: Path) -> None:
+    """Each request violates all rules from one rule on.
+
+    The answer names that rule (docs/spec/tools.md §3).
+    """
     clock = Clock()
     async with serving(tmp_path, clock=clock, storage={"max_content_size_bytes": 10}) as lithos:
         await lithos.create("Taken", "x", source_url="https://example.org/taken", path="taken.md")
@@ -209,7 +212,7 @@ async def test_checks_come_in_their_order(tmp_path: Path) -> None:
             assert word in message, (word, message)
             request |= mended
         assert (await lithos.call("lithos_write", **request))["status"] == "created"
-        # The same for the checks of an update that creation does not have.
+        # The checks of an update that a creation does not have.
         request = {
             "title": "Taken", "content": "x" * 11, "agent": "a", "id": MISSING_ID, "confidence": True,
             "expected_version": 9, "source_url": "https://example.org/taken",
