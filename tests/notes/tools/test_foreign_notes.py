@@ -10,7 +10,7 @@ import pytest
 from lithos.server.mcp.resource_pages import Library
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
-#: Time in the frontmatter of notes that Lithos writes in a served vault.
+#: Time of the test clock, as a note's frontmatter shows it.
 NOW = "2026-03-04T05:06:07.000008+00:00"
 
 

@@ -28,7 +28,7 @@ def remove(house: WatchedHouse, numbers: range) -> list[str]:
 
 
 def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Close, open and scan as a start does; return the events, and the ids of the kept notes."""
+    """Close, open and scan as a start does. Return the events and the ids of the kept notes."""
     house.close()
     house.open()
     house.make_watcher()
@@ -37,7 +37,7 @@ def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]
     return [(event.type, str(event.payload["path"])) for event in result.events], result.vanished
 
 
-async def test_over_half_of_21_notes_vanishing_removes_nothing(house):
+async def test_loss_of_over_half_of_21_notes_removes_none(house):
     """behaviour 198"""
     fill(house, 21)
     async with house.watching():
@@ -51,7 +51,7 @@ async def test_over_half_of_21_notes_vanishing_removes_nothing(house):
 
 
 @pytest.mark.parametrize(("notes", "lost"), [(20, 20), (21, 10), (40, 20)])
-async def test_half_of_corpus_or_all_of_small_one_may_vanish(house, notes, lost):
+async def test_half_of_many_or_all_of_few_notes_may_vanish(house, notes, lost):
     """behaviour 198"""
     fill(house, notes)
     async with house.watching():
@@ -61,7 +61,7 @@ async def test_half_of_corpus_or_all_of_small_one_may_vanish(house, notes, lost)
     assert house.is_consistent()
 
 
-async def test_a_loss_in_several_batches_is_counted_together(house):
+async def test_loss_spread_over_several_batches_is_counted_together(house):
     """behaviour 198"""
     fill(house, 40)
     async with house.watching():
@@ -70,7 +70,7 @@ async def test_a_loss_in_several_batches_is_counted_together(house):
         assert (len(house.catalogue), house.guard.vanished) == (20, 20)
 
 
-async def test_deletions_far_apart_are_not_one_loss(house, monkeypatch):
+async def test_deletions_far_apart_do_not_count_as_one_loss(house, monkeypatch):
     fill(house, 40)
     monkeypatch.setattr("lithos.notes.watching.guard.WINDOW", 0.0)
     async with house.watching():
@@ -79,7 +79,7 @@ async def test_deletions_far_apart_are_not_one_loss(house, monkeypatch):
         assert (len(house.catalogue), house.guard.vanished) == (25, 0)
 
 
-async def test_without_the_folder_even_a_few_notes_are_kept(house):
+async def test_even_a_few_notes_are_kept_while_the_folder_is_missing(house):
     """behaviour 198"""
     fill(house, 3)
     async with house.watching():
@@ -89,7 +89,7 @@ async def test_without_the_folder_even_a_few_notes_are_kept(house):
     assert house.told() == []
 
 
-async def test_notes_that_vanish_after_a_mass_loss_are_kept_too(house):
+async def test_notes_that_vanish_after_a_mass_loss_are_kept(house):
     fill(house, 30)
     async with house.watching():
         await house.settle_paths(*remove(house, range(20)))
@@ -107,7 +107,7 @@ async def test_deletions_through_tools_are_never_guarded(house):
         assert (len(house.catalogue), house.guard.vanished) == (5, 0)
 
 
-async def test_notes_without_id_that_move_are_not_lost(house):
+async def test_moved_notes_without_id_do_not_count_as_lost(house):
     for n in range(30):
         house.put(f"old/{n}.md", f"text {n}")
     async with house.watching():
@@ -118,8 +118,8 @@ async def test_notes_without_id_that_move_are_not_lost(house):
     assert house.is_consistent()
 
 
-async def test_starts_without_the_folder_keep_even_a_few_notes(house):
-    """behaviour 198: opening the stores creates the folder again; that must not end the guard."""
+async def test_start_without_the_folder_keeps_even_a_few_notes(house):
+    """behaviour 198: opening the stores creates the folder again. This must not end the guard."""
     await fill_and_index(house, 3)
     shutil.rmtree(house.folder)
     events, vanished = restart(house)
@@ -131,7 +131,7 @@ async def test_starts_without_the_folder_keep_even_a_few_notes(house):
     assert restart(house) == ([], ())
 
 
-async def test_start_accepts_an_approval_for_exactly_its_files(house):
+async def test_start_accepts_an_approval_only_for_its_files(house):
     """behaviour 198"""
     await fill_and_index(house, 30)
     remove(house, range(28))
@@ -141,7 +141,7 @@ async def test_start_accepts_an_approval_for_exactly_its_files(house):
     assert vanished == tuple(UUID.format(n) for n in range(10, 28))
 
 
-def test_damaged_lists_are_ignored(house, tmp_path):
+def test_damaged_lists_of_vanished_files_are_ignored(house, tmp_path):
     (tmp_path / "accept-vanished.json").write_text("{")
     (tmp_path / "vanished.json").write_text('["a.md"]')
     assert (house.vanished.approved(), house.vanished.kept()) == (frozenset(), frozenset())

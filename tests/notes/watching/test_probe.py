@@ -1,4 +1,4 @@
-"""The probe for notifications, on a clock of its own."""
+"""The probe for file notifications, on its own clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Busy:
-    """Threads that give a turn only after some seconds, as during the comparison of a start."""
+    """Threads that start a job only after some seconds, as during the comparison of a start."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -29,15 +29,15 @@ class Busy:
 
 
 @pytest.mark.parametrize("seconds", [0.0, PROBE_BOUND * 3])
-async def test_file_is_removed_however_long_a_turn_takes(tmp_path: Path, seconds: float) -> None:
-    """Seed 149 of the simulation: the wait for a turn was bounded, and the file was never removed."""
+async def test_probe_file_is_removed_however_long_a_thread_takes(tmp_path: Path, seconds: float) -> None:
+    """Seed 149 of the simulation: the wait for a thread was limited, and the file was never removed."""
     probe = Probe(NoteFiles(tmp_path), Busy(seconds))
     assert await probe.is_noticed() is False
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_report_counts_however_long_the_first_write_waits(tmp_path: Path) -> None:
-    """Otherwise a folder with working notifications is polled because its start was busy."""
+async def test_notification_counts_however_long_the_first_write_waits(tmp_path: Path) -> None:
+    """Otherwise, a folder with working notifications would be polled only because its start was busy."""
     probe = Probe(NoteFiles(tmp_path), Busy(PROBE_BOUND * 3))
     noticed: list[bool] = []
 
@@ -52,7 +52,7 @@ async def test_a_report_counts_however_long_the_first_write_waits(tmp_path: Path
     assert noticed == [True]
 
 
-async def test_a_cancelled_probe_leaves_no_file(tmp_path: Path) -> None:
+async def test_cancelled_probe_leaves_no_file(tmp_path: Path) -> None:
     """The server stops while it is starting."""
     with trio.move_on_after(0.01):
         await Probe(NoteFiles(tmp_path), Busy(0.0)).is_noticed()

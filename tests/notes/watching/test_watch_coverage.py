@@ -1,4 +1,4 @@
-"""Watches are counted to find folders without notifications, since the system does not report them."""
+"""Detection of folders without notifications by counting watches, because the system does not report them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def files(tmp_path):
     return NoteFiles(tmp_path / "knowledge")
 
 
-async def test_watch_for_each_folder_means_no_shortage(files):
-    gc.collect()  # watchers that other tests did not close
+async def test_one_watch_per_folder_is_not_a_shortage(files):
+    gc.collect()  # Close watchers that other tests left open.
     before = count_watches()
     if before is None:
         pytest.skip("this system does not tell")
@@ -36,12 +36,12 @@ async def test_watch_for_each_folder_means_no_shortage(files):
     assert await WatchCoverage(files, Inline()).shortage() is None
     stop.set()
     assert next(changes, None) is None
-    with trio.fail_after(60):  # the library closes them in its own thread
+    with trio.fail_after(60):  # The library closes its watches in its own thread.
         while count_watches() != before:
             await trio.sleep(0.01)
 
 
-async def test_lasting_shortage_is_reported_and_counted_only_when_in_doubt(files, monkeypatch):
+async def test_lasting_watch_shortage_is_reported_and_recounted_when_in_doubt(files, monkeypatch):
     """behaviour 199"""
     held = [4]
     monkeypatch.setattr(notifications, "count_watches", lambda: held[0])
@@ -58,8 +58,8 @@ async def test_lasting_shortage_is_reported_and_counted_only_when_in_doubt(files
     assert not coverage.is_short
 
 
-async def test_write_of_an_unnamed_file_reports_only_the_note(files):
-    """The kernel also reports a file without a name, as `#` and a number; a folder may have such a name."""
+async def test_write_of_a_nameless_file_reports_only_the_note(files):
+    """The kernel also reports a nameless file as `#` and a number. A folder may have such a name."""
     heard: set[str] = set()
     watch = FolderWatch(files, Threads())
     async with aclosing(watch.notices()) as notices:

@@ -1,4 +1,4 @@
-"""A new file that is still empty."""
+"""New files that are still empty."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.kernel.actors.watched import note
 
 
 @pytest.mark.parametrize("is_compared", [True, False])
-async def test_file_found_between_its_making_and_writing_is_created_once(house, is_compared):
+async def test_file_found_before_its_first_write_is_created_once(house, is_compared):
     """behaviour 135"""
     async with house.watching():
         house.put("a.md", "")
@@ -21,7 +21,7 @@ async def test_file_found_between_its_making_and_writing_is_created_once(house, 
     assert house.told() == [(NOTE_CREATED, "a.md")]
 
 
-async def test_a_file_that_stays_empty_is_a_note(house):
+async def test_file_that_stays_empty_is_a_note(house):
     async with house.watching():
         house.put("a.md", "")
         await house.settle_paths("a.md")
@@ -30,7 +30,7 @@ async def test_a_file_that_stays_empty_is_a_note(house):
     assert house.told() == [(NOTE_CREATED, "a.md")]
 
 
-async def test_file_that_returns_empty_is_put_off_again(house):
+async def test_file_that_returns_empty_is_deferred_again(house):
     async with house.watching():
         house.put("a.md", "")
         await house.settle_paths("a.md")

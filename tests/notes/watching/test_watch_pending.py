@@ -1,4 +1,4 @@
-"""Due times of notifications: after quiet, with an upper bound."""
+"""Due times of notifications: after a quiet period, with an upper limit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from lithos.notes.watching.debounce import Pending
 
 
-def test_nothing_is_due_without_a_notification():
+def test_no_change_is_due_without_a_notification():
     assert Pending(0.5).due == math.inf
 
 
-def test_touch_is_due_after_quiet_and_further_touches_delay_it():
+def test_touch_is_due_after_quiet_and_delayed_by_further_touches():
     pending = Pending(0.5)
     pending.touch(["a"], 10.0)
     assert pending.due == 10.5
@@ -19,14 +19,14 @@ def test_touch_is_due_after_quiet_and_further_touches_delay_it():
     assert pending.due == 10.75
 
 
-def test_noise_delays_at_most_twice_the_debounce():
+def test_repeated_touches_delay_by_at_most_twice_the_debounce():
     pending = Pending(0.5)
     for step in range(100):
         pending.touch(["a"], 10.0 + step * 0.25)
     assert pending.due == 11.0
 
 
-def test_taking_gives_first_touches_and_forgets_them():
+def test_take_returns_the_first_touches_and_removes_them():
     pending = Pending(0.5)
     pending.touch(["a"], 1.0)
     pending.touch(["a", "b"], 2.0)
@@ -37,7 +37,7 @@ def test_taking_gives_first_touches_and_forgets_them():
     assert not pending.take().compare
 
 
-def test_a_comparison_for_now_is_due_at_once():
+def test_immediate_comparison_is_due_at_once():
     pending = Pending(0.5)
     pending.touch(["a"], 10.0)
     pending.compare_now(10.0)
@@ -56,7 +56,7 @@ def test_missing_note_has_one_debounce_to_reappear():
     assert (pending.ripe(11.0), pending.due) == ([], math.inf)
 
 
-def test_missing_note_waits_longer_but_bounded_while_files_move():
+def test_missing_note_waits_a_limited_time_while_files_move():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)
@@ -81,7 +81,7 @@ def test_paths_found_by_a_comparison_are_due_at_once():
     assert pending.due == math.inf
 
 
-def test_note_seen_elsewhere_restarts_its_wait():
+def test_note_seen_at_another_path_restarts_its_wait():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)

@@ -1,4 +1,4 @@
-"""A note is gone only when it is not found in a tree that has stopped changing."""
+"""Search for vanished notes: a note is gone only if it is not found in an unchanging folder tree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def walk_torn(house: WatchedHouse, monkeypatch, *moves: Callable[[], object]) ->
     return walks
 
 
-def test_a_note_that_moves_while_the_tree_is_walked_is_found(house, monkeypatch):
+def test_note_that_moves_during_a_walk_is_found(house, monkeypatch):
     """behaviour 136"""
     house.put("away.md", note(1))
     entry = {UUID.format(1): house.files.list_notes()[0].state}
@@ -61,7 +61,7 @@ def _growing(house: WatchedHouse) -> Callable[[], Iterator[tuple[str, os.stat_re
     return walk
 
 
-def test_id_is_recognised_in_any_spelling(house):
+def test_id_in_a_file_is_recognised_in_any_spelling(house):
     house.put("a.md", note(1).replace(UUID.format(1), UUID.format(1).upper()))
     house.put("b.md", f"---\nid: '{UUID.format(2)}'\n---\n")
     house.put("broken.md", f"---\nid: [{UUID.format(3)}\n---\n")
@@ -69,8 +69,8 @@ def test_id_is_recognised_in_any_spelling(house):
     assert set(find_moved(house.files, wanted, {}).values()) == {"a.md", "b.md"}
 
 
-async def test_disappearance_is_reported_only_when_the_note_is_nowhere(house):
-    """behaviour 136: the notification of where it went is late or lost"""
+async def test_note_is_reported_missing_only_if_found_at_no_path(house):
+    """behaviour 136: the notification of its new path is late or lost."""
     house.put("a.md", note(1))
     house.put("b.md", note(2))
     async with house.watching():
@@ -85,8 +85,8 @@ async def test_disappearance_is_reported_only_when_the_note_is_nowhere(house):
     assert house.told() == [(NOTE_RENAMED, "c.md"), (NOTE_DELETED, "b.md")]
 
 
-def test_comparison_reports_differences_from_the_one_before(house):
-    """behaviour 199: also what neither size nor mtime betray"""
+def test_comparison_reports_differences_from_the_previous_comparison(house):
+    """behaviour 199, including changes that alter neither size nor modification time."""
     house.put("a.md", note(1, "one"))
     house.put("b.md", note(2, "two"))
     house.put("c.md", note(3, "six"))

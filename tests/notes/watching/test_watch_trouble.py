@@ -1,4 +1,4 @@
-"""A disk that fails or hangs for a while: the watcher continues when it is back."""
+"""Disk errors: the watcher continues when a disk that failed or hung is back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_unreadable_file_is_read_by_the_next_comparison(house, monkeypatch
 
 
 @pytest.mark.autojump
-async def test_check_that_hung_for_hours_is_repeated_within_a_minute(house, monkeypatch):
+async def test_comparison_that_hung_for_hours_is_repeated_within_a_minute(house, monkeypatch):
     """behaviour 199: while the machine or the disk sleeps nothing can be seen, but right after it"""
     times: list[float] = []
 

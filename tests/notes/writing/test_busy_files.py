@@ -1,4 +1,4 @@
-"""A note that another program is writing delays the requests for that note alone."""
+"""Busy files: a note that another program is writing delays only the requests for this note."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _leases(tmp_path: Path) -> None:
         pytest.skip("this file system does not tell who has a file open")
 
 
-async def test_a_write_waits_for_the_editor_and_other_notes_do_not(tmp_path: Path) -> None:
+async def test_write_waits_for_the_editor_without_delaying_other_notes(tmp_path: Path) -> None:
     """Issue 11, defect 2."""
     async with serving(tmp_path) as lithos:
         busy, free = await lithos.create("Busy"), await lithos.create("Free")
@@ -44,7 +44,7 @@ async def test_a_write_waits_for_the_editor_and_other_notes_do_not(tmp_path: Pat
         assert "by hand" in (await lithos.read(busy))["content"]
 
 
-async def test_file_never_closed_is_given_up_with_answer(
+async def test_request_for_a_file_that_stays_open_ends_with_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lithos.notes.service.knowledge, "BUSY_PATIENCE", 0.1)
@@ -68,8 +68,8 @@ async def test_file_never_closed_is_given_up_with_answer(
         ] == "updated"
 
 
-async def test_an_editor_that_saves_in_two_pieces_keeps_both(tmp_path: Path) -> None:
-    """Issue 11, defect 2, as it was found."""
+async def test_both_pieces_of_a_two_step_save_are_kept(tmp_path: Path) -> None:
+    """Issue 11, defect 2, in its original form."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Note", "text")
         path = lithos.data / "knowledge" / "note.md"
@@ -95,7 +95,7 @@ async def test_an_editor_that_saves_in_two_pieces_keeps_both(tmp_path: Path) -> 
         assert [number for number in range(4) if f"saved {number} by hand" not in content] == []
 
 
-async def test_an_adopted_note_that_is_empty_for_a_moment_keeps_its_text(tmp_path: Path) -> None:
+async def test_adopted_note_that_is_briefly_empty_keeps_its_text(tmp_path: Path) -> None:
     """Issue 11, defect 2."""
     path = tmp_path / "knowledge" / "adopted.md"
     path.parent.mkdir(parents=True)
@@ -116,10 +116,10 @@ async def test_an_adopted_note_that_is_empty_for_a_moment_keeps_its_text(tmp_pat
 
 
 @pytest.mark.parametrize("lacks_exchange", [False, True])
-async def test_replacement_is_not_a_deletion_to_the_watcher(
+async def test_watcher_does_not_treat_a_replacement_as_a_deletion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks_exchange: bool
 ) -> None:
-    """Not even where the name of the note is missing for a moment."""
+    """This also holds where the name of the note is missing for a moment."""
 
     def refuse(*_: object) -> None:
         raise OSError(22, "Invalid argument")

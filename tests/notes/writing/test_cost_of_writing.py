@@ -1,4 +1,4 @@
-"""Cost of a single write for the event loop: the number of turns, each of which may delay a search."""
+"""Cost of a single write for the event loop: the number of its turns, each of which may delay a search."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from lithos.kernel.actors.threads import Threads
 from tests.fakes import Turns
 from tests.servers import serving
 
-#: Four successive hand-overs to threads end two turns after they began; actors hand on between them.
+#: Maximum turns per write. Four successive hand-overs to threads take two turns each, and actors add more.
 TURNS = 15
-#: Intents, file and folder, version, vectors, event; the words of many notes at once, later.
+#: Maximum thread jobs per write: intents, file and folder, version, vectors, event. Words are indexed later
+#: in batches.
 JOBS = 5
-#: Maximum writes until one is cheap enough: background work affects some of them, on a busy machine most.
+#: Maximum writes until one is cheap enough. Background work makes some writes dearer, on a busy machine most.
 MOST = 200
 
 
-async def test_write_takes_few_turns_of_the_event_loop_and_threads(tmp_path: Path, monkeypatch) -> None:
+async def test_write_takes_few_event_loop_turns_and_thread_jobs(tmp_path: Path, monkeypatch) -> None:
     jobs, run = [0], Threads.run
 
     async def counted(self, call):

@@ -1,4 +1,4 @@
-"""The keeper: displaced files are deleted when no program can be writing to them, and no bytes are lost."""
+"""The keeper: a displaced file is deleted when no program can still write to it, and no bytes are lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_displaced_file_is_deleted_after_its_grace_period(house):
     assert house.displaced.list() == []
 
 
-async def test_stop_leaves_no_files_where_there_are_leases(house):
+async def test_stop_leaves_no_displaced_files_on_systems_with_leases(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
     async with house.with_note() as note:
@@ -37,8 +37,8 @@ async def test_stop_leaves_no_files_where_there_are_leases(house):
     assert private(house) == []
 
 
-async def test_displaced_file_is_deleted_although_its_folder_is_renamed(house):
-    """Issue 25, number 9: they stayed in it until the next start."""
+async def test_displaced_file_is_deleted_after_a_rename_of_its_folder(house):
+    """Issue 25, number 9: such files stayed in the renamed folder until the next start."""
     async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
         (house.files.root / "a").rename(house.files.root / "b")
@@ -48,7 +48,7 @@ async def test_displaced_file_is_deleted_although_its_folder_is_renamed(house):
     assert house.displaced.list() == []
 
 
-async def test_shutdown_finds_files_in_a_renamed_folder(house):
+async def test_shutdown_finds_displaced_files_in_a_renamed_folder(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
     async with house.with_note(path="a") as note:
@@ -57,13 +57,13 @@ async def test_shutdown_finds_files_in_a_renamed_folder(house):
     assert [path.name for path in house.files.root.rglob("*.*")] == ["note.md"]
 
 
-async def test_late_write_is_saved_and_reported(house, caplog):
+async def test_late_write_to_a_displaced_file_is_saved_and_reported(house, caplog):
     """Issue 11, defect 2: no byte that a person saved is lost."""
     caplog.set_level(logging.WARNING)
     async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
         (name,) = [path for path in (house.files.root / "a").iterdir() if path.name.startswith(".")]
-        with name.open("ab") as file:  # as an editor that opened it before it lost its name
+        with name.open("ab") as file:  # Simulate an editor that opened the file before it was replaced.
             file.write(b"late")
         await trio.sleep(61)
     (kept,) = house.displaced.list()
@@ -72,7 +72,7 @@ async def test_late_write_is_saved_and_reported(house, caplog):
     assert "displaced" in caplog.text
 
 
-async def test_a_file_that_stays_open_is_kept_until_it_is_closed(house):
+async def test_displaced_file_is_kept_while_a_program_has_it_open(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
     async with house.with_note() as note:
@@ -88,7 +88,7 @@ async def test_a_file_that_stays_open_is_kept_until_it_is_closed(house):
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_unannounced_text_is_saved_when_an_agent_replaces_it(house, is_deleted):
+async def test_unnoticed_edit_is_saved_when_an_agent_replaces_it(house, is_deleted):
     async with house.with_note() as note:
         target = house.files.root / note.path
         edited = target.read_bytes() + b"by hand\n"
@@ -99,7 +99,7 @@ async def test_unannounced_text_is_saved_when_an_agent_replaces_it(house, is_del
     assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
 
 
-async def test_many_updates_of_one_note_are_fast_and_leave_nothing(house):
+async def test_many_updates_of_one_note_are_fast_and_leave_no_files(house):
     async with house.with_note() as note:
         began = trio.current_time()
         for number in range(30):
@@ -110,7 +110,7 @@ async def test_many_updates_of_one_note_are_fast_and_leave_nothing(house):
     assert house.displaced.list() == []
 
 
-async def test_displaced_texts_are_dropped_once_a_day_when_they_are_old(house):
+async def test_old_displaced_texts_are_deleted_once_a_day(house):
     async with trio.open_nursery() as nursery:
         await nursery.start(house.keeper.run)
         house.displaced.save("a.md", b"text", house.clock())
@@ -122,7 +122,7 @@ async def test_displaced_texts_are_dropped_once_a_day_when_they_are_old(house):
         nursery.cancel_scope.cancel()
 
 
-def test_displaced_texts_are_bounded_and_stored_once(tmp_path, monkeypatch):
+def test_displaced_texts_are_limited_in_size_and_stored_once(tmp_path, monkeypatch):
     monkeypatch.setattr("lithos.notes.files.displaced.KEPT_BYTES", 100)
     displaced = Displaced(tmp_path / "displaced")
     first = displaced.save("x/a.md", b"text", START)

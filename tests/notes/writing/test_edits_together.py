@@ -56,7 +56,7 @@ def kept(house: House, note_id: str) -> list[tuple[int, str, str]]:
     return [(row.version, row.op, house.history.content(note_id, row.version).decode()) for row in rows][::-1]
 
 
-async def test_edits_change_the_file_once_and_each_is_a_version(house, applied):
+async def test_waiting_edits_change_the_file_once_with_separate_versions(house, applied):
     """behaviour 216"""
     async with house.running():
         note = await house.create("Shared")
@@ -75,7 +75,7 @@ async def test_edits_change_the_file_once_and_each_is_a_version(house, applied):
     assert house.told().count(("note.updated", "shared.md")) == 16
 
 
-async def test_refused_edit_is_decided_when_the_others_are_on_disk(house, applied):
+async def test_refused_edit_is_decided_after_the_others_are_on_disk(house, applied):
     async with house.running():
         note = await house.create("Shared")
         applied.clear()
@@ -95,7 +95,7 @@ async def test_refused_edit_is_decided_when_the_others_are_on_disk(house, applie
         assert await house.becomes_consistent()
 
 
-async def test_another_change_between_them_keeps_its_place(house):
+async def test_other_change_between_waiting_edits_keeps_its_place(house):
     async with house.running():
         note = await house.create("Shared")
         one, update, two, gone, three = await together(
@@ -129,8 +129,8 @@ async def test_edits_keep_their_order_around_a_refusal_and_a_save(house, monkeyp
         assert text.index("By a person.") < text.index("One.") < text.index("Two.") < text.index("Three.")
 
 
-async def test_save_right_after_the_edits_stays_and_comes_after_them(house, monkeypatch):
-    """behaviour 216: their bytes were on disk for no time, but each has its version."""
+async def test_external_save_after_the_edits_gets_the_next_version(house, monkeypatch):
+    """behaviour 216: the edits were on disk only for a moment, but each edit has its version."""
     async with house.running():
         note = await house.create("Shared")
         slip_in(monkeypatch, house.files, partial(by_a_person, house), path="shared.md", after=True)
@@ -145,7 +145,7 @@ async def test_save_right_after_the_edits_stays_and_comes_after_them(house, monk
     ]  # fmt: skip
 
 
-async def test_a_full_disk_refuses_all_of_them_and_nothing_is_changed(house, monkeypatch):
+async def test_full_disk_refuses_all_waiting_edits_and_changes_nothing(house, monkeypatch):
     async with house.running():
         note = await house.create("Shared")
         before = house.files.read("shared.md").data
@@ -160,7 +160,7 @@ async def test_a_full_disk_refuses_all_of_them_and_nothing_is_changed(house, mon
     assert [version for version, *_ in kept(house, note.id)] == [1, 2]
 
 
-async def test_without_their_versions_none_is_acknowledged_though_the_file_has_them(house, monkeypatch):
+async def test_edits_are_not_confirmed_when_their_versions_cannot_be_stored(house, monkeypatch):
     async with house.running():
         note = await house.create("Shared")
         real = house.history.add
@@ -178,7 +178,7 @@ async def test_without_their_versions_none_is_acknowledged_though_the_file_has_t
         assert await house.becomes_consistent()
 
 
-async def test_cancelled_caller_takes_none_of_the_others_along(house):
+async def test_cancelled_caller_does_not_affect_the_other_edits(house):
     async with house.running():
         note = await house.create("Shared")
         scope, outcomes = trio.CancelScope(), list[WriteOutcome]()
@@ -194,9 +194,9 @@ async def test_cancelled_caller_takes_none_of_the_others_along(house):
                 await wait_all_tasks_blocked()
                 nursery.start_soon(edit, text, one)
             await wait_all_tasks_blocked()
-            house.gate.let_oldest()  # the sources are read
+            house.gate.let_oldest()  # Let the writer read the sources.
             await wait_all_tasks_blocked()
-            house.gate.let_oldest()  # the edits are made
+            house.gate.let_oldest()  # Let the writer make the edits.
             await wait_all_tasks_blocked()
             scope.cancel()
             await wait_all_tasks_blocked()
@@ -207,7 +207,7 @@ async def test_cancelled_caller_takes_none_of_the_others_along(house):
     assert [version for version, *_ in kept(house, note.id)] == [1, 2, 3, 4]
 
 
-async def test_edits_in_a_served_vault_count_too(house, applied):
+async def test_waiting_edits_in_a_served_vault_each_get_a_version(house, applied):
     house.catalogue.style = VaultStyle.of_foreign()
     async with house.running():
         (house.root / "knowledge" / "theirs.md").write_text("Their words.\n")
@@ -226,7 +226,7 @@ async def test_edits_in_a_served_vault_count_too(house, applied):
         assert await house.becomes_consistent()
 
 
-async def test_edits_yield_to_the_loop_and_long_files_are_separate(house, applied, monkeypatch):
+async def test_edits_yield_to_the_event_loop_and_split_long_files(house, applied, monkeypatch):
     turns, prepared = Turns(), list[int]()
     real = editing.EditPreparation.prepare_edit
 
@@ -250,7 +250,7 @@ async def test_edits_yield_to_the_loop_and_long_files_are_separate(house, applie
 
 
 @pytest.mark.parametrize("is_written", [True, False])
-async def test_versions_after_a_kill_are_all_there_or_none(house, monkeypatch, is_written):
+async def test_after_a_kill_all_versions_exist_or_none(house, monkeypatch, is_written):
     """behaviour 226: whether the file was changed decides, though it has the bytes of the last alone."""
     async with house.running():
         note = await house.create("Shared")
@@ -258,7 +258,7 @@ async def test_versions_after_a_kill_are_all_there_or_none(house, monkeypatch, i
         monkeypatch.setattr(Recorder, "_tidy", lambda self: Inline().run(lambda: None))
         await together(house, *(append(note.id, f"Text {n}.") for n in range(4)))
     assert len(house.history.pending()) > 3
-    if not is_written:  # as if the process had ended before the file was changed
+    if not is_written:  # Simulate that the process ended before the file was changed.
         put_file(house.files, "shared.md", before.decode())
         house.store._writer.execute("DELETE FROM events WHERE type='note.updated'")
         house.store._writer.execute("DELETE FROM note_intents")

@@ -43,7 +43,7 @@ class Editor:
 
 
 class Kept:
-    """A history in which every version of every note has these bytes."""
+    """A history in which every version of every note has the same bytes."""
 
     def __init__(self, data: bytes | None) -> None:
         self._data = data
@@ -62,7 +62,7 @@ def document(house: WatchedHouse, path: str) -> Document:
 
 
 def save(house: WatchedHouse, path: str, old: str, new: str) -> None:
-    """Save like an editor: a temporary file, renamed over the note."""
+    """Save like an editor: write a temporary file, then rename it over the note."""
     file = house.folder / path
     text = file.read_text()
     assert old in text
@@ -72,7 +72,7 @@ def save(house: WatchedHouse, path: str, old: str, new: str) -> None:
 
 
 class Agent:
-    """Updates one note, merging."""
+    """An agent that updates one note and merges conflicts."""
 
     def __init__(self, house: WatchedHouse, history: Any, name: str = "ann") -> None:
         self._house, self._name = house, name
@@ -87,7 +87,7 @@ class Agent:
         return await self._merging.submit(request, self._house.ask)
 
 
-async def test_an_overlap_is_refused_with_all_three_texts_and_nothing_is_written(house):
+async def test_overlap_is_refused_with_three_texts_and_nothing_is_written(house):
     """behaviour 218"""
     async with house.with_note(TEXT, status="active", metadata={"k": 1}) as made:
         await house.update(
@@ -115,7 +115,7 @@ async def test_an_overlap_is_refused_with_all_three_texts_and_nothing_is_written
         assert house.told() == told
 
 
-async def test_a_patch_is_merged_and_leaves_the_body_as_it_is(house):
+async def test_patch_is_merged_and_leaves_the_body_unchanged(house):
     """behaviour 218"""
     async with house.with_note(TEXT, tags=("a",), metadata={"k": "x", "gone": 1}) as made:
         save(house, made.path, "second", "by hand  \r\n\r\n\r\nmore")
@@ -134,7 +134,7 @@ async def test_a_patch_is_merged_and_leaves_the_body_as_it_is(house):
 
 
 @pytest.mark.parametrize("is_taken_up", [False, True])
-async def test_external_edit_between_a_read_and_a_write_is_merged(house, is_taken_up):
+async def test_external_edit_between_read_and_write_is_merged(house, is_taken_up):
     """behaviour 219"""
     async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
@@ -148,8 +148,8 @@ async def test_external_edit_between_a_read_and_a_write_is_merged(house, is_take
 
 
 @pytest.mark.parametrize("is_outdated", [False, True])
-async def test_a_save_a_moment_before_the_file_is_replaced_is_merged(house, editor, is_outdated):
-    """behaviour 219: the writer has read and merged already when another program saves"""
+async def test_external_save_just_before_the_replacement_is_merged(house, editor, is_outdated):
+    """behaviour 219: another program saves after the writer has read and merged the note."""
     async with house.with_note(TEXT) as made:
         if is_outdated:
             await house.update(made.id, "Note", TEXT.replace("second", "second, by bob"))
@@ -162,7 +162,7 @@ async def test_a_save_a_moment_before_the_file_is_replaced_is_merged(house, edit
     assert await house.becomes_consistent()
 
 
-async def test_external_edit_of_the_same_line_is_refused_and_stays(house, editor):
+async def test_external_edit_of_the_same_line_is_kept_and_refused(house, editor):
     """behaviour 219"""
     async with house.with_note(TEXT) as made:
         editor.saves = lambda: save(house, made.path, "second", "by hand")
@@ -174,8 +174,8 @@ async def test_external_edit_of_the_same_line_is_refused_and_stays(house, editor
         assert document(house, made.path).content == TEXT.replace("second", "by hand")
 
 
-async def test_external_edit_read_only_by_agent_is_base(house):
-    """behaviour 219: read before it was ingested, and overwritten by another client"""
+async def test_external_edit_known_only_to_its_reader_is_the_base(house):
+    """behaviour 219: an agent read the edit before it was ingested, and another client overwrote it."""
     async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
         loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(made.id))
@@ -190,8 +190,8 @@ async def test_external_edit_read_only_by_agent_is_base(house):
         assert document(house, made.path).content == "by hand\n\nby bob\n\nby ann"
 
 
-async def test_nothing_is_merged_without_the_base(house):
-    """history §3: base no longer kept, or history off"""
+async def test_update_is_not_merged_when_its_base_is_missing(house):
+    """history §3: the base is no longer kept, or the history is off."""
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
         cases = {
@@ -217,8 +217,8 @@ async def test_base_that_is_not_a_readable_note_is_refused(house):
         assert refused.value.extras["current_version"] == 2
 
 
-async def test_invalid_values_are_refused_after_a_merge_too(house):
-    """A title of another note, text beyond the limit only together, a bad address."""
+async def test_values_that_are_invalid_after_a_merge_are_refused(house):
+    """The title of another note, a text that exceeds the limit only after the merge, and an invalid URL."""
     async with house.with_note("a" * 450 + "\n\nb") as made:
         await house.create("Taken")
         await house.update(made.id, "Note", "a" * 450 + "\n\nb\n\n" + "c" * 450)
@@ -232,7 +232,7 @@ async def test_invalid_values_are_refused_after_a_merge_too(house):
         assert house.catalogue.get(made.id).note.version == 2
 
 
-async def test_agents_changing_other_paragraphs_lose_nothing(house):
+async def test_concurrent_changes_of_different_paragraphs_are_all_kept(house):
     """behaviour 218: every agent merges with whatever it read, however old; an editor saves meanwhile"""
     agents, rounds = 8, 6
     async with house.watching():
@@ -248,7 +248,7 @@ async def test_agents_changing_other_paragraphs_lose_nothing(house):
             turn = 0
             while turn < rounds:
                 loaded = await texts.load(house.catalogue.get(made.id))
-                if loaded is None:  # the editor is writing it
+                if loaded is None:  # The editor is writing the file.
                     await trio.sleep(0.01)
                     continue
                 mine, version = loaded.document.content, loaded.document.note.version
@@ -257,7 +257,7 @@ async def test_agents_changing_other_paragraphs_lose_nothing(house):
                 try:
                     outcome = await agent.write(made.id, version, content=changed)
                 except VersionConflict as conflict:
-                    # Two saves in a row, of which the first was never ingested, have no base; nothing
+                    # If the first of two saves in a row was never ingested, it has no base. No change
                     # overlaps.
                     overlaps.extend(conflict.extras.get("conflicts", ()))
                     continue
@@ -282,8 +282,8 @@ async def test_agents_changing_other_paragraphs_lose_nothing(house):
     assert await house.becomes_consistent()
 
 
-async def test_a_request_without_base_is_never_merged(house):
-    """The writer itself refuses: only the service gives a base."""
+async def test_request_without_a_base_is_never_merged(house):
+    """The writer itself refuses the request. Only the service supplies a base."""
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", "other")
         request = WriteNote(agent="a", id=made.id, content="x", expected_version=1, on_conflict=MERGE)

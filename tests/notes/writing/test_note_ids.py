@@ -1,4 +1,4 @@
-"""A note whose file has no id, or lacks it for a while, is still the same note."""
+"""Note ids: a note whose file has no id, or temporarily lacks it, remains the same note."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stored(house: WatchedHouse) -> dict[str, str | None]:
     return dict(house.store.rows(KeptNotes).load().ids)
 
 
-async def test_move_keeps_id_number_and_links_permanently(house):
+async def test_move_permanently_keeps_id_number_and_links(house):
     """behaviour 270"""
     house.put("a.md", "# Target\n\njust text")
     house.put("b.md", note(2, "see [[Target]]"))
@@ -52,7 +52,7 @@ async def test_move_keeps_id_number_and_links_permanently(house):
     assert (ids(house)["c.md"], stored(house)) == (a, {"c.md": a})
 
 
-async def test_a_move_back_needs_no_row(house):
+async def test_note_moved_back_needs_no_stored_id(house):
     house.put("a.md", "just text")
     async with house.watching():
         for source, target in (("a.md", "b.md"), ("b.md", "c.md"), ("c.md", "a.md")):
@@ -62,8 +62,8 @@ async def test_a_move_back_needs_no_row(house):
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-async def test_a_new_file_at_the_old_path_is_another_note(house, is_running):
-    """behaviour 270: two files never share an id, and each keeps its own."""
+async def test_new_file_at_the_old_path_is_another_note(house, is_running):
+    """behaviour 270: two files never share an id, and each file keeps its own."""
     house.put("a.md", "just text")
     a = derive_id("a.md")
     async with house.watching():
@@ -81,7 +81,7 @@ async def test_a_new_file_at_the_old_path_is_another_note(house, is_running):
     assert (ids(house), stored(house)) == ({"a.md": fresh}, {"a.md": fresh})
 
 
-async def test_an_id_that_was_written_into_the_moved_file_stays_its_own(house):
+async def test_id_written_into_a_moved_file_is_not_reused(house):
     house.put("a.md", "just text")
     a = derive_id("a.md")
     async with house.watching():
@@ -97,7 +97,7 @@ async def test_an_id_that_was_written_into_the_moved_file_stays_its_own(house):
     assert ids(house) == {"b.md": a, "a.md": derive_id("a.md", 2)}
 
 
-async def test_files_with_the_same_bytes_that_move_together_keep_an_id_each(house):
+async def test_identical_files_that_move_together_each_keep_an_id(house):
     house.put("a.md", "same")
     house.put("b.md", "same")
     before = {derive_id("a.md"), derive_id("b.md")}
@@ -110,7 +110,7 @@ async def test_files_with_the_same_bytes_that_move_together_keep_an_id_each(hous
     assert [kind for kind, _ in house.told()] == [NOTE_RENAMED, NOTE_RENAMED]
 
 
-async def test_a_copy_is_another_note(house):
+async def test_copy_of_a_note_is_another_note(house):
     house.put("a.md", "same")
     async with house.watching():
         house.put("b.md", "same")
@@ -119,7 +119,7 @@ async def test_a_copy_is_another_note(house):
     assert house.told() == [(NOTE_CREATED, "b.md")]
 
 
-async def test_a_move_over_another_file_ends_that_note(house):
+async def test_move_over_another_file_deletes_the_other_note(house):
     house.put("a.md", "mover")
     house.put("b.md", "under it")
     async with house.watching():
@@ -130,7 +130,7 @@ async def test_a_move_over_another_file_ends_that_note(house):
 
 
 @pytest.mark.parametrize("has_id", [True, False])
-async def test_broken_frontmatter_costs_no_identity_also_over_a_start(house, has_id):
+async def test_note_with_broken_frontmatter_keeps_its_id_across_a_start(house, has_id):
     """behaviour 270"""
     text = note(1, "see [[Two]]") if has_id else "---\ntags: [x]\n---\n\n# One\n\nsee [[Two]]\n"
     house.put("old.md", text)
@@ -157,7 +157,7 @@ async def test_broken_frontmatter_costs_no_identity_also_over_a_start(house, has
     assert ids(house)["new.md"] == entry.note.id
 
 
-async def test_removed_id_stays_the_notes_until_another_file_has_it(house):
+async def test_removed_id_belongs_to_the_note_until_another_file_names_it(house):
     """behaviour 270"""
     house.put("a.md", note(1))
     async with house.watching():
@@ -178,8 +178,8 @@ async def test_removed_id_stays_the_notes_until_another_file_has_it(house):
     assert stored(house) == {}
 
 
-async def test_moved_file_is_found_by_its_bytes_before_giving_up(house):
-    """The watcher heard only of the old name."""
+async def test_moved_file_is_found_by_its_bytes_before_its_removal(house):
+    """The watcher received a notification only for the old name."""
     house.put("a.md", "just text")
     async with house.watching():
         move(house, "a.md", "b.md")
@@ -189,8 +189,8 @@ async def test_moved_file_is_found_by_its_bytes_before_giving_up(house):
     assert house.told() == [(NOTE_RENAMED, "b.md")]
 
 
-async def test_tool_move_that_the_watcher_half_read_keeps_the_id(house):
-    """behaviour 255: the file was read at its new path before the catalogue knew that path."""
+async def test_tool_move_half_read_by_the_watcher_keeps_the_id(house):
+    """behaviour 255: the watcher read the file at its new path before the catalogue knew that path."""
     house.put("a.md", "just text")
     note_id = derive_id("a.md")
     async with house.watching():

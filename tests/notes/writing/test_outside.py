@@ -1,4 +1,4 @@
-"""External changes to files: announced once, by id, in order with the tools' own writes."""
+"""External changes to files: announced once, by id, in order with the writes of tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lithos.text.yaml.vault_style import VaultStyle
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
-async def test_creation_edit_and_deletion_each_reach_catalogue_indexes_journal_and_manifest(house):
+async def test_external_changes_reach_catalogue_indexes_journal_and_manifest(house):
     """behaviour 135"""
     async with house.watching():
         house.put("a.md", note(1, tags="[x]"))
@@ -50,17 +50,17 @@ async def test_creation_edit_and_deletion_each_reach_catalogue_indexes_journal_a
     assert house.counted == ["created", "updated", "created", "deleted"]
 
 
-async def test_touch_without_change_sends_nothing_and_reads_nothing(house, monkeypatch):
+async def test_touch_without_a_change_causes_no_event_and_no_read(house, monkeypatch):
     house.put("a.md", note(1))
     async with house.watching():
         os.utime(house.folder / "a.md", ns=(5 * 10**18, 5 * 10**18))
         await house.compare()
-        monkeypatch.setattr(note_reading, "digest_of", None)  # reading would fail
+        monkeypatch.setattr(note_reading, "digest_of", None)  # Make every read fail.
         await house.compare()
     assert house.told() == []
 
 
-async def test_a_tools_own_write_echoes_nothing(house):
+async def test_write_by_a_tool_is_not_announced_again(house):
     """behaviour 135"""
     async with house.watching():
         made = await house.create("Mine")
@@ -74,8 +74,8 @@ async def test_a_tools_own_write_echoes_nothing(house):
     assert house.counted == []
 
 
-async def test_a_read_that_a_tool_overtook_is_not_entered(house):
-    """The watcher read the file before a tool wrote it: the tool's version stays."""
+async def test_read_overtaken_by_a_tool_write_is_discarded(house):
+    """The watcher read the file before a tool wrote it, so the tool's version stays."""
     async with house.watching():
         made = await house.create("Mine", "old")
         house.put(made.path, (house.folder / made.path).read_text() + "\nby hand\n")
@@ -90,7 +90,7 @@ async def test_a_read_that_a_tool_overtook_is_not_entered(house):
     assert house.is_consistent()
 
 
-async def test_a_note_whose_file_is_back_is_not_removed(house):
+async def test_note_is_not_removed_once_its_file_is_back(house):
     house.put("a.md", note(1))
     async with house.watching():
         taken = await house.writer.mailbox.ask(OutsideRemovals((UUID.format(1), "unknown")))
@@ -98,7 +98,7 @@ async def test_a_note_whose_file_is_back_is_not_removed(house):
     assert house.told() == []
 
 
-async def test_a_moved_file_keeps_id_number_and_links(house):
+async def test_moved_file_keeps_id_number_and_links(house):
     """behaviour 136"""
     house.put("a.md", note(1))
     house.put("b.md", note(2, "to [[new/place/a]]"))
@@ -115,7 +115,7 @@ async def test_a_moved_file_keeps_id_number_and_links(house):
     assert house.is_consistent()
 
 
-async def test_a_folder_that_moves_takes_its_notes_along(house):
+async def test_moved_folder_keeps_the_identity_of_its_notes(house):
     """behaviour 136"""
     for n in range(30):
         house.put(f"old/{n}.md", note(n))
@@ -128,8 +128,8 @@ async def test_a_folder_that_moves_takes_its_notes_along(house):
     assert house.is_consistent()
 
 
-#: The initial files, the change (a rename, or a note's text put at a path), the paths of the notes
-#: afterwards, and the events, in this order where it is a list.
+#: The initial files, the changes (a rename, or a note's text written to a path), the final paths of the
+#: notes, and the events. A list of events is in order.
 CHANGES = {
     "two files that swap their names are two renamings": (
         {1: "a.md", 2: "b.md"}, [("a.md", "t.md"), ("b.md", "a.md"), ("t.md", "b.md")],
@@ -152,7 +152,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("before", "steps", "after", "told"), CHANGES.values(), ids=CHANGES)
-async def test_renames_and_other_texts_in_their_places(house, before, steps, after, told):
+async def test_renames_with_replaced_texts_emit_the_expected_events(house, before, steps, after, told):
     """behaviour 136"""
     for n, path in before.items():
         house.put(path, note(n))
@@ -171,7 +171,7 @@ async def test_renames_and_other_texts_in_their_places(house, before, steps, aft
     assert house.is_consistent() is not bool(copies)
 
 
-async def test_a_second_file_of_one_id_waits_for_the_first_to_go(house):
+async def test_second_file_of_an_id_is_skipped_until_the_first_disappears(house):
     house.put("a.md", note(1))
     async with house.watching():
         house.put("0.md", note(1, "copy"))
@@ -187,8 +187,8 @@ async def test_a_second_file_of_one_id_waits_for_the_first_to_go(house):
 
 
 @pytest.mark.parametrize("gives_up", ["no id any more", note(2), None, "moved"])
-async def test_second_file_is_note_when_first_gives_up_id(house, gives_up):
-    """behaviour 136: however it gives it up, nothing stays invisible until a restart."""
+async def test_second_file_becomes_the_note_when_the_first_releases_its_id(house, gives_up):
+    """behaviour 136: however the first file releases its id, no file stays invisible until a restart."""
     async with house.watching():
         house.put("b.md", note(1))
         await house.settle_paths("b.md")
@@ -210,7 +210,7 @@ async def test_second_file_is_note_when_first_gives_up_id(house, gives_up):
     assert house.is_consistent()
 
 
-async def test_briefly_missing_note_keeps_its_id_from_its_copy(house):
+async def test_briefly_missing_note_keeps_its_id_despite_a_copy(house):
     """behaviour 136: a folder that is moved in two steps, or an editor that saves by deleting first."""
     house.pending.debounce = 5.0
     async with house.watching():
@@ -226,8 +226,8 @@ async def test_briefly_missing_note_keeps_its_id_from_its_copy(house):
         assert list(house.catalogue.doubles.values()) == [{"a.md"}]
 
 
-async def test_a_note_renamed_to_a_conflict_copy_gives_its_id_back(house):
-    """behaviour 136: Syncthing renames the file here and puts the one from there in its place."""
+async def test_id_returns_from_a_conflict_copy_to_its_original_path(house):
+    """behaviour 136: Syncthing renames the local file and puts the remote file in its place."""
     async with house.watching():
         house.put("Plan.md", note(1, "mine"))
         await house.settle_paths("Plan.md")
@@ -241,7 +241,7 @@ async def test_a_note_renamed_to_a_conflict_copy_gives_its_id_back(house):
         assert set(house.catalogue.skipped) == {copy}
 
 
-async def test_a_second_file_counts_after_a_tool_deleted_the_first(house):
+async def test_second_file_becomes_the_note_after_a_tool_deletes_the_first(house):
     house.put("a.md", note(1))
     house.put("b.md", note(1, "copy"))
     async with house.watching():
@@ -251,7 +251,7 @@ async def test_a_second_file_counts_after_a_tool_deleted_the_first(house):
     assert house.told() == [(NOTE_DELETED, "a.md"), (NOTE_CREATED, "b.md")]
 
 
-async def test_a_file_that_appears_in_pieces_keeps_its_last_whole_state(house):
+async def test_partially_written_file_keeps_its_last_complete_state(house):
     whole = note(1, "the whole text", tags="[t]")
     async with house.watching():
         house.put("new.md", "---\nid: [\n---\n")
@@ -271,7 +271,7 @@ async def test_a_file_that_appears_in_pieces_keeps_its_last_whole_state(house):
 
 
 async def test_known_note_that_lost_its_id_is_checked_twice(house):
-    """behaviour 270: temporary edits of the frontmatter change no note's identity."""
+    """behaviour 270: temporary edits of the frontmatter do not change the identity of a note."""
     house.put("a.md", note(1))
     async with house.watching():
         entry = house.catalogue.get(UUID.format(1))
@@ -301,7 +301,7 @@ async def test_files_that_are_not_notes_are_ignored(house):
     assert house.told() == []
 
 
-async def test_note_that_becomes_another_kind_of_file_is_gone(house):
+async def test_note_replaced_by_another_kind_of_file_is_removed(house):
     house.put("a.md", note(1))
     house.put("b.md", note(2))
     async with house.watching():
@@ -312,7 +312,7 @@ async def test_note_that_becomes_another_kind_of_file_is_gone(house):
     assert {kind for kind, _ in house.told()} == {NOTE_DELETED}
 
 
-async def test_a_huge_file_is_reported_and_not_read(house, monkeypatch):
+async def test_huge_file_is_reported_and_not_read(house, monkeypatch):
     monkeypatch.setattr(note_reading, "LARGEST_FILE", 1000)
     async with house.watching():
         house.put("huge.md", "x" * 1001)
@@ -323,8 +323,8 @@ async def test_a_huge_file_is_reported_and_not_read(house, monkeypatch):
         assert house.catalogue.skipped == {}
 
 
-async def test_start_after_a_kill_announces_nothing_twice(house, monkeypatch):
-    """Events of the watcher count for the start scan even when the manifest did not learn of them."""
+async def test_start_after_a_kill_announces_no_change_twice(house, monkeypatch):
+    """The start scan knows the events of the watcher, even if they did not reach the manifest."""
     house.put("a.md", note(1))
     async with house.watching():
         monkeypatch.setattr(house.manifest, "store", lambda *_: None)
@@ -337,7 +337,7 @@ async def test_start_after_a_kill_announces_nothing_twice(house, monkeypatch):
     assert house.restart().events == ()
 
 
-async def test_edit_changes_links_provenance_and_title_permanently(house):
+async def test_edit_permanently_changes_links_provenance_and_title(house):
     """behaviour 137"""
     house.put("a.md", note(1, "[[Note 2]]"))
     house.put("b.md", note(2))
@@ -387,12 +387,11 @@ SETTLE = ("settle", None, None)
 @example([("write", 1, "a"), SETTLE, ("break", "a", None), ("restart", None, None)], False)
 @example([("write", 1, "a"), ("break", "a", None), SETTLE, ("copy", "a", "a 2")], True)
 @given(steps, st.booleans())
-def test_every_file_is_note_or_reported_after_restart(tmp_path_factory, steps, serves_broken):
-    """behaviours 136 and 270: the live catalogue ends as the start scan with what was known would have it.
+def test_every_file_is_a_note_or_reported_after_a_restart(tmp_path_factory, steps, serves_broken):
+    """behaviours 136 and 270: the live catalogue equals the result of a start scan with the same knowledge.
 
-    Every file is a note, or cannot be read, or has the id of another file that may name it, or is the
-    conflict copy of one. A scan without
-    the manifest, with the history alone, gives each id that it knows of to the same file.
+    Every file is a note, is unreadable, has the id of another file that may name it, or is a conflict copy. A
+    scan without the manifest, which has only the history, gives each known id to the same file.
     """
     house = WatchedHouse(tmp_path_factory.mktemp("any"))
     style = VaultStyle(serves_broken=serves_broken)
@@ -408,7 +407,7 @@ def test_every_file_is_note_or_reported_after_restart(tmp_path_factory, steps, s
             assert holder.path != file.path
             assert holder.may_name_id or skipped.copy is not None
     assert catalogue.skipped.keys() <= {file.path for file in house.files.list_notes()}
-    # An index that began empty cannot have the text of a note whose file is unreadable.
+    # An index that started empty cannot have the text of a note whose file is unreadable.
     lost = {entry.serial for entry in catalogue if entry.path in catalogue.skipped}
     for index in house.indexes:
         assert {**catalogue.stamps(), **index.held} == catalogue.stamps()
@@ -420,10 +419,10 @@ def test_every_file_is_note_or_reported_after_restart(tmp_path_factory, steps, s
     assert house.catalogue.doubles == doubles
     assert (result.events, result.removed) == ((), ())
     unread = {path for path, why in house.catalogue.skipped.items() if why.note_id is None}
-    if not unread:  # the manifest alone knows more than the name of unreadable files
+    if not unread:  # Only the manifest knows more than the name of unreadable files.
         fresh = Catalogue(NoteRecords(house.store.rows(KeptNotes).load()), style)
         scan_folder(house.files, Manifest.view(None), fresh, (), house.clock(), recorded=house.history.places)
-        known = house.history.places(held)  # a scan alone, without its server, records no versions
+        known = house.history.places(held)  # A scan without its server records no versions.
         told = {each for each in held if each in known and known[each][0] == held[each][0]}
         assert {e.note.id: (e.path, e.digest) for e in fresh if e.note.id in told} == {
             each: held[each] for each in told
@@ -445,7 +444,7 @@ async def _live_through(
     while number <= len(steps):
         _reopen(house, style)
         house.settle(house.scan())
-        _reopen(house, style)  # the coordinator numbers events from the existing ones
+        _reopen(house, style)  # The coordinator numbers events after the existing ones.
         async with house.watching():
             touched: set[str] = set()
             for kind, one, other in steps[number:]:
@@ -480,7 +479,7 @@ async def _use_tool(house: WatchedHouse, kind: str, n: int, number: int) -> set[
         else:
             await house.delete(UUID.format(n))
     except LithosError:
-        return set()  # gone, broken or another note's by now, which the watcher has yet to report
+        return set()  # The note is gone, broken or replaced, which the watcher still has to report.
     return {path} if path else set()
 
 
@@ -496,7 +495,7 @@ def _carry_out(house: WatchedHouse, kind: str, one: object, other: object, numbe
         if kind == "copy" and source != target:
             target.write_bytes(source.read_bytes())
         elif kind == "clone" and source != target:
-            shutil.copy2(source, target)  # with its time
+            shutil.copy2(source, target)  # The copy keeps the modification time.
         elif kind == "move":
             source.replace(target)
         elif kind == "swap" and target.exists() and source != target:

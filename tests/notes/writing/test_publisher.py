@@ -1,4 +1,4 @@
-"""The publisher: announces changes that can be found, once, in order, and never ahead of the journal."""
+"""The publisher: it announces findable changes once, in order, and never ahead of the journal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.autojump
 
 
 class FakeIndexer:
-    """An indexer as a publisher sees it."""
+    """An indexer with the interface that a publisher uses."""
 
     is_converged = False
     is_in_demand = False
@@ -101,7 +101,7 @@ def make_change(entry: Entry, name: str, *, removal: bool = False) -> CommittedC
 
 
 def receipts(*results: object) -> list[Envelope]:
-    """Create one receipt per index: a reply, an exception, or None for a pending one."""
+    """Create one receipt per index: a reply, an exception, or None for a pending receipt."""
     made = []
     for result in results:
         envelope: Envelope = Envelope(None)
@@ -122,7 +122,7 @@ def make_publication(serial: int, *results: object, version: int = 1, removal: b
 FAILED = (IndexFailed("full"), IndexFailed("full"))
 
 
-async def test_a_change_is_answered_after_one_index_and_the_journal(desk):
+async def test_change_is_answered_after_one_index_and_the_journal(desk):
     """behaviour 187"""
     publication = make_publication(1, None, None)
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
@@ -147,7 +147,7 @@ async def test_a_change_is_answered_after_one_index_and_the_journal(desk):
 
 @pytest.mark.parametrize("first", [IndexFailed("x"), ActorDown("x"), Indexed.DEFERRED])
 @pytest.mark.parametrize("other", [0, 1])
-async def test_other_index_is_hurried_and_awaited_without_the_first(desk, first, other):
+async def test_other_index_is_hurried_and_awaited_when_the_first_failed(desk, first, other):
     """behaviour 63"""
     results = [first, first]
     results[other] = None
@@ -163,8 +163,8 @@ async def test_other_index_is_hurried_and_awaited_without_the_first(desk, first,
 
 
 @pytest.mark.parametrize("slow", [0, 1])
-async def test_change_is_answered_once_every_index_has_it_during_searches(desk, slow):
-    """Lifecycle section 3: reads never wait for a write's sync."""
+async def test_change_waits_for_every_index_while_searches_run(desk, slow):
+    """Lifecycle section 3: reads never wait for the disk sync of a write."""
     results = [Indexed.DONE, Indexed.DONE]
     results[slow] = None
     publication = make_publication(1, *results)
@@ -179,7 +179,7 @@ async def test_change_is_answered_once_every_index_has_it_during_searches(desk, 
         assert await envelope.reply() is publication.change.outcome
         began = trio.current_time()
         waiting = [await desk.mailbox.post(make_publication(2, *results))]
-        await wait_all_tasks_blocked()  # the change is accepted
+        await wait_all_tasks_blocked()  # The change is accepted.
         waiting += [await desk.mailbox.post(make_publication(serial, *results)) for serial in (3, 4)]
         for envelope in waiting:
             await envelope.reply()
@@ -201,7 +201,7 @@ async def test_change_is_promised_to_searches_before_it_is_announced(desk):
             await envelopes[0].reply()
 
 
-async def test_the_manifest_learns_of_many_changes_at_once(desk, monkeypatch):
+async def test_manifest_stores_many_changes_at_once(desk, monkeypatch):
     stored, real = [], desk.manifest.store
     monkeypatch.setattr(
         desk.manifest, "store", lambda rows, *more: (stored.append(len(rows)), real(rows, *more))
@@ -217,7 +217,7 @@ async def test_the_manifest_learns_of_many_changes_at_once(desk, monkeypatch):
     assert len(desk.rows()) == 21
 
 
-async def test_waiting_changes_are_one_message_to_the_journal_in_order(desk):
+async def test_waiting_changes_are_journalled_in_order_in_one_message(desk):
     for serial in range(20):
         await desk.mailbox.post(make_publication(serial))
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
@@ -237,7 +237,7 @@ async def test_waiting_changes_are_one_message_to_the_journal_in_order(desk):
         (Indexed.DEFERRED, Indexed.DEFERRED),
     ],
 )
-async def test_one_failing_index_is_tolerated_and_a_missing_model_too(desk, results):
+async def test_one_failing_index_or_a_missing_model_is_tolerated(desk, results):
     """behaviour 63"""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         assert (await desk.mailbox.ask(make_publication(1, *results))).status == "updated"
@@ -263,8 +263,8 @@ async def test_two_failing_indexes_are_reported_and_repair_sends_the_event(desk,
     assert desk.journal == ["1v3"]
 
 
-async def test_a_later_change_of_the_note_never_overtakes_a_withheld_one(desk):
-    """The event of the first comes first, and the manifest ends with the second."""
+async def test_later_change_never_overtakes_a_withheld_one(desk):
+    """The event of the first change is sent first, and the manifest ends with the second change."""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         for publication in (make_publication(1, *FAILED, version=1), make_publication(2, *FAILED)):
             with pytest.raises(StorageFailed):
@@ -278,7 +278,7 @@ async def test_a_later_change_of_the_note_never_overtakes_a_withheld_one(desk):
     assert desk.rows() == {"n1.md": 2, "n2.md": 1}
 
 
-async def test_a_note_deleted_while_its_update_was_withheld_stays_deleted(desk):
+async def test_deleted_note_with_a_withheld_update_stays_deleted(desk):
     desk.manifest.store([make_entry(1)], seq=0)
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         with pytest.raises(StorageFailed):
@@ -290,7 +290,7 @@ async def test_a_note_deleted_while_its_update_was_withheld_stays_deleted(desk):
     assert desk.rows() == {}
 
 
-async def test_new_note_in_place_of_withheld_deletion_keeps_row(desk):
+async def test_new_note_replacing_a_withheld_deletion_keeps_its_row(desk):
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         with pytest.raises(StorageFailed):
             await desk.mailbox.ask(make_publication(1, *FAILED, removal=True))
@@ -305,7 +305,7 @@ async def test_new_note_in_place_of_withheld_deletion_keeps_row(desk):
     assert [row.serial for row in desk.manifest.load()] == [2]
 
 
-async def test_change_that_failed_after_a_repair_waits_for_the_next(desk):
+async def test_change_that_fails_after_a_repair_waits_for_the_next(desk):
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         with pytest.raises(StorageFailed):
             await desk.mailbox.ask(make_publication(1, *FAILED))
@@ -318,8 +318,8 @@ async def test_change_that_failed_after_a_repair_waits_for_the_next(desk):
         assert desk.journal == ["1v1"]
 
 
-async def test_the_manifest_is_never_ahead_of_the_journal(desk):
-    """behaviour 128: the note operation succeeds all the same."""
+async def test_manifest_is_never_ahead_of_the_journal(desk):
+    """behaviour 128: the note operation succeeds nevertheless."""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         desk.answer = Journalled.LATER
         assert (await desk.mailbox.ask(make_publication(1))).status == "updated"
@@ -333,7 +333,7 @@ async def test_the_manifest_is_never_ahead_of_the_journal(desk):
     assert desk.manifest.seq == 3
 
 
-async def test_changes_of_one_note_in_one_batch_end_with_the_last(desk):
+async def test_batched_changes_of_one_note_end_with_the_last(desk):
     for version in (1, 2, 3):
         await desk.mailbox.post(make_publication(1, version=version))
     await desk.mailbox.post(make_publication(2, removal=True))
@@ -344,7 +344,7 @@ async def test_changes_of_one_note_in_one_batch_end_with_the_last(desk):
     assert desk.rows() == {"n1.md": 3, "n2.md": 5}
 
 
-async def test_journal_crash_leaves_the_outcome_unknown_and_the_queue_kept(desk):
+async def test_journal_crash_leaves_the_outcome_unknown_and_keeps_the_queue(desk):
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         desk.crashing, desk.held = 1, trio.Event()
         doomed = await desk.mailbox.post(make_publication(1))
@@ -359,8 +359,8 @@ async def test_journal_crash_leaves_the_outcome_unknown_and_the_queue_kept(desk)
     assert desk.mailbox.stats.restarts == 1
 
 
-async def test_unwritable_manifest_fails_no_caller_and_catches_up(desk, monkeypatch):
-    """The manifest can be rebuilt, so a full disk there is no reason to call a stored note unknown."""
+async def test_unwritable_manifest_fails_no_call_and_catches_up(desk, monkeypatch):
+    """The manifest can be rebuilt, so a disk that is too full for it does not make the outcome unknown."""
 
     refused = []
 

@@ -1,4 +1,4 @@
-"""The writer: decisions on durable state only, one order per note, and disks that fail."""
+"""The writer: decisions based only on durable state, one order per note, and disk errors."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def write(title: str, content: str = "text", **fields) -> WriteNote:
 
 
 async def together(house: House, *requests) -> list[object]:
-    """Return outcomes or refusals of requests that wait in the mailbox together, in their order."""
+    """Return the outcomes or refusals of requests that wait in the mailbox together, in their order."""
     return await ask_together(house.ask, house.gate, write("Holds the writer"), *requests)
 
 
-# -- the normal case -------------------------------------------------------------------------------
+# -- normal writes -----------------------------------------------------------------------------------
 
 
-async def test_note_is_in_file_catalogue_indexes_manifest_and_journal(house):
+async def test_written_note_is_in_file_catalogue_indexes_manifest_and_journal(house):
     async with house.running():
         created = await house.create("First note", path="a/b")
         assert (created.status, created.path, created.version) == ("created", "a/b/first-note.md", 1)
@@ -56,7 +56,7 @@ async def test_note_is_in_file_catalogue_indexes_manifest_and_journal(house):
     assert house.told() == [("note.created", path), ("note.updated", path), ("note.deleted", path)]
 
 
-async def test_requests_that_wait_share_one_trip_to_the_disk(house, monkeypatch):
+async def test_waiting_requests_share_one_disk_access(house, monkeypatch):
     batches = []
     real = house.files.apply
     monkeypatch.setattr(
@@ -68,10 +68,10 @@ async def test_requests_that_wait_share_one_trip_to_the_disk(house, monkeypatch)
     assert house.is_consistent()
 
 
-# -- parallel requests ------------------------------------------------------------------------------
+# -- concurrent requests -----------------------------------------------------------------------------
 
 
-async def test_second_parallel_creation_with_one_url_is_a_duplicate(house):
+async def test_second_concurrent_creation_with_one_url_is_a_duplicate(house):
     """behaviour 28"""
     async with house.running():
         one, other = await together(
@@ -86,7 +86,7 @@ async def test_second_parallel_creation_with_one_url_is_a_duplicate(house):
     assert len(house.catalogue) == 2
 
 
-async def test_second_parallel_update_with_one_expected_version_conflicts(house):
+async def test_second_concurrent_update_with_one_expected_version_conflicts(house):
     """behaviour 35"""
     async with house.with_note() as note:
         one, other = await together(
@@ -125,7 +125,7 @@ async def test_requests_for_one_note_keep_their_order(house):
         (write("Deep", path="d"), write("Else", path="d/deep.md"), PathCollision),
     ],
 )
-async def test_second_parallel_claim_is_refused_naming_the_first(house, one, other, refusal):
+async def test_second_concurrent_claim_is_refused_naming_the_first_note(house, one, other, refusal):
     """A refusal always refers to a state on disk."""
     async with house.running():
         first, second = await together(house, one, other)
@@ -135,10 +135,8 @@ async def test_second_parallel_claim_is_refused_naming_the_first(house, one, oth
     assert house.is_consistent()
 
 
-async def test_claim_that_failed_on_disk_refuses_no_request(house, monkeypatch):
-    """Decisions depend on durable state only: the first of two has no file, so the second may have the
-    title.
-    """
+async def test_claim_that_failed_on_disk_blocks_no_other_request(house, monkeypatch):
+    """Decisions depend only on durable state: the first note has no file, so the second may have the title."""
     fail_writes(monkeypatch, b"doomed", errno.ENOSPC, times=1)
     async with house.running():
         first, second = await together(
@@ -151,10 +149,10 @@ async def test_claim_that_failed_on_disk_refuses_no_request(house, monkeypatch):
     assert house.is_consistent()
 
 
-# -- failing disks ----------------------------------------------------------------------------------
+# -- disk errors -------------------------------------------------------------------------------------
 
 
-async def test_disk_failure_of_one_change_spares_others_of_its_batch(house, monkeypatch):
+async def test_disk_error_affects_only_one_change_of_its_batch(house, monkeypatch):
     """behaviour 1"""
     fail_writes(monkeypatch, b"doomed", errno.EIO)
     async with house.running():
@@ -178,8 +176,8 @@ async def test_disk_failure_of_one_change_spares_others_of_its_batch(house, monk
     assert not [name for name in os.listdir(house.files.root) if name.startswith(".")]
 
 
-async def test_unconfirmed_change_is_reported_and_nothing_diverges(house, monkeypatch):
-    """The files are the truth: their content is in the catalogue, the indexes and the journal."""
+async def test_unconfirmed_change_is_reported_and_state_stays_consistent(house, monkeypatch):
+    """The files are the source of truth: catalogue, indexes and journal have their content."""
 
     def fail(*_):
         raise OSError(errno.EIO, "Input/output error")
@@ -228,7 +226,7 @@ def edit(house: House, path: str, old: bytes, new: bytes) -> None:
     os.utime(target, ns=(later, later))
 
 
-async def test_update_builds_on_the_current_file(house):
+async def test_update_starts_from_the_current_file(house):
     async with house.with_note(tags=("old",)) as note:
         edit(house, note.path, b"- old", b"- by-hand")
         outcome = await house.update(note.id, "Note", "new")
@@ -246,8 +244,8 @@ async def test_update_of_changed_file_is_decided_on_new_bytes(house, monkeypatch
         assert await house.becomes_consistent()
 
 
-async def test_deciding_again_may_end_in_a_refusal(house, monkeypatch):
-    """The version was raised by hand: the first decision must not be written any more."""
+async def test_repeated_decision_may_end_in_a_refusal(house, monkeypatch):
+    """A person raised the version, so the first decision must not be written any more."""
     async with house.with_note() as note:
         slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"version: 1", b"version: 7"))
         with pytest.raises(VersionConflict) as caught:
@@ -256,7 +254,7 @@ async def test_deciding_again_may_end_in_a_refusal(house, monkeypatch):
     assert b"version: 7" in house.files.read(note.path).data
 
 
-async def test_a_file_that_keeps_changing_is_given_up_without_harm(house, monkeypatch):
+async def test_update_of_a_constantly_changing_file_is_abandoned_harmlessly(house, monkeypatch):
     async with house.with_note("text") as note:
         slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"text", b"text+"), times=100)
         with pytest.raises(StorageFailed, match="keeps changing"):
@@ -264,8 +262,8 @@ async def test_a_file_that_keeps_changing_is_given_up_without_harm(house, monkey
     assert b"mine" not in house.files.read(note.path).data
 
 
-async def test_a_retitled_file_can_get_its_old_title_back(house):
-    """The note itself has the slug in the catalogue; that is not a collision."""
+async def test_manually_retitled_note_can_get_its_old_title_back(house):
+    """The note itself has the slug in the catalogue, which is not a collision."""
     async with house.running():
         note = await house.create("Before")
         edit(house, note.path, b"Before", b"By hand")
@@ -285,7 +283,7 @@ async def test_missing_file_is_reported_and_nothing_changes(house):
 
 
 @pytest.mark.parametrize("damage", [b"---\n: [\n---\nx", b"\xff\xfe\x00binary", b"---\nid: [1\n---\n"])
-async def test_a_file_that_cannot_be_parsed_is_not_overwritten(house, damage):
+async def test_file_that_cannot_be_parsed_is_not_overwritten(house, damage):
     async with house.with_note() as note:
         (house.files.root / note.path).write_bytes(damage)
         with pytest.raises(StorageFailed, match="Nothing was changed"):
@@ -305,7 +303,7 @@ async def test_unreadable_file_is_reported(house, monkeypatch):
             await house.update(note.id, "Note", "new")
 
 
-async def test_file_that_is_another_notes_now_is_not_changed(house):
+async def test_file_that_now_belongs_to_another_note_is_not_changed(house):
     async with house.with_note() as note:
         other = b"---\nid: 11111111-1111-4111-8111-111111111111\n---\n\n# Other\n"
         (house.files.root / note.path).write_bytes(other)
@@ -316,10 +314,10 @@ async def test_file_that_is_another_notes_now_is_not_changed(house):
     assert house.files.read(note.path).data == other
 
 
-# -- indexes, cancelling, crashes -------------------------------------------------------------------
+# -- indexes, cancellation and crashes ---------------------------------------------------------------
 
 
-async def test_change_in_progress_is_applied_although_its_caller_is_cancelled(house):
+async def test_change_in_progress_is_applied_when_its_caller_is_cancelled(house):
     async with house.running() as nursery:
         house.gate.shut()
         with trio.CancelScope() as scope:
@@ -341,7 +339,7 @@ async def test_change_in_progress_is_applied_although_its_caller_is_cancelled(ho
     assert house.told() == [("note.created", "other.md"), ("note.created", "under-way.md")]
 
 
-async def test_a_crash_of_the_writer_keeps_the_queue(house, monkeypatch):
+async def test_writer_crash_keeps_the_queue(house, monkeypatch):
     real, crashes = house.preparation.prepare_creation, [1]
 
     def prepare(request):
@@ -365,7 +363,7 @@ async def test_a_crash_of_the_writer_keeps_the_queue(house, monkeypatch):
     assert house.writer.mailbox.stats.restarts == 1
 
 
-async def test_queued_changes_are_written_and_announced_at_the_stop(house):
+async def test_queued_changes_are_written_and_announced_at_shutdown(house):
     async with house.running():
         queued = [await house.writer.mailbox.post(write(f"n{n}")) for n in range(50)]
     for envelope in queued:
@@ -377,7 +375,7 @@ async def test_queued_changes_are_written_and_announced_at_the_stop(house):
         await house.writer.mailbox.ask(write("late"))
 
 
-async def test_restart_after_all_that_finds_nothing_to_do(house):
+async def test_restart_after_writes_finds_no_changes(house):
     async with house.with_note(tags=("a",), path="deep/er") as note:
         await house.update(note.id, "Note 2", metadata={"k": [1]})
         await house.create("Other")
