@@ -1,4 +1,4 @@
-"""Every state of a note is kept: tool changes, external edits, renames, deletions; older data directories."""
+"""Version history: every state of a note is kept, whatever changed or deleted the file."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from lithos.search.settings import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
 MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None, "because": None}
-#: A lower threshold, because notes with the same text hardly stand out in a vault of two or three notes.
+#: A lower threshold, because notes with equal text are hard to distinguish in a vault of two or three notes.
 TWINS_ANSWER = SearchConfig(cache_confidence=0.65)
 QUERY = "how do zebras get their stripes"
 TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
@@ -133,7 +133,7 @@ async def test_nearest_candidate_is_answered_first(lithos: Lithos, clock: Clock)
 
 
 async def test_merely_similar_note_is_not_an_answer(tmp_path: Path) -> None:
-    """behaviour 264, search.cache_confidence: an answer has the question's words, not only its topic."""
+    """behaviour 264, search.cache_confidence: an answer has the words of the question, not only its topic."""
     near = "how much does a zebra weigh at birth"
     async with serving(tmp_path / "a") as lithos:
         await lithos.create("Zebra stripes", TEXT, ttl_hours=1)

@@ -325,7 +325,7 @@ async def test_undo_of_one_version_keeps_later_changes_of_others(lithos: Lithos)
     again = await restore(lithos, note, 1, base=2)
     assert (again["status"], again["version"]) == ("unchanged", 4)
     await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bob")
-    assert (await restore(lithos, note, 1, base=2))["status"] == "unchanged"  # done before
+    assert (await restore(lithos, note, 1, base=2))["status"] == "unchanged"  # Already undone.
 
 
 async def test_overlapping_undo_is_reported_and_nothing_is_written(lithos: Lithos) -> None:

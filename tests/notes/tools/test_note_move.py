@@ -93,7 +93,7 @@ async def test_move_rewrites_only_the_links_that_would_break(tmp_path: Path, sto
         assert update["version"] == 3
 
 
-async def test_links_by_name_follow_a_renamed_note_only(tmp_path: Path) -> None:
+async def test_only_links_to_the_renamed_note_are_rewritten(tmp_path: Path) -> None:
     """behaviour 255"""
     ids = [f"0f0f0f0f-1111-4222-8333-44444444444{n}" for n in range(3)]
     files = {
@@ -292,7 +292,7 @@ async def test_edit_during_a_move_is_kept_with_rewritten_links(tmp_path: Path) -
         answer = await move(lithos, await id_of(lithos, "foo"), "bar.md")
         assert answer["rewritten"] == [other]
         assert (lithos.knowledge / "other.md").read_text() == "[[bar]] and what a person adds"
-        assert (await lithos.read(other))["version"] == 3  # the person's edit is one, ours another
+        assert (await lithos.read(other))["version"] == 3  # One version is the person's edit.
 
 
 async def test_two_notes_that_swap_paths_keep_all_links(tmp_path: Path) -> None:

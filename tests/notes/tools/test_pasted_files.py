@@ -1,4 +1,4 @@
-"""A frontmatter within a content is understood or refused, never stored as a second one (tools §3)."""
+"""Frontmatter within `content` is read or refused, and never stored as a second frontmatter (tools §3)."""
 
 from __future__ import annotations
 

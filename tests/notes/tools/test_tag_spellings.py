@@ -1,4 +1,7 @@
-"""Spellings of one tag, over a vault: every filter and count takes them as one, and files keep theirs."""
+"""Spellings of a tag in a vault.
+
+Every filter and count treats them as one tag, and files keep their spelling.
+"""
 
 from __future__ import annotations
 

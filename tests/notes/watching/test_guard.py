@@ -1,4 +1,4 @@
-"""The deletion guard: a lost folder empties no index (docs/spec/lifecycle.md §6)."""
+"""The deletion guard: a missing notes folder does not empty the index (docs/spec/lifecycle.md §6)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def walk_torn(house: WatchedHouse, monkeypatch, *moves: Callable[[], object]) -> list[str]:
-    """Let a file move during each of the next walks to a folder already visited; yield once per walk."""
+    """Run one of `moves` during each of the next walks. Return a list that grows by one entry per walk."""
     real, waiting, walks = house.files.walk, list(moves), []
 
     def walk() -> Iterator[tuple[str, os.stat_result]]:

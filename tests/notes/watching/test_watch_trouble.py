@@ -16,7 +16,7 @@ HOURS = 7_200.0
 
 
 async def test_unreadable_file_is_read_by_the_next_comparison(house, monkeypatch):
-    """behaviour 22: a file skipped because of a disk failure is missing only while the failure lasts"""
+    """behaviour 22: a file that a disk error made unreadable is missing only while the error lasts."""
     read = KernelCalls.read
 
     def fail(*_):
@@ -37,7 +37,7 @@ async def test_unreadable_file_is_read_by_the_next_comparison(house, monkeypatch
 
 @pytest.mark.autojump
 async def test_comparison_that_hung_for_hours_is_repeated_within_a_minute(house, monkeypatch):
-    """behaviour 199: while the machine or the disk sleeps nothing can be seen, but right after it"""
+    """behaviour 199: a sleeping disk hides changes, but they are noticed immediately afterwards."""
     times: list[float] = []
 
     async def look(_: Watcher) -> None:

@@ -1,4 +1,7 @@
-"""Edits of one note that wait together: one change of its file; a version, an event and a reply for each."""
+"""Edits of one note that wait together.
+
+The file changes once, and each edit gets a version, an event and an answer.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,7 @@ async def test_other_change_between_waiting_edits_keeps_its_place(house):
 
 
 async def test_edits_keep_their_order_around_a_refusal_and_a_save(house, monkeypatch):
-    """The second is refused after the first alone, and right after what the person saved and the first."""
+    """The second edit is invalid after the first alone, but valid after a person's save and the first."""
     async with house.running():
         note = await house.create("Shared")
         slip_in(monkeypatch, house.files, partial(by_a_person, house), path="shared.md")
@@ -251,7 +254,7 @@ async def test_edits_yield_to_the_event_loop_and_split_long_files(house, applied
 
 @pytest.mark.parametrize("is_written", [True, False])
 async def test_after_a_kill_all_versions_exist_or_none(house, monkeypatch, is_written):
-    """behaviour 226: whether the file was changed decides, though it has the bytes of the last alone."""
+    """behaviour 226: only the file decides, although it has just the bytes of the last edit."""
     async with house.running():
         note = await house.create("Shared")
         before = house.files.read("shared.md").data

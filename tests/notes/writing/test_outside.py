@@ -211,7 +211,7 @@ async def test_second_file_becomes_the_note_when_the_first_releases_its_id(house
 
 
 async def test_briefly_missing_note_keeps_its_id_despite_a_copy(house):
-    """behaviour 136: a folder that is moved in two steps, or an editor that saves by deleting first."""
+    """behaviour 136: a folder is moved in two steps, or an editor deletes the file before saving."""
     house.pending.debounce = 5.0
     async with house.watching():
         house.put("b.md", note(1))
