@@ -1,4 +1,4 @@
-"""Whom a command asks."""
+"""Which server a query command uses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lithos.search.commands_queries import run_stats
 from lithos.server.command.session import CommandFailed, load_session
 
 
-def test_commands_without_local_servers_want_a_running_one(tmp_path: Path) -> None:
+def test_command_requires_a_running_server_when_local_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "knowledge").mkdir()
     session = load_session(parse_arguments(["-d", str(tmp_path), "stats"]))
     with pytest.raises(CommandFailed, match=r"No server owns .* Start it with: lithos -d .* serve -t http"):
         run_stats(session)
 
 
-def test_commands_ask_a_local_server_where_none_runs(
+def test_command_uses_a_local_server_when_none_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "knowledge").mkdir()

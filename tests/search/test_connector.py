@@ -1,4 +1,4 @@
-"""`search` and `fetch`, for clients that know only these."""
+"""`search` and `fetch`, for clients that support only these two tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONNECTOR = {"server": {"tools": "connector"}}
 
 
 async def answer_of(lithos: Lithos, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return the answer to a client: one text, which is the structured content."""
+    """Return the answer to a client: one text, which equals the structured content."""
     result = await encode_result(await lithos.server.tools.call(tool, arguments))
     (block,) = result["content"]
     assert block == {"type": "text", "text": compact_json(result["structuredContent"])}
@@ -25,7 +25,7 @@ async def answer_of(lithos: Lithos, tool: str, **arguments: Any) -> dict[str, An
     return found
 
 
-async def test_the_profile_lists_these_two_alone(tmp_path: Path) -> None:
+async def test_connector_profile_lists_only_search_and_fetch(tmp_path: Path) -> None:
     """behaviour 277"""
     async with serving(tmp_path, **CONNECTOR) as lithos:
         assert [spec.name for spec in lithos.server.tools.listed()] == ["search", "fetch"]
@@ -46,7 +46,7 @@ async def test_connector_tools_are_listed_last_for_oauth_callers(tmp_path: Path)
         assert found["url"] == f"https://notes.example.org/console/notes/{note}"
 
 
-async def test_a_search_has_ten_rows_and_warnings_in_words(tmp_path: Path) -> None:
+async def test_connector_search_returns_ten_rows_and_warnings_in_words(tmp_path: Path) -> None:
     """behaviour 277"""
     async with serving(tmp_path, **CONNECTOR) as lithos:
         for number in range(12):
@@ -58,8 +58,8 @@ async def test_a_search_has_ten_rows_and_warnings_in_words(tmp_path: Path) -> No
         assert "shines" in found["results"][0]["text"]
 
 
-async def test_a_long_note_says_how_to_go_on(tmp_path: Path) -> None:
-    """behaviour 277: within the bound of answers."""
+async def test_long_fetched_note_explains_how_to_continue(tmp_path: Path) -> None:
+    """behaviour 277, within the answer size limit."""
     async with serving(tmp_path, server={"tools": "connector", "max_answer_chars": 6_000}) as lithos:
         text = " ".join(f"word{number}" for number in range(3_000))
         note = await lithos.create("Long", text)
@@ -86,8 +86,8 @@ async def test_non_numeric_offset_in_id_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["contradicted", "superseded"])
-def test_warnings_are_given_as_sentences(kind: str) -> None:
-    """behaviour 277: warnings in words, in front of the text."""
+def test_warnings_are_returned_as_sentences(kind: str) -> None:
+    """behaviour 277: the warnings are sentences in front of the text."""
     told = in_words([{"kind": kind, "reason": "a newer note says otherwise"}])
     assert told == f"[Warning: {kind}. a newer note says otherwise]\n"
     assert in_words(()) == ""

@@ -38,7 +38,7 @@ async def rows_of(person: Visitor, query: str, mode: str) -> list[dict[str, obje
     return list(answer["results"])
 
 
-async def test_the_parts_of_an_explanation_add_up_to_the_tools_scores(tmp_path: Path) -> None:
+async def test_explanation_parts_add_up_to_the_scores_of_the_tool(tmp_path: Path) -> None:
     put_vault(tmp_path)
     explained = 0
     for fusion in ("blend", "rrf"):
@@ -56,7 +56,7 @@ async def test_the_parts_of_an_explanation_add_up_to_the_tools_scores(tmp_path: 
     assert explained > 500
 
 
-async def test_an_explanation_names_ranks_similarity_title_and_probability(tmp_path: Path) -> None:
+async def test_explanation_shows_ranks_similarity_title_and_probability(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         titled = await lithos.create("Zebra stripes", "Animals of the savannah.")
         within = await lithos.create("Savannah", "# Zebra\n\nA zebra is a striped animal of the savannah.")
@@ -82,8 +82,8 @@ async def test_an_explanation_names_ranks_similarity_title_and_probability(tmp_p
         assert (await lithos.server.get(Search).explain(bad, everything)).by_id == {}
 
 
-async def test_every_mode_shows_the_tools_rows_with_why(tmp_path: Path) -> None:
-    """behaviour 235: renders on a vault, within its size."""
+async def test_search_page_shows_the_tool_rows_with_explanations(tmp_path: Path) -> None:
+    """behaviour 235: the page of a vault renders within the size limit."""
     put_vault(tmp_path)
     async with visiting(tmp_path, settled=True) as person:
         (question,) = await person.lithos.listed(limit=1)
@@ -100,7 +100,7 @@ async def test_every_mode_shows_the_tools_rows_with_why(tmp_path: Path) -> None:
                 assert "vector" in page.text
 
 
-async def test_matched_words_are_marked_and_nothing_else(tmp_path: Path) -> None:
+async def test_only_matched_words_are_marked(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("A", "Zébras and one ZEBRA, <mark>no match</mark>, 東京の本.")
         for query, marked in (
@@ -109,7 +109,7 @@ async def test_matched_words_are_marked_and_nothing_else(tmp_path: Path) -> None
         ):
             page = await person.look(address(**query))
             assert [one.text for one in page.all("mark")] == marked
-        # A fragment is the results alone.
+        # A partial page contains only the results.
         asked = {"q": '"zebra"', "mode": "fulltext"}
         whole, part = await person.page(address(**asked)), await person.page(address(**asked, partial=1))
         assert ("<html" in part, "<form" in part, part.strip() in whole) == (False, False, True)
@@ -117,10 +117,10 @@ async def test_matched_words_are_marked_and_nothing_else(tmp_path: Path) -> None
         assert found.attributes["data-said"] == "1 result in mode fulltext"
 
 
-async def test_typed_query_matches_prefix_and_submitted_one_does_not(
+async def test_query_matches_prefixes_only_while_it_is_typed(
     tmp_path: Path,
 ) -> None:
-    """behaviour 265: "curs" is not a word of the note; its explanation is from the same search."""
+    """behaviour 265: "curs" is not a word of the note. The explanation comes from the same search."""
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Inserter", "Puts text where the cursor stands.")
         for mode in ("hybrid", "fulltext"):
@@ -133,7 +133,7 @@ async def test_typed_query_matches_prefix_and_submitted_one_does_not(
         assert "Inserter" not in [one.text for one in sent.all("h2")]
 
 
-async def test_filters_are_those_of_the_tool(tmp_path: Path) -> None:
+async def test_search_page_filters_equal_those_of_the_tool(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
         await lithos.create("One", "zebra", tags=["a", "b"], path="left", agent="ann")
@@ -157,7 +157,7 @@ async def test_filters_are_those_of_the_tool(tmp_path: Path) -> None:
         assert "Ann Person" in {agent for agent, _, _ in await lithos.audit()}
 
 
-async def test_a_keystroke_never_retrieves(tmp_path: Path) -> None:
+async def test_search_while_typing_never_runs_retrieve(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Zebra", "stripes")
         learning = person.lithos.server.get(Learning)
@@ -170,7 +170,7 @@ async def test_a_keystroke_never_retrieves(tmp_path: Path) -> None:
         assert "rcpt_" in page
 
 
-async def test_two_modes_are_compared_with_moved_rows(tmp_path: Path) -> None:
+async def test_two_modes_are_compared_and_moved_rows_marked(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Striped horses", "Wild horses of the savannah with black lines.")
         await person.lithos.create("Zebra", "zebra zebra zebra")
@@ -210,8 +210,8 @@ async def test_refusals_are_shown_and_the_form_keeps_its_input(tmp_path: Path) -
         )
 
 
-async def test_degraded_and_empty_say_what_to_do(tmp_path: Path) -> None:
-    """behaviour 235: empty and degraded."""
+async def test_degraded_and_empty_pages_explain_the_next_step(tmp_path: Path) -> None:
+    """behaviour 235: empty and degraded pages."""
 
     def no_model(name: str) -> None:
         raise EmbedderUnavailable(name, "there is no such model")
@@ -229,7 +229,7 @@ async def test_degraded_and_empty_say_what_to_do(tmp_path: Path) -> None:
         assert (await person.lithos.server.get(Search).explain(request, [note])).by_id == {}
 
 
-async def test_questions_asked_lately_are_offered_but_private_ones_are_not(tmp_path: Path) -> None:
+async def test_recent_questions_are_offered_except_private_ones(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Open", "zebra facts")
         await person.lithos.create("Diary", "secret lion thoughts", agent="ann", access_scope="agent_private")
@@ -241,8 +241,8 @@ async def test_questions_asked_lately_are_offered_but_private_ones_are_not(tmp_p
 
 
 @pytest.mark.slow
-async def test_hostile_notes_and_queries_run_nothing(tmp_path: Path) -> None:
-    """behaviour 236: on the search page."""
+async def test_hostile_notes_and_queries_run_no_script(tmp_path: Path) -> None:
+    """behaviour 236, on the search page."""
     async with visiting(tmp_path, settled=True) as person:
         for number, text in enumerate(HOSTILE):
             title = f"{text} {number}"
@@ -260,7 +260,7 @@ async def test_hostile_notes_and_queries_run_nothing(tmp_path: Path) -> None:
         await person.look("/console/search")
 
 
-async def test_citations_are_a_part_of_the_score(tmp_path: Path) -> None:
+async def test_citations_are_shown_as_part_of_the_score(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
         for number in range(3):
@@ -269,11 +269,11 @@ async def test_citations_are_a_part_of_the_score(tmp_path: Path) -> None:
         task = (await lithos.call("lithos_task_create", title="t", agent="ann"))["task_id"]
         asked = {"query": "why has a zebra stripes", "agent_id": "ann", "task_id": task}
         before = await person.look(address(q=asked["query"], mode="retrieve"))
-        assert not before.all(class_="p-memory")[1:]  # but in the legend
+        assert not before.all(class_="p-memory")[1:]  # The legend is the only match.
         await lithos.call("lithos_retrieve", **asked)
         await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[cited])
         while not (await lithos.call("lithos_node_stats", node_id=cited)).get("cited_for"):
-            await trio.sleep(0.02)  # learning follows the completion
+            await trio.sleep(0.02)  # Learning follows the completion.
         page = await person.look(address(q=asked["query"], mode="retrieve"))
         assert page.all("h2")[0].text == "Cited"
         assert "cited before for a similar question" in page.text

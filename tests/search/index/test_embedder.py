@@ -1,4 +1,4 @@
-"""Embedding models: the vector of a text, the sources of models, and the result of a failed load."""
+"""Embedding models: text vectors, model sources, and errors when loading a model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every connection and every hub call an error of its own."""
+    """Make every network connection and every call of the model hub fail."""
 
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("the network was touched")
@@ -63,10 +63,10 @@ def rows(texts: list[str], model: StaticModel) -> np.ndarray:
 @pytest.mark.parametrize("mapped", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
-def test_rows_equal_those_of_model2vec_for_every_kind_of_model(
+def test_rows_equal_those_of_model2vec_for_every_model_kind(
     folder: Path, mapped: bool, weighted: bool, dtype: type
 ) -> None:
-    """docs/spec/search.md §2"""
+    """docs/spec/search.md §2."""
     rng = np.random.default_rng(1)
     vectors = (rng.normal(size=(4 if mapped else len(WORDS), 6)) * 40).astype(dtype)
     model = make_model(
@@ -81,27 +81,27 @@ def test_rows_equal_those_of_model2vec_for_every_kind_of_model(
     np.testing.assert_allclose(result, rows(TEXTS, model), atol=tolerance)
 
 
-def test_rows_are_normalised_though_the_model_says_otherwise(folder: Path) -> None:
+def test_rows_are_normalised_even_if_the_model_disables_it(folder: Path) -> None:
     make_model(folder, normalize=False)
     result = load_embedder(str(folder)).encode(["red stone", "water"])
     np.testing.assert_allclose(np.linalg.norm(result, axis=1), 1, atol=1e-6)
 
 
-def test_a_text_without_a_known_token_is_a_row_of_zeros(folder: Path) -> None:
+def test_text_without_a_known_token_has_a_zero_vector(folder: Path) -> None:
     make_model(folder)
     embedder = load_embedder(str(folder))
     assert not embedder.encode(["", "unheard of", " \n"]).any()
     assert embedder.encode([]).shape == (0, 6)
 
 
-def test_vectors_that_cancel_out_are_zeros_and_not_nan(folder: Path) -> None:
+def test_vectors_that_cancel_out_are_zeros_instead_of_nan(folder: Path) -> None:
     vectors = np.zeros((len(WORDS), 6), np.float32)
     vectors[1], vectors[2] = 1, -1
     make_model(folder, vectors=vectors)
     assert not load_embedder(str(folder)).encode(["red green", "blue"]).any()
 
 
-def test_text_is_cut_at_the_position_of_model2vec(folder: Path) -> None:
+def test_text_is_cut_at_the_same_position_as_in_model2vec(folder: Path) -> None:
     model = make_model(folder, max_length=8)
     texts = ["red " * 7 + "blue " * 30, "red " * 3]
     np.testing.assert_allclose(load_embedder(str(folder)).encode(texts), rows(texts, model), atol=1e-5)
@@ -112,7 +112,7 @@ def test_text_is_cut_at_the_position_of_model2vec(folder: Path) -> None:
     tokens=st.integers(1, 40),
     at_once=st.integers(1, 10),
 )
-def test_how_texts_are_sliced_does_not_show(
+def test_vectors_are_independent_of_how_texts_are_sliced(
     texts: list[str], tokens: int, at_once: int, shared: Embedder
 ) -> None:
     whole = shared.encode(texts)
@@ -130,8 +130,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
 
 
 @given(texts=st.lists(st.text("abcxyz 東", max_size=40), min_size=2, max_size=5))
-def test_single_text_has_the_same_row_as_in_a_batch(texts: list[str]) -> None:
-    """Queries come alone, chunks in batches: the same bits, or scores would depend on who else asks."""
+def test_single_text_has_the_same_vector_as_in_a_batch(texts: list[str]) -> None:
+    """Queries are embedded alone and chunks in batches.
+
+    The bits must be equal, or scores would depend on other callers.
+    """
     embedder = _builtin()
     together = embedder.encode(texts)
     for text, row in zip(texts, together, strict=True):
@@ -143,14 +146,14 @@ def _builtin() -> Embedder:
     return load_embedder(BUILTIN)
 
 
-def test_one_core_makes_the_same_rows(folder: Path) -> None:
+def test_vectors_are_the_same_on_one_core(folder: Path) -> None:
     make_model(folder)
     embedder = load_embedder(str(folder))
     texts = ["red stone", "", "water light red", "unheard"] * 100
     assert np.array_equal(embedder.encode(texts, one_core=True), embedder.encode(texts))
 
 
-def test_threads_may_encode_at_once(folder: Path) -> None:
+def test_threads_can_encode_concurrently(folder: Path) -> None:
     make_model(folder)
     embedder = load_embedder(str(folder))
     expected = embedder.encode(TEXTS)
@@ -165,7 +168,7 @@ def test_threads_may_encode_at_once(folder: Path) -> None:
         np.testing.assert_array_equal(result[: len(TEXTS)], expected)
 
 
-def test_the_identity_names_model_size_type_and_files(folder: Path) -> None:
+def test_identity_contains_model_size_type_and_files(folder: Path) -> None:
     make_model(folder)
     identity = load_embedder(str(folder)).identity
     assert (identity.name, identity.dims, identity.dtype) == (str(folder), 6, "int8")
@@ -174,7 +177,7 @@ def test_the_identity_names_model_size_type_and_files(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", ["model.safetensors", "tokenizer.json", "config.json"])
-def test_a_changed_file_of_the_model_is_another_embedder(folder: Path, changed: str) -> None:
+def test_changed_model_file_changes_the_embedder_identity(folder: Path, changed: str) -> None:
     """behaviour 185"""
     make_model(folder)
     before = load_embedder(str(folder)).identity
@@ -193,7 +196,7 @@ def test_other_files_in_the_model_folder_are_ignored(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("offline")
-def test_builtin_works_without_network() -> None:
+def test_builtin_model_works_without_network() -> None:
     """behaviour 184"""
     embedder = load_embedder(BUILTIN)
     assert (embedder.identity.name, embedder.identity.dims) == ("builtin", 256)
@@ -206,7 +209,7 @@ def test_builtin_works_without_network() -> None:
 
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("name", ["{tmp}/absent", "./absent", "~/absent-model", "", "  ", "{tmp}"])
-def test_a_directory_without_a_model_is_unavailable_without_network(tmp_path: Path, name: str) -> None:
+def test_directory_without_a_model_is_unavailable_without_network(tmp_path: Path, name: str) -> None:
     """behaviour 183"""
     with pytest.raises(EmbedderUnavailable, match=r"search\.embedding_model") as caught:
         load_embedder(name.format(tmp=tmp_path))
@@ -217,7 +220,7 @@ def test_a_directory_without_a_model_is_unavailable_without_network(tmp_path: Pa
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("broken", ["model.safetensors", "tokenizer.json", "config.json"])
 @pytest.mark.parametrize("data", [b"", b"{}", b"\x00garbage", b'{"a": [1'])
-def test_a_broken_model_is_unavailable_with_the_reason(folder: Path, broken: str, data: bytes) -> None:
+def test_broken_model_is_unavailable_with_the_reason(folder: Path, broken: str, data: bytes) -> None:
     """behaviour 183"""
     make_model(folder)
     (folder / broken).write_bytes(data)
@@ -244,7 +247,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
-def test_a_hugging_face_model_is_downloaded_once(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hugging_face_model_is_downloaded_only_once(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = hub_cache / "models--someone--tiny" / "snapshots" / "abc"
     calls: list[tuple[str, bool]] = []
 
@@ -262,7 +265,7 @@ def test_a_hugging_face_model_is_downloaded_once(hub_cache: Path, monkeypatch: p
     np.testing.assert_array_equal(first.encode(TEXTS), second.encode(TEXTS))
 
 
-def test_a_half_downloaded_model_is_completed(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partially_downloaded_model_is_completed(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = hub_cache / "models--someone--tiny" / "snapshots" / "abc"
     snapshot.mkdir(parents=True)
     (snapshot / "config.json").write_text("{}")
@@ -285,7 +288,7 @@ def test_a_half_downloaded_model_is_completed(hub_cache: Path, monkeypatch: pyte
         RuntimeError("odd\nmore"),
     ],
 )
-def test_an_unreachable_hub_is_a_reason_and_not_a_crash(
+def test_unreachable_hub_makes_the_model_unavailable_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """behaviour 183"""
@@ -300,7 +303,9 @@ def test_an_unreachable_hub_is_a_reason_and_not_a_crash(
     assert caught.value.reason
 
 
-def test_an_interrupt_while_loading_is_not_a_reason(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_while_loading_a_model_is_propagated(
+    hub_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: object, **__: object) -> str:
         raise KeyboardInterrupt
 
@@ -311,7 +316,7 @@ def test_an_interrupt_while_loading_is_not_a_reason(hub_cache: Path, monkeypatch
 
 @pytest.mark.slow
 def test_importing_the_stores_does_not_import_the_model_library() -> None:
-    """It takes a noticeable part of a second, which commands that embed nothing need not pay."""
+    """The import takes a noticeable part of a second, which commands without embedding should not need."""
     program = (
         "import sys, lithos.search.index.embedder, lithos.search.index.vectors; "
         "print(sorted({'model2vec', 'huggingface_hub', 'tokenizers'} & set(sys.modules)))"

@@ -1,4 +1,4 @@
-"""The full-text index as a store: format, damage, batches, failures, threads."""
+"""The full-text index as a store: format, damage, batches, errors and threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def index(directory: Path) -> Iterator[FulltextIndex]:
     opened.close()
 
 
-def test_a_missing_index_starts_empty_and_leaves_its_marker(directory: Path) -> None:
+def test_missing_index_starts_empty_and_writes_its_marker(directory: Path) -> None:
     """behaviour 64"""
     index = FulltextIndex.open(directory)
     assert index.was_rebuilt
@@ -45,7 +45,7 @@ def test_a_missing_index_starts_empty_and_leaves_its_marker(directory: Path) -> 
     assert (directory / ".schema_version").read_text().strip() == "L5"
 
 
-def test_a_matching_marker_keeps_the_index(index: FulltextIndex, directory: Path) -> None:
+def test_index_with_a_matching_marker_is_kept(index: FulltextIndex, directory: Path) -> None:
     """behaviour 64"""
     index.apply([entry(1, "granite"), entry(2, "basalt")], [])
     index.close()
@@ -56,7 +56,7 @@ def test_a_matching_marker_keeps_the_index(index: FulltextIndex, directory: Path
 
 
 @pytest.mark.parametrize("marker", ["L0", "", None])
-def test_another_or_no_marker_empties_the_index(
+def test_index_with_another_or_no_marker_is_emptied(
     index: FulltextIndex, directory: Path, marker: str | None
 ) -> None:
     """behaviour 64"""
@@ -72,7 +72,7 @@ def test_another_or_no_marker_empties_the_index(
     assert found(again, "granite") == [1]
 
 
-def test_an_index_of_another_schema_is_emptied(directory: Path) -> None:
+def test_index_of_another_schema_is_emptied(directory: Path) -> None:
     directory.mkdir()
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("something")
@@ -83,7 +83,7 @@ def test_an_index_of_another_schema_is_emptied(directory: Path) -> None:
 
 
 def damage(data: bytes) -> dict[str, bytes | None]:
-    """Return what may become of a file's bytes; `None` is a file that is gone."""
+    """Return damaged variants of a file's bytes by name. `None` is a missing file."""
     middle = len(data) // 3
     flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
     ways = {"garbage": b"\x00garbage" * 20, "truncated": data[:middle], "emptied": b"", "gone": None}
@@ -112,7 +112,7 @@ def test_damaged_file_empties_the_index_which_then_works(index: FulltextIndex, t
             again.close()
 
 
-def test_leftovers_of_a_crash_do_not_matter(index: FulltextIndex, directory: Path) -> None:
+def test_leftover_files_of_a_crash_are_ignored(index: FulltextIndex, directory: Path) -> None:
     index.apply([entry(1, "granite")], [])
     index.close()
     (directory / "0123456789abcdef0123456789abcdef.idx").write_bytes(b"half")
@@ -121,7 +121,7 @@ def test_leftovers_of_a_crash_do_not_matter(index: FulltextIndex, directory: Pat
     assert found(again, "granite") == [1]
 
 
-def test_wiping_keeps_a_linked_directory_a_link(tmp_path: Path) -> None:
+def test_emptying_the_index_keeps_a_symlinked_directory(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "sub").mkdir(parents=True)
     (elsewhere / "file").write_text("x")
@@ -133,7 +133,7 @@ def test_wiping_keeps_a_linked_directory_a_link(tmp_path: Path) -> None:
     assert (elsewhere / ".schema_version").exists()
 
 
-def test_a_batch_adds_replaces_and_removes(index: FulltextIndex) -> None:
+def test_batch_adds_replaces_and_removes_notes(index: FulltextIndex) -> None:
     index.apply([entry(1, "granite"), entry(2, "granite"), entry(3, "granite")], [])
     index.apply([entry(2, "basalt", stamp=77), entry(4, "granite")], [1, 99])
     assert found(index, "granite") == [3, 4]
@@ -142,13 +142,13 @@ def test_a_batch_adds_replaces_and_removes(index: FulltextIndex) -> None:
     assert index.document_count() == 3
 
 
-def test_the_last_entry_of_a_serial_in_a_batch_counts(index: FulltextIndex) -> None:
+def test_last_entry_of_a_serial_in_a_batch_counts(index: FulltextIndex) -> None:
     index.apply([entry(1, "granite"), entry(1, "basalt", stamp=5)], [1])
     assert index.stamps() == {1: 5}
     assert found(index, "granite basalt") == [1]
 
 
-def test_the_largest_serial_and_stamp_survive(index: FulltextIndex, directory: Path) -> None:
+def test_largest_serial_and_stamp_are_stored_exactly(index: FulltextIndex, directory: Path) -> None:
     index.apply([entry(2**40, "granite", stamp=2**63 - 1), entry(0, "granite", stamp=0)], [])
     index.close()
     again = FulltextIndex.open(directory)
@@ -157,7 +157,7 @@ def test_the_largest_serial_and_stamp_survive(index: FulltextIndex, directory: P
     assert again.stamps() == {0: 0}
 
 
-def test_an_empty_batch_commits_nothing(index: FulltextIndex) -> None:
+def test_empty_batch_makes_no_commit(index: FulltextIndex) -> None:
     index.apply([], [])
     assert index.last_updated is None
 
@@ -174,7 +174,7 @@ def test_last_updated_is_the_time_of_the_last_commit(index: FulltextIndex, direc
     assert abs((reopened - written).total_seconds()) < 5
 
 
-def test_a_failed_batch_changes_nothing_and_the_next_one_works(
+def test_failed_batch_changes_nothing_and_the_next_one_works(
     index: FulltextIndex, directory: Path, tmp_path: Path
 ) -> None:
     index.apply([entry(1, "granite")], [])
@@ -190,10 +190,10 @@ def test_a_failed_batch_changes_nothing_and_the_next_one_works(
     assert index.stamps() == {1: 11, 3: 31}
 
 
-def test_rows_committed_before_a_failure_are_replaced_not_doubled(
+def test_rows_committed_before_a_failure_are_not_duplicated(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A note that the searcher does not know needs no deletion, but after a failure it may not know."""
+    """A note unknown to the searcher needs no deletion. After a failure, the searcher may be outdated."""
     index.apply([entry(1, "harbour")], [])
 
     class Unread:
@@ -218,7 +218,7 @@ def test_rows_committed_before_a_failure_are_replaced_not_doubled(
 def test_index_is_reopened_after_many_commits_and_keeps_notes(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tantivy remembers every file that it opened, 4 KB for each commit: after hours that is a gigabyte."""
+    """Tantivy needs 4 KB of memory per commit for opened files, which is a gigabyte after hours."""
     opened = [index._index]
     monkeypatch.setattr(fulltext, "RENEWED_AFTER", 3)
     for number in range(12):
@@ -233,7 +233,7 @@ def _refuse(directory: Path) -> tantivy.Index:
     raise ValueError(f"too many open files: {directory}")
 
 
-def test_index_that_cannot_reopen_serves_and_takes_next_batch(
+def test_index_that_cannot_reopen_serves_and_accepts_the_next_batch(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fulltext, "RENEWED_AFTER", 1)
@@ -260,7 +260,7 @@ def test_index_with_removed_files_is_not_replaced_by_an_empty_one(
         assert found(index, "granite") == [1]
 
 
-def test_a_second_writer_is_refused_without_harm(index: FulltextIndex, directory: Path) -> None:
+def test_second_writer_is_refused_without_harm(index: FulltextIndex, directory: Path) -> None:
     index.apply([entry(1, "granite")], [])
     other = FulltextIndex.open(directory)
     assert found(other, "granite") == [1]
@@ -270,7 +270,7 @@ def test_a_second_writer_is_refused_without_harm(index: FulltextIndex, directory
     assert found(index, "granite") == [1, 3]
 
 
-def test_closing_twice_is_fine_and_keeps_no_file_open(index: FulltextIndex, tmp_path: Path) -> None:
+def test_index_can_be_closed_twice_and_keeps_no_file_open(index: FulltextIndex, tmp_path: Path) -> None:
     def kept() -> bool:
         return str(tmp_path) in Path("/proc/self/maps").read_text()
 
@@ -284,8 +284,8 @@ def test_closing_twice_is_fine_and_keeps_no_file_open(index: FulltextIndex, tmp_
         found(index, "granite")
 
 
-def test_searches_during_batches_see_whole_batches(index: FulltextIndex) -> None:
-    """docs/spec/lifecycle.md §3: reads never wait for a write and never see half of one."""
+def test_searches_during_batches_see_only_complete_batches(index: FulltextIndex) -> None:
+    """docs/spec/lifecycle.md §3: reads never wait for a write and never see half of a write."""
     index.apply([entry(n, "granite", stamp=0) for n in range(20)], [])
 
     def write() -> None:
@@ -315,8 +315,8 @@ def passages(serial: int, *texts: str, stamp: int = 1) -> FulltextEntry:
     return entry(serial, " ".join(texts), passages=texts, stamp=stamp)
 
 
-def test_lead_coverage_is_that_of_the_stems_of_title_and_passages(index: FulltextIndex) -> None:
-    """behaviour 263: stemmed as the index does, without function words, unless there are no others."""
+def test_lead_coverage_uses_the_stems_of_title_and_passages(index: FulltextIndex) -> None:
+    """behaviour 263: words are stemmed as in the index. Function words count only if there are no others."""
     index.apply(
         [passages(1, "the granites"), passages(2, "much of what is granite"), passages(3, "slate")], []
     )
@@ -334,8 +334,8 @@ def _mean(index: FulltextIndex, places: dict[str, int]) -> float:
     return sum(idf[stem] / (1 + place / 25) for stem, place in places.items()) / sum(idf.values())
 
 
-def test_idf_is_that_of_bm25_and_the_highest_for_unknown_words(index: FulltextIndex) -> None:
-    """behaviour 263: ln(1 + (N - n + 0.5) / (n + 0.5)), unknown words ln(1 + N)."""
+def test_idf_equals_bm25_and_is_highest_for_unknown_words(index: FulltextIndex) -> None:
+    """behaviour 263: ln(1 + (N - n + 0.5) / (n + 0.5)), and for unknown words ln(1 + N)."""
     index.apply([entry(n, "granite slate" if n else "granite") for n in range(4)], [])
     found = index.idf(["granit", "slate", "basalt"])
     assert found["granit"] == pytest.approx(math.log(1 + 0.5 / 4.5))
@@ -344,7 +344,7 @@ def test_idf_is_that_of_bm25_and_the_highest_for_unknown_words(index: FulltextIn
 
 
 def test_idf_is_positive_in_empty_index_and_for_deleted_terms(index: FulltextIndex) -> None:
-    """It weighs what vectors found when no words were indexed yet (seed 657 of the simulation)."""
+    """The idf weights semantic results before any words are indexed (seed 657 of the simulation)."""
     assert index.idf(["granit"])["granit"] == pytest.approx(math.log(2))
     index.apply([entry(n, "granite") for n in range(6)], [])
     index.apply([entry(n, "granite", stamp=2) for n in range(5)], [])
@@ -352,10 +352,8 @@ def test_idf_is_positive_in_empty_index_and_for_deleted_terms(index: FulltextInd
 
 
 @pytest.mark.parametrize("way", ["gone", "garbage", "of another format"])
-def test_an_index_without_its_stems_takes_its_notes_in_again(
-    index: FulltextIndex, directory: Path, way: str
-) -> None:
-    """An index from before there were stems, or one whose stems are damaged, is searched meanwhile."""
+def test_index_without_stems_indexes_its_notes_again(index: FulltextIndex, directory: Path, way: str) -> None:
+    """An index from before stems existed, or with damaged stems, can be searched in the meantime."""
     index.apply([passages(1, "granite"), passages(2, "slate")], [])
     index.close()
     leads = directory / "leads.db"
@@ -376,8 +374,8 @@ def test_an_index_without_its_stems_takes_its_notes_in_again(
     again.close()
 
 
-def test_stems_that_a_crash_left_behind_are_made_again(index: FulltextIndex, directory: Path) -> None:
-    """The process ended after tantivy's commit and before that of the stems."""
+def test_stems_left_by_a_crash_are_rebuilt(index: FulltextIndex, directory: Path) -> None:
+    """The process ended after the commit of tantivy and before the commit of the stems."""
     index.apply([passages(1, "granite")], [])
     index.close()
     leads = (directory / "leads.db").read_bytes()
@@ -390,12 +388,8 @@ def test_stems_that_a_crash_left_behind_are_made_again(index: FulltextIndex, dir
     again.close()
 
 
-def test_deleted_note_leaves_the_index_though_its_stems_are_lost(
-    index: FulltextIndex, directory: Path
-) -> None:
-    """behaviours 176, 193: incomplete, deleted notes were in no plan, and were counted and found
-    permanently.
-    """
+def test_deleted_note_leaves_an_index_that_lost_its_stems(index: FulltextIndex, directory: Path) -> None:
+    """behaviours 176, 193. Regression: deleted notes were in no plan, so they were found permanently."""
     index.apply([passages(1, "granite")], [])
     index.close()
     leads = (directory / "leads.db").read_bytes()
@@ -411,9 +405,7 @@ def test_deleted_note_leaves_the_index_though_its_stems_are_lost(
     again.close()
 
 
-def test_stems_that_are_kept_follow_every_change(
-    index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_stems_follow_every_change(index: FulltextIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     index.apply([passages(1, "granite"), passages(2, "slate")], [])
     for _ in range(2):
         assert leads_of(index, "granite", 1, 2) == {1: 1.0, 2: 0.0}
@@ -430,7 +422,7 @@ def test_stems_that_are_kept_follow_every_change(
 def test_index_is_removed_even_when_a_lock_file_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As tantivy's own thread does, which looks at an index a moment longer than it is open."""
+    """The thread of tantivy creates this file, because it uses an index a moment longer than it is open."""
     index, times, rmdir = tmp_path / "index", iter(range(3)), os.rmdir
     index.mkdir()
 

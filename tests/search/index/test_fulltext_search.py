@@ -1,4 +1,4 @@
-"""Results of full-text search: query syntax, scripts, filters, order."""
+"""Results of full-text search: query syntax, scripts, filters and order."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ SYNTAX = {
 }
 
 
-def test_query_syntax(rocks: FulltextIndex) -> None:
+def test_fulltext_query_syntax_finds_the_expected_notes(rocks: FulltextIndex) -> None:
     assert {text: sorted(found(rocks, text)) for text in SYNTAX} == SYNTAX
 
 
-def test_scores_are_positive_and_best_first_with_title_above_body(rocks: FulltextIndex) -> None:
+def test_scores_are_positive_and_titles_score_above_bodies(rocks: FulltextIndex) -> None:
     tree = parse_query("granite")
     assert tree is not None
     hits = rocks.search(tree, 10, ANYTHING)
@@ -90,7 +90,7 @@ def test_scores_are_positive_and_best_first_with_title_above_body(rocks: Fulltex
 
 
 def test_title_word_counts_slightly_more_than_text_word(index: FulltextIndex) -> None:
-    """docs/spec/search.md §1: a chance match in a title does not bury a note that is about the question."""
+    """docs/spec/search.md §1: a chance match in a title does not displace a note about the question."""
     index.apply(
         [
             entry(1, "zircon sand here", title="Beach"),
@@ -120,15 +120,15 @@ def test_function_words_count_little_but_are_found(index: FulltextIndex) -> None
     assert found(index, '"when do we"') == found(index, "+nothing +how") == [1]
 
 
-def test_a_phrase_does_not_reach_from_the_title_into_the_text(index: FulltextIndex) -> None:
+def test_phrase_does_not_span_title_and_text(index: FulltextIndex) -> None:
     index.apply([entry(1, "basalt columns", title="Granite", entities=("Lava field", "Dyke"))], [])
     assert found(index, '"basalt columns"') == found(index, '"lava field"') == [1]
     assert found(index, '"granite basalt"') == found(index, '"field dyke"') == []
     assert found(index, '"columns lava"') == found(index, "body:granite") == found(index, "body:lava") == []
 
 
-def test_ties_go_by_serial_wherever_the_cut_is(index: FulltextIndex) -> None:
-    """docs/spec/search.md §4"""
+def test_ties_are_ordered_by_serial_at_every_limit(index: FulltextIndex) -> None:
+    """docs/spec/search.md §4."""
     for serial in (9, 3, 7, 1, 5):
         index.apply([entry(serial, "granite", title="Same")], [])
     word = Word(None, "granite")
@@ -138,8 +138,8 @@ def test_ties_go_by_serial_wherever_the_cut_is(index: FulltextIndex) -> None:
     assert [s for s, _ in index.search_all(word, ANYTHING)] == [1, 3, 5, 7, 9]
 
 
-def test_ties_of_several_words_go_by_serial_in_every_segment(index: FulltextIndex) -> None:
-    """However the engine adds up what the words give."""
+def test_ties_of_several_words_are_ordered_by_serial_across_segments(index: FulltextIndex) -> None:
+    """The order must not depend on how the engine adds up the scores of the words."""
     for start in (200, 1, 100):
         index.apply(
             [
@@ -157,7 +157,7 @@ def test_ties_of_several_words_go_by_serial_in_every_segment(index: FulltextInde
         assert index.search(tree, limit, ANYTHING) == everything[:limit]
 
 
-def test_an_empty_index_answers(index: FulltextIndex) -> None:
+def test_search_of_an_empty_index_finds_nothing(index: FulltextIndex) -> None:
     assert index.search_all(Word(None, "granite"), ANYTHING) == []
     assert index.stamps() == {}
 
@@ -185,10 +185,10 @@ def test_every_substring_of_two_characters_is_found(index: FulltextIndex, script
 
 
 @given(data=st.data())
-def test_phrases_of_unsegmented_script_match_exactly_the_substrings(
+def test_phrases_of_unsegmented_script_match_exactly_their_substrings(
     empty: FulltextIndex, data: st.DataObject
 ) -> None:
-    """docs/spec/search.md §1"""
+    """docs/spec/search.md §1."""
     text = "東京都京東東京京都"
     if empty.stamps() != {424242: 1}:
         empty.apply([entry(424242, f"go{text}stop", title="x", stamp=1)], list(empty.stamps()))
@@ -198,27 +198,27 @@ def test_phrases_of_unsegmented_script_match_exactly_the_substrings(
     assert [s for s, _ in empty.search_all(Boolean(((Occur.MUST, Word(None, part)),)), ANYTHING)] == expected
 
 
-def test_a_ranked_word_of_unsegmented_script_is_its_pairs(index: FulltextIndex) -> None:
+def test_ranked_word_of_unsegmented_script_matches_by_character_pairs(index: FulltextIndex) -> None:
     index.apply([entry(1, "東京都"), entry(2, "東の京の都"), entry(3, "京都")], [])
     assert found(index, "東京都") == [1, 3]
     assert sorted(found(index, "都")) == [1, 2, 3]
 
 
-def test_mixed_script_switches_within_a_word(index: FulltextIndex) -> None:
+def test_script_may_change_within_a_word(index: FulltextIndex) -> None:
     index.apply([entry(1, "Pythonの入門"), entry(2, "入門書")], [])
     assert plain(index, "python") == [1]
     assert sorted(plain(index, "python入門")) == [1, 2]
     assert found(index, '"pythonの"') == [1]
 
 
-def test_accents_do_not_matter_either_way(index: FulltextIndex) -> None:
+def test_search_ignores_accents_in_query_and_text(index: FulltextIndex) -> None:
     """behaviour 181"""
     index.apply([entry(1, "un café"), entry(2, "a cafe"), entry(3, "cafe\u0301 decomposed")], [])
     for spelling in ("cafe", "café", "CAFÉ", "cafe\u0301"):
         assert sorted(plain(index, spelling)) == [1, 2, 3]
 
 
-def test_every_part_of_a_note_of_one_megabyte_is_found(index: FulltextIndex) -> None:
+def test_every_part_of_a_one_megabyte_note_is_found(index: FulltextIndex) -> None:
     """behaviour 182"""
     filler = "lorem ipsum dolor sit amet " * 1200
     parts = [f"marker{'abcdefghijklmnopqrstuvwxyzabcd'[n]}x{n}z {filler}" for n in range(30)]
@@ -232,7 +232,7 @@ def test_every_part_of_a_note_of_one_megabyte_is_found(index: FulltextIndex) -> 
 
 
 @pytest.mark.parametrize("length", [199, 200, 201, 400, 401, 70_000])
-def test_a_word_of_any_length_is_found(index: FulltextIndex, length: int) -> None:
+def test_word_of_any_length_is_found(index: FulltextIndex, length: int) -> None:
     """behaviour 182"""
     word = ("abcdefghij" * (length // 10 + 1))[:length]
     index.apply([entry(1, f"before {word} after"), entry(2, f"before {word[:-1]}Q after")], [])
@@ -262,7 +262,8 @@ def filed(index: FulltextIndex) -> FulltextIndex:
     return index
 
 
-#: Behaviours 54 (all tags, exactly), 55 (an author is literal), 56 (a prefix is text; all together), 67.
+#: Behaviours 54 (all tags, exactly), 55 (the author is literal), 56 (a prefix is plain text, filters combine)
+#: and 67.
 FILTERS: list[tuple[Filters, list[int]]] = [
     (Filters(), [1, 2, 3]),
     (Filters(tags=("a",)), [1, 2]),
@@ -297,21 +298,21 @@ def test_filter_values_are_compared_literally(filed: FulltextIndex) -> None:
     assert [(each, sorted(found(filed, "granite", each))) for each, _ in FILTERS] == FILTERS
 
 
-def test_filters_leave_scores_alone(filed: FulltextIndex) -> None:
+def test_filters_do_not_change_scores(filed: FulltextIndex) -> None:
     word = Word(None, "granite")
     without = dict(filed.search_all(word, ANYTHING))
     within = dict(filed.search_all(word, Filters(tags=("a",), path_prefix="p/")))
     assert within == {serial: without[serial] for serial in (1, 2)}
 
 
-def test_a_filter_applies_before_the_cut(index: FulltextIndex) -> None:
-    """docs/spec/search.md §4"""
+def test_filter_applies_before_the_limit(index: FulltextIndex) -> None:
+    """docs/spec/search.md §4."""
     index.apply([entry(n, "granite", tags=("rare",) if n == 300 else ()) for n in range(301)], [])
     assert index.search(Word(None, "granite"), 1, Filters(tags=("rare",)))[0][0] == 300
 
 
 @given(text=st.text(max_size=40), field=st.sampled_from([None, "title", "body", "entities"]))
-def test_no_text_breaks_a_search(empty: FulltextIndex, text: str, field: str | None) -> None:
+def test_no_query_text_causes_a_search_error(empty: FulltextIndex, text: str, field: str | None) -> None:
     """behaviour 57"""
     for node in (Word(field, text), Phrase(field, text), Boolean(((Occur.MUST_NOT, Word(field, text)),))):
         assert empty.search(node, 5, Filters(author=text, path_prefix=text, tags=(text,))) == []
@@ -336,8 +337,8 @@ def test_boosts_slops_and_prefixes_affect_results_and_order(index: FulltextIndex
     assert 5 not in found(index, "water^3")
 
 
-def test_compounds_are_found_by_their_parts_behind_the_word_itself(index: FulltextIndex) -> None:
-    """behaviour 384: also after a restart, and not by a word that must be there."""
+def test_compounds_found_by_a_part_rank_below_the_word(index: FulltextIndex) -> None:
+    """behaviour 384, also after a restart. A required word does not match compounds."""
     texts = (
         "Die Kraftfahrzeughaftpflichtversicherung gilt.",
         "Die Haftpflicht gilt.",
@@ -392,7 +393,7 @@ def test_notes_are_found_by_their_own_date(diary: FulltextIndex, query: str, ser
     assert found(diary, query) == serials
 
 
-def test_own_dates_leave_scores_of_queries_without_a_time_alone(index: FulltextIndex) -> None:
+def test_own_dates_do_not_change_scores_of_timeless_queries(index: FulltextIndex) -> None:
     node = plain_words("who walked the dog 8 times, 23 miles?")
     assert node is not None
     texts = ["Walked the dog.", "Walked 8 miles in May 2023.", "A dog."]
@@ -402,7 +403,7 @@ def test_own_dates_leave_scores_of_queries_without_a_time_alone(index: FulltextI
     assert index.search(node, 10, ANYTHING) == without
 
 
-def test_own_date_counts_as_much_where_few_notes_have_one(index: FulltextIndex) -> None:
+def test_own_date_has_full_weight_when_few_notes_have_one(index: FulltextIndex) -> None:
     index.apply([entry(serial, "Walked the dog.") for serial in range(200)], [])
     index.apply([entry(7, "Walked the dog.", own=OwnDate(2023, 5, 8))], [])
     node = plain_words("May 2023")

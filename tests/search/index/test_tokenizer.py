@@ -1,4 +1,4 @@
-"""Counting the pieces of the built-in tokenizer run by run."""
+"""Counting of the built-in tokenizer's pieces, one run of characters at a time."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ TEXTS = st.text(
 @example("\u0301 \ufffd \x00 日本語 Zürich ΟΔΟΣ \u0130stanbul")
 @example("word " * 300)
 @example("\ud800")
-def test_tokens_and_pieces_by_run_match_those_of_whole_text(text: str) -> None:
+def test_run_by_run_pieces_equal_those_of_the_whole_text(text: str) -> None:
     """behaviour 227"""
     clean = text.encode("utf-8", "replace").decode()
-    for _ in range(2):  # then from what is kept
+    for _ in range(2):  # The second pass uses the cache.
         for tokenizer, tokens in ((TOKENIZER, TOKENS), (SHORT, SHORT_TOKENS)):
             expected = tokenizer.encode(clean, add_special_tokens=False).ids
             assert np.frombuffer(tokens(clean), TOKEN).tolist() == expected
         assert PIECES(text) == len(TOKENIZER.encode(clean, add_special_tokens=False).ids)
 
 
-def test_only_a_tokenizer_of_this_kind_is_used_run_by_run() -> None:
+def test_only_a_supported_tokenizer_is_used_run_by_run() -> None:
     assert splits_at_runs(TOKENIZER)
     words = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     words.pre_tokenizer = BertPreTokenizer()
@@ -63,7 +63,7 @@ def test_only_a_tokenizer_of_this_kind_is_used_run_by_run() -> None:
     assert not any(map(splits_at_runs, (words, special, other, padded, left)))
 
 
-def test_cache_is_bounded_and_dropping_it_changes_no_count() -> None:
+def test_cache_is_bounded_and_clearing_it_changes_no_count() -> None:
     asked: list[str] = []
 
     def lengths(runs: Sequence[str]) -> list[int]:
@@ -75,8 +75,8 @@ def test_cache_is_bounded_and_dropping_it_changes_no_count() -> None:
         text = f"often word{number} word{number + 1}\n\tand {'z' * (LONGEST_KEPT + number + 1)}"
         assert pieces(text) == len("".join(text.split()))
         assert pieces.kept <= 16
-    assert (asked.count("often"), asked.count("word50")) == (1, 1)  # used entries stay
-    assert sum("zz" in run for run in asked) == 100  # what is long is never kept
+    assert (asked.count("often"), asked.count("word50")) == (1, 1)  # Used entries stay in the cache.
+    assert sum("zz" in run for run in asked) == 100  # Long runs are never cached.
 
 
 @pytest.mark.parametrize("text", ["", " \n\t ", "\n"])

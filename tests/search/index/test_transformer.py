@@ -39,14 +39,14 @@ def model() -> Transformer:
 
 
 class Words:
-    """A tokenizer: one token a word."""
+    """A tokenizer with one token per word."""
 
     def encode(self, text: str) -> Any:
         return SimpleNamespace(ids=[1] * min(LONGEST, len(text.split())))
 
 
 class Session:
-    """Gives the number of tokens of each text, and remembers the shapes it was given."""
+    """A fake session that returns the number of tokens per text and records the input shapes."""
 
     def __init__(self) -> None:
         self.shapes: list[tuple[int, int]] = []
@@ -68,7 +68,7 @@ def test_vectors_have_length_one_and_separate_meanings(model: Transformer) -> No
 
 
 def test_vector_of_a_text_is_independent_of_its_batch(model: Transformer) -> None:
-    """Padding is masked; int8 activations are quantised per batch, hence not to the last digit."""
+    """Padding is masked. int8 activations are quantised per batch, so the last digits may differ."""
     texts = ["one", "two words and some more of them " * 12, "three"]
     together = model.encode(texts)
     for text, row in zip(texts, together, strict=True):
@@ -81,7 +81,7 @@ def test_texts_of_every_length_have_vectors(model: Transformer) -> None:
     assert model.encode([]).shape == (0, DIMS)
 
 
-def test_no_batch_has_more_padded_tokens_than_allowed() -> None:
+def test_batches_never_exceed_the_padded_token_limit() -> None:
     session = Session()
     texts = ["w " * count for count in [1, 300, 7, 256, 100, 100, 100, 100, 100, 3, 200]]
     rows = Transformer(Words(), session).encode(texts)
@@ -90,7 +90,7 @@ def test_no_batch_has_more_padded_tokens_than_allowed() -> None:
     assert rows[:, 0].tolist() == [1, 256, 7, 256, 100, 100, 100, 100, 100, 3, 200]
 
 
-def test_a_query_asked_again_is_not_embedded_again_and_few_are_kept() -> None:
+def test_repeated_query_is_cached_and_the_cache_is_small() -> None:
     session = Session()
     model = Transformer(Words(), session)
     first = model.encode_query("one two")
@@ -109,14 +109,14 @@ def test_query_of_100000_characters_is_cut_before_caching() -> None:
     assert max(map(len, model._queries)) <= 16 * LONGEST
 
 
-def test_a_failure_of_the_runtime_is_one_of_the_index() -> None:
+def test_runtime_failure_is_reported_as_index_failure() -> None:
     session = Session()
     session.value = np.nan
     with pytest.raises(IndexFailed, match="not finite"):
         Transformer(Words(), session).encode(["one"])
 
 
-def test_the_model_of_the_package_is_the_one_expected() -> None:
+def test_packaged_model_is_the_expected_one() -> None:
     assert is_installed()
     assert find_trouble() is None
     assert (FOLDER / "LICENSE").read_text().count("Apache License")
@@ -131,7 +131,7 @@ def copied(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", sorted(HASHES))
 def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
-    """issue 13, failures"""
+    """issue 13, failures."""
     with (copied / name).open("r+b") as file:
         file.seek(1000)
         file.write(b"\xff")
@@ -186,8 +186,8 @@ def test_runtime_with_wrong_results_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["vectors", "model"])
-def test_the_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, first: str) -> None:
-    """usearch and onnxruntime in one process, without what else a server loads: nothing crashes."""
+def test_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, first: str) -> None:
+    """usearch and onnxruntime run in one process, without a server's other libraries, and must not crash."""
     loads = {
         "vectors": f"VectorIndex(Path({str(tmp_path)!r}), identity()).save()",
         "model": "load_transformer()",

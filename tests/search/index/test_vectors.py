@@ -20,7 +20,7 @@ IDENTITY = EmbedderIdentity("tiny", DIMS, "int8", "ab" * 32)
 
 
 def unit(*rows: np.ndarray | list[float]) -> np.ndarray:
-    """Rows padded to `DIMS` and normalised; zeros stay zeros."""
+    """Return the rows padded to `DIMS` and normalised. Rows of zeros stay zeros."""
     matrix = np.zeros((len(rows), DIMS), np.float32)
     for i, row in enumerate(rows):
         matrix[i, : len(row)] = row
@@ -43,7 +43,7 @@ def index(tmp_path: Path) -> VectorIndex:
 def brute_force(
     notes: Mapping[int, np.ndarray], query: np.ndarray, limit: int | None, threshold: float
 ) -> list[VectorHit]:
-    """Return the expected results of a search, computed the plain way from vectors rounded to bytes."""
+    """Return the expected search results, computed by comparing all vectors after rounding to bytes."""
     hits = []
     for serial, rows in notes.items():
         scores = [(-max(0.0, cosine(row, query)), chunk) for chunk, row in enumerate(rows) if row.any()]
@@ -65,7 +65,7 @@ def assert_same(found: list[VectorHit], expected: list[VectorHit]) -> None:
         assert hit[:2] == wanted[:2] or is_tie, (hit, wanted)
 
 
-def test_one_hit_per_note_with_its_best_chunk_best_first(index: VectorIndex) -> None:
+def test_each_note_is_one_hit_with_its_best_chunk(index: VectorIndex) -> None:
     """behaviour 58"""
     index.apply(
         [
@@ -81,7 +81,7 @@ def test_one_hit_per_note_with_its_best_chunk_best_first(index: VectorIndex) -> 
     assert all(0 <= hit.similarity <= 1 for hit in hits)
 
 
-def test_a_high_threshold_filters_and_negative_cosines_count_as_nothing(index: VectorIndex) -> None:
+def test_threshold_filters_and_negative_cosines_count_as_zero(index: VectorIndex) -> None:
     """behaviour 58"""
     index.apply([VectorEntry(1, 1, unit([4, 3])), VectorEntry(2, 1, unit([-1, 0]))], [])
     assert [hit.serial for hit in index.search(X, 10, 0.75)] == [1]
@@ -89,7 +89,7 @@ def test_a_high_threshold_filters_and_negative_cosines_count_as_nothing(index: V
     assert index.search(X, 10, 0.0)[1] == VectorHit(2, 0, 0.0)
 
 
-def test_ties_go_by_serial_wherever_the_cut_is(index: VectorIndex) -> None:
+def test_ties_are_ordered_by_serial_at_every_limit(index: VectorIndex) -> None:
     for serial in (9, 3, 7, 1, 5):
         index.apply([VectorEntry(serial, 1, unit([1, 0], [1, 0]))], [])
     for limit in range(1, 7):
@@ -101,8 +101,8 @@ def test_ties_go_by_serial_wherever_the_cut_is(index: VectorIndex) -> None:
     rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 40)), max_size=30),
     most=st.none() | st.integers(0, 12),
 )
-def test_few_chunks_are_ranked_as_many_are(rows: list[tuple[int, int, int]], most: int | None) -> None:
-    """Ties, also of a note's own chunks, go by serial and chunk; a note counts once, by its best chunk."""
+def test_few_chunks_are_ranked_like_many(rows: list[tuple[int, int, int]], most: int | None) -> None:
+    """Ties are ordered by serial and chunk. A note counts once, by its best chunk."""
     similarities = np.array([row[2] / 40 for row in rows], np.float32)
     serials = np.array([row[0] for row in rows], np.uint64)
     chunks = np.array([row[1] for row in rows], np.uint32)
@@ -113,15 +113,15 @@ def test_few_chunks_are_ranked_as_many_are(rows: list[tuple[int, int, int]], mos
     assert best_per_note(serials, chunks, similarities, most) == list(expected.values())[:most]
 
 
-def test_one_note_with_many_chunks_does_not_hide_the_others(index: VectorIndex) -> None:
-    """docs/spec/search.md §4: nearest chunks, more until there are enough notes."""
+def test_note_with_many_chunks_does_not_hide_the_others(index: VectorIndex) -> None:
+    """docs/spec/search.md §4: more chunks are searched until there are enough notes."""
     rng = np.random.default_rng(0)
     crowd = unit(*([1, *(rng.normal(size=DIMS - 1) * 0.01)] for _ in range(3000)))
     index.apply([VectorEntry(1, 1, crowd), *(VectorEntry(n, 1, unit([1, 1])) for n in range(2, 30))], [])
     assert [hit.serial for hit in index.search(X, 25, 0.3)] == list(range(1, 26))
 
 
-def test_the_last_entry_of_a_serial_in_a_batch_counts(index: VectorIndex) -> None:
+def test_last_entry_of_a_serial_in_a_batch_counts(index: VectorIndex) -> None:
     index.apply([VectorEntry(1, 1, unit([1, 0])), VectorEntry(2, 2, unit([1, 0]))] * 2, [1])
     index.apply([VectorEntry(1, 1, unit([1, 0], [1, 0])), VectorEntry(1, 9, unit([0, 1]))], [])
     assert index.stamps() == {1: 9, 2: 2}
@@ -129,7 +129,7 @@ def test_the_last_entry_of_a_serial_in_a_batch_counts(index: VectorIndex) -> Non
     assert [hit.serial for hit in index.search(X, 10, 0.5)] == [2]
 
 
-def test_rows_of_zeros_are_indexed_notes_that_no_search_finds(index: VectorIndex) -> None:
+def test_zero_vectors_are_indexed_but_never_found(index: VectorIndex) -> None:
     index.apply(
         [
             VectorEntry(1, 11, unit([0, 0], [1, 0])),
@@ -147,7 +147,7 @@ def test_rows_of_zeros_are_indexed_notes_that_no_search_finds(index: VectorIndex
     assert [hit.serial for hit in index.search(X, 10, 0.5)] == [2]
 
 
-def test_a_query_of_zeros_and_an_empty_index_find_nothing(index: VectorIndex) -> None:
+def test_zero_query_and_empty_index_find_nothing(index: VectorIndex) -> None:
     assert index.search(X, 10, 0.0) == []
     assert index.search_among(X, [1], 0.0) == []
     index.apply([VectorEntry(1, 1, unit([1, 0]))], [])
@@ -156,7 +156,7 @@ def test_a_query_of_zeros_and_an_empty_index_find_nothing(index: VectorIndex) ->
     assert index.search(X, 0, 0.0) == index.search_among(X, [], 0.0) == []
 
 
-def test_the_largest_serial_and_chunk_keep_apart(index: VectorIndex) -> None:
+def test_largest_serial_and_chunk_do_not_collide(index: VectorIndex) -> None:
     rows = np.tile(Y, (1500, 1))
     rows[1499] = X
     index.apply([VectorEntry(2**40, 2**63 - 1, rows), VectorEntry(2**40 - 1, 0, unit([4, 3]))], [])
@@ -168,7 +168,7 @@ def test_the_largest_serial_and_chunk_keep_apart(index: VectorIndex) -> None:
 @pytest.mark.parametrize(
     "rows", [np.ones((1, DIMS + 1), np.float32), np.full((1, DIMS), np.nan, np.float32)], ids=["dims", "nan"]
 )
-def test_vectors_that_do_not_fit_are_refused_before_any_change(index: VectorIndex, rows: np.ndarray) -> None:
+def test_vectors_of_a_wrong_size_are_refused_before_any_change(index: VectorIndex, rows: np.ndarray) -> None:
     """behaviour 185"""
     index.apply([VectorEntry(1, 1, unit([1, 0]))], [])
     with pytest.raises(ValueError, match="vectors of"):
@@ -177,7 +177,9 @@ def test_vectors_that_do_not_fit_are_refused_before_any_change(index: VectorInde
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_any_history_searches_like_brute_force(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_search_after_any_history_equals_brute_force(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     rng = np.random.default_rng(seed)
     index = VectorIndex.open(tmp_path_factory.mktemp("store"), IDENTITY)
     notes: dict[int, np.ndarray] = {}
@@ -203,7 +205,7 @@ def test_any_history_searches_like_brute_force(seed: int, tmp_path_factory: pyte
         assert_same(index.search_among(query, some, threshold, 3), brute_force(among, query, 3, threshold))
 
 
-def test_searches_during_batches_see_whole_notes(index: VectorIndex) -> None:
+def test_searches_during_batches_see_only_complete_notes(index: VectorIndex) -> None:
     first, second = unit(*[[1, 0]] * 20), unit(*[[4, 3]] * 30)
     index.apply([VectorEntry(n, 1, first) for n in range(20)], [])
     done = threading.Event()
@@ -226,7 +228,7 @@ def test_searches_during_batches_see_whole_notes(index: VectorIndex) -> None:
     assert index.chunk_count() == 400
 
 
-def test_a_closed_index_finds_nothing_and_has_nothing_to_save(index: VectorIndex) -> None:
+def test_closed_index_finds_nothing_and_saves_nothing(index: VectorIndex) -> None:
     index.apply([VectorEntry(1, 1, unit([1, 0]))], [])
     index.close()
     assert not index.dirty
@@ -234,7 +236,7 @@ def test_a_closed_index_finds_nothing_and_has_nothing_to_save(index: VectorIndex
 
 
 def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
-    """Whatever is asked at the same time; with rows that were freed and rows that tie."""
+    """The batch contains different kinds of queries, and the index has freed rows and tied rows."""
     rng = np.random.default_rng(5)
     twins = random_units(rng, 3)
     index.apply([VectorEntry(serial, 1, random_units(rng, 5)) for serial in range(1, 900)], [])
@@ -255,8 +257,8 @@ def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
     assert [hit.serial for hit in together[8]] == [930, 940, 950]
 
 
-def test_notes_of_very_many_like_chunks_hide_no_other(index: VectorIndex) -> None:
-    """A sample of the similarities decides where to look first, never what is found."""
+def test_notes_with_many_similar_chunks_hide_no_other_note(index: VectorIndex) -> None:
+    """A sample of the similarities decides only where the search starts, not what it finds."""
     rng = np.random.default_rng(6)
     near = unit(*(X + 0.01 * random_units(rng, 4_000)))
     index.apply([VectorEntry(1, 1, near)], [])

@@ -1,4 +1,4 @@
-"""The vector store on disk: generations, identities, damage, crashes."""
+"""The vector store on disk: generations, identities, damage and crashes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def saved(directory: Path) -> Path:
-    """A store with notes 1 (two chunks), 2 and 3 (none)."""
+    """Save a store with note 1 (two chunks), note 2 (one chunk) and note 3 (no chunks)."""
     index = VectorIndex.open(directory, IDENTITY)
     index.apply(
         [
@@ -58,7 +58,7 @@ def test_saved_store_opens_unchanged(saved: Path) -> None:
 
 
 def test_manifest_has_the_specified_content(saved: Path) -> None:
-    """docs/spec/search.md §3"""
+    """docs/spec/search.md §3."""
     manifest = json.loads((saved / "manifest.json").read_text())
     assert manifest["format"] == vector_files.FORMAT
     assert manifest["embedder"] == {"name": "tiny", "dims": 8, "dtype": "int8", "model_sha256": "ab" * 32}
@@ -66,7 +66,7 @@ def test_manifest_has_the_specified_content(saved: Path) -> None:
     assert names(saved) == ["manifest.json", "notes.1.npy", "vectors.1.usearch"]
 
 
-def test_each_save_is_a_generation_and_leaves_no_older_one(saved: Path) -> None:
+def test_each_save_is_a_generation_that_replaces_the_last(saved: Path) -> None:
     """An earlier version kept a third file for each generation of a large store."""
     (saved / "lists.1.npz").write_bytes(b"")
     index = VectorIndex.open(saved, IDENTITY)
@@ -78,13 +78,13 @@ def test_each_save_is_a_generation_and_leaves_no_older_one(saved: Path) -> None:
     assert VectorIndex.open(saved, IDENTITY).stamps() == {2: 22, 3: 33}
 
 
-def test_changes_that_were_not_saved_are_not_there_again(saved: Path) -> None:
-    """docs/spec/lifecycle.md §3: rebuildable data may lag; the stamps show which notes to repair."""
+def test_unsaved_changes_are_lost_on_reopening(saved: Path) -> None:
+    """docs/spec/lifecycle.md §3: rebuildable data may be outdated. The stamps show which notes to repair."""
     VectorIndex.open(saved, IDENTITY).apply([VectorEntry(9, 99, unit([1, 0]))], [1, 2])
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 
 
-def test_an_empty_store_can_be_saved_and_filled_later(directory: Path) -> None:
+def test_empty_store_can_be_saved_and_filled_later(directory: Path) -> None:
     index = VectorIndex.open(directory, IDENTITY)
     assert (index.dirty, index.last_updated) == (True, None)
     index.save()
@@ -112,7 +112,7 @@ def test_vectors_of_another_identity_are_never_loaded(saved: Path, other: dict[s
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 
 
-def test_a_second_index_replaces_the_first_in_one_step(saved: Path) -> None:
+def test_second_index_replaces_the_first_in_one_step(saved: Path) -> None:
     """behaviour 185"""
     old = VectorIndex.open(saved, IDENTITY)
     new = VectorIndex.open(saved, OTHER)
@@ -154,7 +154,7 @@ def damage(data: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "notes.1.npy", "vectors.1.usearch"])
-def test_a_damaged_store_is_set_aside_with_its_bytes(saved: Path, tmp_path: Path, name: str) -> None:
+def test_damaged_store_is_set_aside_with_its_bytes(saved: Path, tmp_path: Path, name: str) -> None:
     """behaviour 65"""
     originals = {path.name: path.read_bytes() for path in saved.iterdir()}
     for number, data in enumerate(damage(originals[name])):
@@ -179,7 +179,7 @@ def test_a_damaged_store_is_set_aside_with_its_bytes(saved: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["notes.1.npy", "vectors.1.usearch"])
-def test_a_missing_data_file_sets_the_rest_aside(saved: Path, name: str) -> None:
+def test_store_with_a_missing_data_file_is_set_aside(saved: Path, name: str) -> None:
     (saved / name).unlink()
     index = VectorIndex.open(saved, IDENTITY)
     assert index.quarantined is not None
@@ -187,7 +187,7 @@ def test_a_missing_data_file_sets_the_rest_aside(saved: Path, name: str) -> None
     assert index.stamps() == {}
 
 
-def test_a_manifest_that_points_outside_is_damage(saved: Path) -> None:
+def test_manifest_that_points_outside_counts_as_damaged(saved: Path) -> None:
     manifest = json.loads((saved / "manifest.json").read_text())
     (saved / "manifest.json").write_text(
         json.dumps({**manifest, "files": {"../x": {"size": 1, "sha256": ""}}})
@@ -224,7 +224,7 @@ def crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
 def test_crash_during_save_leaves_one_store_without_mixing_models(
     saved: Path, step: str, is_switch: bool
 ) -> None:
-    """behaviour 185: a crash midway recovers"""
+    """behaviour 185: a crash during a save is recovered."""
     identity = OTHER if is_switch else IDENTITY
     index = VectorIndex.open(saved, identity)
     index.apply([VectorEntry(8, 88, unit([1, 0]))], [])
@@ -245,9 +245,7 @@ def test_crash_during_save_leaves_one_store_without_mixing_models(
     assert VectorIndex.open(saved, stored_identity(saved) or IDENTITY).stamps() == again.stamps()
 
 
-def test_a_save_that_fails_is_reported_and_can_be_repeated(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_save_is_reported_and_can_be_repeated(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = VectorIndex.open(saved, IDENTITY)
     index.apply([], [1])
 
@@ -265,7 +263,7 @@ def test_a_save_that_fails_is_reported_and_can_be_repeated(
     assert VectorIndex.open(saved, IDENTITY).stamps() == {2: 22, 3: 33}
 
 
-def test_a_save_recreates_a_directory_that_was_deleted(saved: Path) -> None:
+def test_save_recreates_a_deleted_directory(saved: Path) -> None:
     """docs/spec/notes.md §1: rebuildable paths may be deleted."""
     index = VectorIndex.open(saved, IDENTITY)
     shutil.rmtree(saved)

@@ -1,4 +1,4 @@
-"""When there are enough accurate vectors, what is done next, and which must not be used."""
+"""Coverage of the accurate model: when its vectors suffice, the order of embedding, and unusable vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lithos.search.indexing.coverage import AccurateCoverage, NoteText
 
 
 class Vault:
-    """Notes of one chunk each; `held` are the digests of the accurate vectors."""
+    """Notes of one chunk each. `held` maps each note to the digest of its accurate vectors."""
 
     def __init__(self, notes: int) -> None:
         self.held: dict[int, int] = {}
@@ -24,7 +24,7 @@ class Vault:
             self.coverage.filled(serial, serial * 10)
 
 
-def test_queries_change_at_99_percent_of_the_chunks_and_back_below_97() -> None:
+def test_queries_switch_at_99_percent_and_back_below_97() -> None:
     """behaviour 262"""
     vault = Vault(200)
     coverage = vault.plan()
@@ -40,7 +40,7 @@ def test_queries_change_at_99_percent_of_the_chunks_and_back_below_97() -> None:
     assert not coverage.is_enough, "it takes 99 % again"
 
 
-def test_chunks_count_and_not_notes() -> None:
+def test_coverage_counts_chunks_instead_of_notes() -> None:
     coverage = AccurateCoverage(lambda: 1000, lambda _: None)
     notes = [NoteText(1, 1, 990), NoteText(2, 1, 10)]
     coverage.plan(notes, {1: 1}, [])
@@ -50,18 +50,18 @@ def test_chunks_count_and_not_notes() -> None:
     assert not coverage.is_enough
 
 
-def test_an_empty_vault_has_not_enough() -> None:
+def test_empty_vault_has_insufficient_coverage() -> None:
     assert not Vault(0).plan().is_enough
 
 
-def test_nothing_is_enough_before_the_plan() -> None:
+def test_coverage_is_insufficient_before_the_plan() -> None:
     vault = Vault(1)
     vault.coverage.change([], [9])
     assert not vault.coverage.is_enough
     assert not vault.coverage.is_complete
 
 
-def test_the_newest_notes_are_done_first_and_changed_ones_before_all() -> None:
+def test_changed_notes_are_embedded_first_then_the_newest() -> None:
     vault = Vault(5)
     coverage = vault.plan()
     coverage.change([NoteText(2, 21, 1)], [])
@@ -74,7 +74,7 @@ def test_the_newest_notes_are_done_first_and_changed_ones_before_all() -> None:
     assert sorted(coverage.take(10)) == [1, 2, 3, 4, 5]
 
 
-def test_large_note_is_taken_alone() -> None:
+def test_large_note_is_embedded_alone() -> None:
     coverage = AccurateCoverage(lambda: 5000, lambda _: None)
     coverage.plan([NoteText(1, 1, 2), NoteText(2, 1, 4998)], {}, [])
     assert coverage.take(48) == [2]
@@ -101,7 +101,7 @@ def test_change_before_the_plan_counts_as_newer() -> None:
     assert coverage.stamps() == {2: 21}
 
 
-def test_a_change_that_leaves_the_text_alone_needs_no_new_vectors() -> None:
+def test_change_that_keeps_the_text_needs_no_new_vectors() -> None:
     vault = Vault(2)
     coverage = vault.plan(kept=[1, 2])
     vault.held[1] = 77

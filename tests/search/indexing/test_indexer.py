@@ -1,4 +1,4 @@
-"""The indexer: batches, refusals, repairs, and waiters that are never forgotten."""
+"""The indexer: batches, refusals, repairs and waiting callers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.autojump
 
 
 class Desk:
-    """An indexer over a fake index and real files."""
+    """An indexer with a fake index and real files."""
 
     def __init__(self, root) -> None:
         self.files = NoteFiles(root)
@@ -49,7 +49,7 @@ def desk(tmp_path):
     return Desk(tmp_path / "knowledge")
 
 
-async def test_a_change_is_searchable_when_its_reply_comes(desk):
+async def test_change_is_searchable_when_it_is_confirmed(desk):
     entry = make_entry(1)
     desk.catalogue.put(entry)
     async with served(desk.mailbox, desk.indexer.start):
@@ -73,7 +73,7 @@ async def test_waiting_changes_are_one_batch_and_the_last_counts(desk):
     assert desk.index.held[0] == entries[6].stamp
 
 
-async def test_changes_are_deferred_until_the_index_is_ready_and_then_brought_in(desk):
+async def test_changes_are_deferred_until_the_index_is_ready(desk):
     desk.index.ready = False
     entry = desk.enter("a.md")
     async with desk.served():
@@ -87,7 +87,7 @@ async def test_changes_are_deferred_until_the_index_is_ready_and_then_brought_in
         assert desk.is_complete()
 
 
-async def test_a_cold_start_is_the_same_comparison(desk):
+async def test_cold_start_runs_the_normal_comparison(desk):
     entries = [desk.enter(f"{n}.md") for n in range(3)]
     desk.index.held = {entries[0].serial: entries[0].stamp, entries[1].serial: 7, 99: 1}
     async with desk.served():
@@ -96,7 +96,7 @@ async def test_a_cold_start_is_the_same_comparison(desk):
     assert desk.index.applied == [([], [99]), ([entries[1].serial, entries[2].serial], [])]
 
 
-async def test_repair_runs_in_slices_so_that_writes_pass(desk):
+async def test_repair_runs_in_slices_so_that_writes_can_pass(desk):
     for n in range(150):
         desk.enter(f"{n:04}.md")
     async with desk.served():
@@ -106,7 +106,7 @@ async def test_repair_runs_in_slices_so_that_writes_pass(desk):
     assert max(sizes) <= 64
 
 
-async def test_a_refused_batch_is_repaired_when_the_index_works_again(desk):
+async def test_refused_batch_is_repaired_once_the_index_works_again(desk):
     async with desk.served():
         await desk.indexer.converged()
         desk.index.failing = True
@@ -126,7 +126,7 @@ async def test_a_refused_batch_is_repaired_when_the_index_works_again(desk):
 
 @pytest.mark.parametrize("is_deleted", [False, True])
 async def test_repair_is_dropped_when_the_note_has_changed(desk, is_deleted):
-    """The writer's own message is still to come; a deleted note must not come back after it."""
+    """The writer's own message arrives later. A deleted note must not return after it."""
     async with desk.served():
         await desk.indexer.converged()
         old = desk.enter("a.md")
@@ -135,9 +135,9 @@ async def test_repair_is_dropped_when_the_note_has_changed(desk, is_deleted):
         await wait_all_tasks_blocked()
         busy = await desk.mailbox.post(make_upsert(make_entry(99)))
         await wait_all_tasks_blocked()
-        desk.gate.let_oldest()  # the comparison
+        desk.gate.let_oldest()  # Let the comparison run.
         await wait_all_tasks_blocked()
-        desk.gate.let_newest()  # the reading
+        desk.gate.let_newest()  # Let the reading run.
         await wait_all_tasks_blocked()
         assert desk.mailbox.depth > 0, "the repair is queued behind the busy indexer"
         new = attrs.evolve(old, digest="new")
@@ -154,8 +154,8 @@ async def test_repair_is_dropped_when_the_note_has_changed(desk, is_deleted):
         assert desk.index.contents.get(old.serial) == (None if is_deleted else "new")
 
 
-async def test_a_change_during_a_repair_wins(desk):
-    """The repair has read the file already when the writer's change arrives."""
+async def test_change_during_a_repair_takes_precedence(desk):
+    """The repair has already read the file when the change by the writer arrives."""
     old = desk.enter("a.md", "# T\n\nold")
     async with desk.served():
         await desk.indexer.converged()
@@ -174,7 +174,7 @@ async def test_a_change_during_a_repair_wins(desk):
         assert desk.is_complete()
 
 
-async def test_a_vanished_file_does_not_keep_the_others_from_being_repaired(desk):
+async def test_vanished_file_does_not_prevent_the_repair_of_others(desk):
     gone = desk.enter("a.md")
     kept = desk.enter("b.md")
     (desk.files.root / "a.md").unlink()
@@ -199,8 +199,8 @@ async def test_crash_makes_the_index_stale_until_repaired(desk):
         assert desk.mailbox.stats.restarts == 1
 
 
-async def test_no_waiter_misses_the_moment(desk):
-    """A caller that waits while the index becomes stale again and again is woken in the end."""
+async def test_every_waiting_caller_is_woken_when_the_index_converges(desk):
+    """A waiting caller is eventually woken, even if the index repeatedly becomes stale."""
     woken: list[int] = []
 
     async def wait(n: int) -> None:
@@ -221,7 +221,7 @@ async def test_no_waiter_misses_the_moment(desk):
         assert desk.is_complete()
 
 
-async def test_stale_marks_during_a_repair_lead_to_another_look(desk):
+async def test_stale_mark_during_a_repair_causes_another_comparison(desk):
     desk.enter("a.md")
     async with desk.served():
         desk.gate.shut()
@@ -234,15 +234,18 @@ async def test_stale_marks_during_a_repair_lead_to_another_look(desk):
         assert desk.is_complete()
 
 
-async def test_the_start_waits_for_the_first_repair(desk):
+async def test_start_waits_for_the_first_repair(desk):
     desk.enter("a.md")
     async with served(desk.mailbox, desk.indexer.start) as nursery:
         await nursery.start(desk.indexer.converge)
         assert desk.is_complete()
 
 
-async def test_an_index_that_refuses_does_not_hold_up_the_start(desk):
-    """docs/spec/lifecycle.md §1: searches say why, and it is repaired once it takes changes again"""
+async def test_failing_index_does_not_delay_the_start(desk):
+    """docs/spec/lifecycle.md §1: searches report the reason.
+
+    The index is repaired once it accepts changes.
+    """
     desk.enter("a.md")
     async with served(desk.mailbox, desk.indexer.start) as nursery:
         desk.index.failing = True
@@ -274,7 +277,7 @@ async def test_closing_the_mailbox_ends_the_repairs(desk, state):
             await ended.wait()
 
 
-async def test_mail_that_waits_at_the_closing_is_still_indexed(desk):
+async def test_waiting_messages_are_indexed_when_the_mailbox_closes(desk):
     async with served(desk.mailbox, desk.indexer.start):
         receipts = [await desk.mailbox.post(make_upsert(make_entry(n))) for n in range(200)]
     assert [await receipt.reply() for receipt in receipts] == [Indexed.DONE] * 200
@@ -282,7 +285,7 @@ async def test_mail_that_waits_at_the_closing_is_still_indexed(desk):
         await desk.mailbox.post(Removal(1))
 
 
-# -- the fake against the real thing ----------------------------------------------------------------
+# -- the fake index compared with the real index ------------------------------------------------------
 
 
 @pytest.fixture(params=["fake", "tantivy"])
@@ -296,7 +299,7 @@ def port(request, tmp_path):
 
 
 def test_index_contains_the_given_notes(port):
-    """One contract for the fake and for full text."""
+    """The fake index and the full-text index obey the same contract."""
     one, two = make_entry(1), make_entry(2)
     assert port.is_ready()
     assert port.stamps() == {}

@@ -1,4 +1,4 @@
-"""An actor that waits for more messages, unless a caller waits for it."""
+"""Lingering: an actor waits for more messages unless a caller waits for the actor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ URGENT = "urgent"
 
 
 class Gatherer:
-    """Notes its batches and when they were flushed."""
+    """Records its batches and their flush times."""
 
     def __init__(self) -> None:
         self.box: Mailbox[Any, Any] = Mailbox("x", 64)
@@ -69,7 +69,7 @@ async def test_messages_during_the_wait_are_one_batch() -> None:
 
 
 @pytest.mark.parametrize("urgent", [0, 1, 3])
-async def test_an_urgent_message_ends_the_waiting(urgent: int) -> None:
+async def test_urgent_message_ends_the_wait(urgent: int) -> None:
     actor, began = Gatherer(), trio.current_time()
     async with actor.running():
         for number in range(urgent):
@@ -80,7 +80,7 @@ async def test_an_urgent_message_ends_the_waiting(urgent: int) -> None:
         assert actor.times == [began]
 
 
-async def test_a_full_batch_does_not_wait() -> None:
+async def test_full_batch_is_processed_without_waiting() -> None:
     actor, began = Gatherer(), trio.current_time()
     for number in range(20):
         await actor.box.post(number)
@@ -90,7 +90,7 @@ async def test_a_full_batch_does_not_wait() -> None:
     assert actor.times[:2] == [pytest.approx(began), pytest.approx(began + 0.01)]
 
 
-async def test_the_end_does_not_wait_either() -> None:
+async def test_shutdown_is_processed_without_waiting() -> None:
     actor, began = Gatherer(), trio.current_time()
     async with actor.running():
         envelope = await actor.box.post(1)

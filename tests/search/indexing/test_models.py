@@ -1,4 +1,4 @@
-"""Models that vaults share: loaded once, dropped with the last vault, without leaking queries of others."""
+"""Models shared by several vaults: loaded once, dropped with the last vault, separate query caches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lithos.search.indexing.models import Models
 
 
 class Model:
-    """Anything that is loaded."""
+    """A fake loaded model."""
 
 
 class Loader:
-    """Counts its loads; the first of them fails if it is to."""
+    """A loader that counts its loads. The first load can be made to fail."""
 
     def __init__(self, *, fails_first: bool = False) -> None:
         self.loads: list[Any] = []
@@ -33,7 +33,7 @@ class Loader:
         return Model()
 
 
-async def test_three_at_once_load_one_model() -> None:
+async def test_three_concurrent_loads_share_one_model() -> None:
     models, loader, held = Models(), Loader(), list[Any]()
     everyone_asks = threading.Barrier(3)
 
@@ -57,7 +57,7 @@ def test_unused_model_is_dropped() -> None:
     assert loader.loads == ["former", "former"]
 
 
-def test_a_failed_load_is_tried_again() -> None:
+def test_failed_load_is_repeated_by_the_next_caller() -> None:
     models, loader = Models(), Loader(fails_first=True)
     with pytest.raises(EmbedderUnavailable, match="not now"):
         models.static(loader, "builtin")
@@ -73,7 +73,7 @@ class Words:
 
 
 class Session:
-    """A fake session of onnxruntime; counts its computations."""
+    """A fake session of onnxruntime that counts its computations."""
 
     runs = 0
 
@@ -94,7 +94,7 @@ def test_vaults_share_a_transformer_but_not_its_query_cache() -> None:
     for _ in range(2):
         here.encode_query("What does the lease say?")
     assert session.runs == 1
-    there.encode_query("What does the lease say?")  # as long as the first time
+    there.encode_query("What does the lease say?")  # The second vault computes the query again.
     assert session.runs == 2
     models.transformer(load, 2)
     assert loads == [1, 2]

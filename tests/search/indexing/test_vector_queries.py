@@ -25,9 +25,9 @@ from tests.fakes import Turns
 
 
 class Vectors:
-    """Finds the note whose number is the query; stops before each pass while the gate is shut.
+    """Fake vectors that find the note whose number is the query. A closed gate stops each pass.
 
-    It has enough chunks to need a thread for each pass, unless there are few.
+    By default, there are enough chunks for each pass to need a thread.
     """
 
     def __init__(self, chunks: int = QUICK_CHUNKS + 1) -> None:
@@ -69,7 +69,7 @@ async def test_queries_during_a_pass_are_answered_by_the_next() -> None:
     assert await take([queries.ask(notes, "9", 3, 0.5)]) == [9]
 
 
-async def test_answers_of_one_pass_wake_one_searcher_per_turn() -> None:
+async def test_answers_of_one_pass_wake_one_search_per_turn() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.gate.clear()
@@ -115,7 +115,7 @@ async def test_failure_is_reported_to_all_callers_and_does_not_last() -> None:
     assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
 
 
-async def test_cancelled_caller_delays_no_other() -> None:
+async def test_cancelled_caller_delays_no_other_caller() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.gate.clear()
@@ -130,7 +130,7 @@ async def test_cancelled_caller_delays_no_other() -> None:
 
 
 @pytest.mark.autojump
-async def test_an_answer_that_does_not_come_is_an_error() -> None:
+async def test_missing_answer_is_reported_as_an_error() -> None:
     vectors, queries = Vectors(), VectorQueries()
     vectors.gate.clear()
     asked = queries.ask(vectors.embedded(), "1", 3, 0.5)
@@ -141,7 +141,7 @@ async def test_an_answer_that_does_not_come_is_an_error() -> None:
 
 
 async def take_together(asked: Sequence[PendingQuery]) -> list[int]:
-    """Each awaited by a task of its own."""
+    """Await each query in its own task, and return the numbers of the found notes."""
     found: dict[int, int] = {}
 
     async def take_one(number: int, each: PendingQuery) -> None:
@@ -154,7 +154,7 @@ async def take_together(asked: Sequence[PendingQuery]) -> list[int]:
     return [found[number] for number in range(len(asked))]
 
 
-async def test_few_vectors_are_searched_on_the_loop_in_fours() -> None:
+async def test_few_vectors_are_searched_on_the_event_loop_in_fours() -> None:
     vectors, queries = Vectors(QUICK_CHUNKS), VectorQueries()
     notes = vectors.embedded()
     asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 8)]
@@ -171,7 +171,7 @@ async def test_long_text_uses_a_thread_even_with_few_vectors() -> None:
     assert threading.get_ident() not in vectors.threads
 
 
-async def test_on_the_event_loop_too_no_pass_has_vectors_of_two_models() -> None:
+async def test_event_loop_pass_never_has_vectors_of_two_models() -> None:
     one, other, queries = Vectors(10), Vectors(10), VectorQueries()
     first, second = one.embedded(), other.embedded()
     asked = [queries.ask(notes, "5", 3, 0.5) for notes in (first, second, first, second, first)]
@@ -179,7 +179,7 @@ async def test_on_the_event_loop_too_no_pass_has_vectors_of_two_models() -> None
     assert (one.passes, other.passes) == ([3], [2])
 
 
-async def test_cancelled_caller_leaves_nothing_before_loop_search() -> None:
+async def test_query_cancelled_before_an_event_loop_pass_is_skipped() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     left = queries.ask(notes, "1", 3, 0.5)
@@ -187,12 +187,12 @@ async def test_cancelled_caller_leaves_nothing_before_loop_search() -> None:
         scope.cancel()
         await left.hits()
     assert scope.cancelled_caught
-    queries.ask(notes, "3", 3, 0.5)  # and so does one whose hits are not used after all
+    queries.ask(notes, "3", 3, 0.5)  # A query whose hits are never awaited is skipped as well.
     assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
     assert vectors.passes == [1], "nobody looks for what was given up"
 
 
-async def test_cancelled_caller_leaves_answers_of_others_intact() -> None:
+async def test_cancelled_caller_does_not_affect_answers_of_others() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 4)]
@@ -211,7 +211,7 @@ async def test_cancelled_caller_leaves_answers_of_others_intact() -> None:
     assert sorted(found) == [2, 3]
 
 
-async def test_failure_on_the_loop_is_reported_to_all_callers() -> None:
+async def test_event_loop_failure_is_reported_to_all_callers() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     vectors.failure = IndexFailed("the disk is on fire")

@@ -1,4 +1,4 @@
-"""Searches wait for changes acknowledged before them, not for more, and not indefinitely (behaviour 194)."""
+"""Searches wait, for a limited time, only for changes acknowledged before them (behaviour 194)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINGER = 0.1
 
 
 class Desk:
-    """Full text, which lingers, and vectors, which do not; both behind gates."""
+    """A full-text index that lingers and a vector index that does not. Each has a gate."""
 
     def __init__(self, root: Path) -> None:
         files, catalogue = NoteFiles(root), Catalogue()
@@ -40,7 +40,7 @@ class Desk:
             self.indexer.promise(await self.indexer.accept(make_upsert(make_entry(serial))))
 
     async def wait(self, *, words: bool = True) -> float:
-        """How long a search waits."""
+        """Return how many seconds a search waits."""
         began = trio.current_time()
         await self.visibility.reach(words=words)
         return trio.current_time() - began
@@ -51,11 +51,11 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-async def test_with_nothing_to_wait_for_there_is_no_wait(desk: Desk) -> None:
+async def test_search_without_pending_changes_does_not_wait(desk: Desk) -> None:
     async with desk.served:
         with trio.CancelScope() as scope:
             scope.cancel()
-            await desk.visibility.reach()  # not even a checkpoint, where it would be cancelled
+            await desk.visibility.reach()  # Without a checkpoint, the call is not cancelled.
         assert not scope.cancelled_caught
         await desk.accept(1)
         await trio.sleep(2 * LINGER)
@@ -118,7 +118,7 @@ async def test_search_ignores_unacknowledged_changes(desk: Desk) -> None:
         assert desk.index.held == {}
 
 
-async def test_a_search_lets_others_be_expected_for_a_while(desk: Desk) -> None:
+async def test_index_is_in_demand_for_a_while_after_a_search(desk: Desk) -> None:
     async with desk.served:
         assert not desk.indexer.is_in_demand
         await desk.visibility.reach(words=False)
@@ -130,7 +130,7 @@ async def test_a_search_lets_others_be_expected_for_a_while(desk: Desk) -> None:
         assert not desk.indexer.is_in_demand
 
 
-async def test_while_searches_come_in_a_change_does_not_linger(desk: Desk) -> None:
+async def test_changes_do_not_linger_while_searches_arrive(desk: Desk) -> None:
     async with desk.served:
         await desk.visibility.reach()
         began = trio.current_time()
@@ -139,7 +139,7 @@ async def test_while_searches_come_in_a_change_does_not_linger(desk: Desk) -> No
         assert trio.current_time() == began
 
 
-async def test_searches_that_waited_go_on_one_a_turn_of_the_loop(desk: Desk) -> None:
+async def test_waiting_searches_continue_one_per_event_loop_turn(desk: Desk) -> None:
     turns, resumed = Turns(), list[int]()
     trio.lowlevel.add_instrument(turns)
 
@@ -158,7 +158,7 @@ async def test_searches_that_waited_go_on_one_a_turn_of_the_loop(desk: Desk) -> 
     assert len(set(resumed)) == 5
 
 
-async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
+async def test_search_waits_only_for_the_indexes_it_needs(desk: Desk) -> None:
     async with desk.served, desk.other_served:
         desk.gate.shut()
         desk.other_gate.shut()
@@ -189,7 +189,7 @@ async def test_index_reports_being_behind_after_two_seconds(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("how", ["refused", "crashed"])
-async def test_a_batch_that_fails_lets_searches_go_and_the_index_is_behind(desk: Desk, how: str) -> None:
+async def test_failed_batch_releases_searches_and_reports_the_index_behind(desk: Desk, how: str) -> None:
     """behaviour 63"""
     desk.index.failing, desk.index.crashing = how == "refused", int(how == "crashed")
     async with desk.served:
@@ -212,7 +212,7 @@ async def test_comparison_clears_behind_only_for_an_index_in_time(desk: Desk) ->
 
 
 async def test_slow_index_delays_callers_that_submit_changes(desk: Desk) -> None:
-    """However fast the other index is, what waits for this one is bounded."""
+    """Even if the other index is fast, the number of changes that wait for this index is limited."""
     async with desk.served as nursery:
         desk.gate.shut()
         nursery.start_soon(desk.accept, *range(1_000))
@@ -224,7 +224,7 @@ async def test_slow_index_delays_callers_that_submit_changes(desk: Desk) -> None
         assert len(desk.index.held) == 1_000
 
 
-async def test_at_the_end_nothing_lingers(desk: Desk) -> None:
+async def test_changes_do_not_linger_at_shutdown(desk: Desk) -> None:
     async with desk.served:
         await desk.accept(1, 2)
         await wait_all_tasks_blocked()

@@ -1,4 +1,4 @@
-"""Long words that hold another: which are known, and which are found."""
+"""Compounds (long words that contain other words): which are known, and which are found."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def test_compound_is_found_by_any_of_its_parts() -> None:
 def test_words_short_parts_and_endings_are_not_compounds() -> None:
     compounds = Compounds()
     compounds.add(long_words(["unauthorised", GERMAN, "short", "a1b2c3d4e5f6", "x" * (LONGEST_COMPOUND + 1)]))
-    assert compounds.holding("authorised") == []  # `un` is not a word
+    assert compounds.holding("authorised") == []  # `un` is not a word.
     assert compounds.holding("haft") == []
     assert compounds.holding(GERMAN) == []
     assert compounds.holding("a1b2c3") == compounds.holding("xxxxxx") == compounds.holding("") == []
 
 
-def test_compounds_found_and_known_are_bounded() -> None:
+def test_numbers_of_known_and_found_compounds_are_limited() -> None:
     compounds = Compounds()
     compounds.add(f"haftpflicht{chr(97 + i // 26) * 3}{chr(97 + i % 26) * 3}" for i in range(200))
     assert len(compounds.holding("haftpflicht")) == MOST_FOUND

@@ -29,7 +29,7 @@ def test_blend_matches_manually_computed_numbers() -> None:
     assert [score for _, score in result] == pytest.approx([0.8, 0.5, 0.4, 0.0])
 
 
-def test_a_leg_with_one_distinct_score_counts_one() -> None:
+def test_ranking_with_one_distinct_score_is_scaled_to_one() -> None:
     """behaviour 211: no division by zero."""
     assert list_blended([("a", 3.0)], [("b", 0.4)], 0.25) == [("a", 0.75), ("b", 0.25)]
     assert list_blended([("a", 0.0), ("b", 0.0)], [], 0.25) == [("a", 0.75), ("b", 0.75)]
@@ -48,7 +48,7 @@ def test_reciprocal_rank_matches_manually_computed_numbers() -> None:
     assert reciprocal_rank([]) == []
 
 
-def test_hit_of_both_legs_outranks_hit_of_one_leg() -> None:
+def test_hit_in_both_rankings_outranks_a_hit_in_one() -> None:
     """behaviour 61."""
     assert reciprocal_rank([["a", "both"], ["b", "both"]])[0][0] == "both"
     lexical = [("top", 9.0), ("both", 5.0), ("one", 5.0)]
@@ -62,7 +62,7 @@ def test_ties_are_ordered_by_key() -> None:
     assert [key for key, _ in list_blended([("b", 1.0), ("a", 1.0)], [], 0.2)] == ["a", "b"]
 
 
-def test_a_repeated_hit_counts_once_with_its_best_score() -> None:
+def test_repeated_hit_counts_once_with_its_best_score() -> None:
     assert list_blended([("a", 4.0), ("a", 2.0), ("b", 2.0)], [], 0.0) == [("a", 1.0), ("b", 0.5)]
     assert reciprocal_rank([["a", "a"]], k=0) == [("a", 1.0)]
 
@@ -77,15 +77,15 @@ def test_blended_scores_are_between_0_and_1_and_sorted(
     assert result == sorted(result, key=lambda hit: (-hit[1], hit[0]))
 
 
-def test_hits_far_down_are_in_order_too() -> None:
+def test_low_ranked_hits_are_in_order() -> None:
     lexical = [(f"{place:03}", float(1 + place % 7)) for place in range(300)]
     result = list_blended(lexical, [("zzz", 0.5)], 0.2)
     assert len(result) == 301
     assert result == sorted(result, key=lambda hit: (-hit[1], hit[0]))
 
 
-def test_turn_gets_a_share_of_its_better_neighbour() -> None:
-    """docs/spec/search.md §5"""
+def test_conversation_turn_gets_a_share_of_its_better_neighbour() -> None:
+    """docs/spec/search.md §5."""
     fused = [(1, 1.0), (9, 0.6), (2, 0.5), (3, 0.2)]
     beside = {1: [2], 2: [1, 3], 3: [2, 7]}.__getitem__
     ranked, added, whole = add_neighbours(iter(fused), beside, {1, 2, 3})

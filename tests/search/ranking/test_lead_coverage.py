@@ -1,4 +1,4 @@
-"""Lead coverage against numbers worked out by hand (behaviour 263), and its packed form."""
+"""Lead coverage, compared with manually computed numbers (behaviour 263), and its packed form."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def coverage(*notes: LeadText, idf: dict[str, float] = IDF) -> list[float]:
     return [covered.coverage for covered in lead_coverage(notes, idf)]
 
 
-def test_a_word_counts_by_its_idf_and_half_after_25_places() -> None:
-    """behaviour 263: lead = (3 / 1 + 1 / (1 + 25/25)) / 4 = 0.875, in the note and its only passage."""
+def test_word_counts_by_its_idf_and_half_after_25_places() -> None:
+    """behaviour 263: lead = (3 / 1 + 1 / (1 + 25/25)) / 4 = 0.875, for the note and for its only passage."""
     words = ["trio", *["x"] * 24, "actor", "trio"]
     assert coverage(text(" ".join(words))) == [pytest.approx(0.875)]
 
 
-def test_half_is_the_note_and_half_its_best_passage() -> None:
-    """behaviour 263: the note has trio at 5, actor at 6; the second passage trio at 0, actor at 1.
+def test_note_and_best_passage_each_count_half() -> None:
+    """behaviour 263: the note has trio at 5, actor at 6. The second passage has trio at 0, actor at 1.
 
     Note: (3 / 1.2 + 1 / 1.24) / 4 = 0.826613. Passage: (3 + 1 / 1.04) / 4 = 0.990385.
     """
@@ -35,13 +35,13 @@ def test_half_is_the_note_and_half_its_best_passage() -> None:
     assert value == pytest.approx(0.5 * 0.8266129 + 0.5 * 0.9903846)
 
 
-def test_passages_do_not_add_up() -> None:
-    """behaviour 263: each passage has one of the words; the note both."""
+def test_scores_of_passages_are_not_added_up() -> None:
+    """behaviour 263: each passage has one of the words, and the note has both."""
     (value,) = coverage(text("trio", "actor"))
     assert value == pytest.approx(0.5 * (3 + 1 / 1.04) / 4 + 0.5 * 0.75)
 
 
-def test_the_note_counts_its_first_128_stems_only() -> None:
+def test_only_the_first_128_stems_of_a_note_count() -> None:
     """behaviour 263"""
     filler = ["x"] * (LEADING - 1)
     (inside,) = coverage(LeadText.of([[*filler, "trio"]]), idf={"trio": 1.0})
@@ -50,21 +50,21 @@ def test_the_note_counts_its_first_128_stems_only() -> None:
     assert outside == pytest.approx(0.5 / (1 + 128 / 25))
 
 
-def test_one_word_and_no_word() -> None:
-    """behaviour 263: with one word, at the first place everything."""
+def test_query_of_one_word_or_no_word_is_scored() -> None:
+    """behaviour 263: if the only word of the query is at the first place, the coverage is 1."""
     assert coverage(text("trio"), text("x y"), text(), idf={"trio": 0.7}) == [1.0, 0.0, 0.0]
     assert coverage(text("trio"), idf={}) == [0.0]
     assert coverage() == []
 
 
-def test_notes_without_stems_do_not_shift_the_others() -> None:
+def test_notes_without_stems_do_not_shift_other_notes() -> None:
     assert coverage(text(), text("actor"), text(), text("trio"), text("")) == [
         0.0, pytest.approx(0.25), 0.0, pytest.approx(0.75), 0.0,
     ]  # fmt: skip
 
 
 def test_empty_first_passage_marks_a_note_without_own_text() -> None:
-    """All else is as without it."""
+    """All other values are the same as without the empty passage."""
     one, other = lead_coverage([LeadText.of([["trio", "x"]]), LeadText.of([[], ["trio", "x"]])], IDF)
     assert (one.bare, other.bare) == (0, 1)
     assert one[:-1] == pytest.approx(other[:-1])
@@ -115,7 +115,7 @@ def test_packed_stems_are_unpacked_unchanged(note: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\1\0\0\0", b"\1\0\0\0\2\0\0\0\5\0\0\0"])
-def test_damaged_bytes_are_refused(damaged: bytes) -> None:
+def test_damaged_stem_bytes_are_refused(damaged: bytes) -> None:
     if damaged:
         with pytest.raises(ValueError, match="not packed stems"):
             LeadText.unpack(damaged)
@@ -123,14 +123,14 @@ def test_damaged_bytes_are_refused(damaged: bytes) -> None:
         assert not len(LeadText.unpack(damaged).stems)
 
 
-def test_a_long_note_is_kept_up_to_a_bound() -> None:
+def test_stems_of_a_long_note_are_stored_up_to_a_limit() -> None:
     long = LeadText.of([["x"] * 1_000] * 40)
     assert len(long.stems) == MOST_STEMS
     assert int(long.lengths.sum()) == MOST_STEMS
 
 
-def test_60_best_are_ordered_by_score_and_lead() -> None:
-    """behaviour 263: 0.6 + 0.5 x 1 is above 0.9 + 0.5 x 0.2; scores are divided by 1.5."""
+def test_60_best_hits_are_ordered_by_score_and_lead() -> None:
+    """behaviour 263: 0.6 + 0.5 x 1 is above 0.9 + 0.5 x 0.2. Scores are divided by 1.5."""
     fused = [(1, 0.9), (2, 0.6), *((n, 0.5 - n / 1000) for n in range(3, LED + 3))]
     best, rest = add_lead(iter(fused), lambda keys: {1: 0.2, 2: 1.0, 3: 0.0}, 0.5)
     assert len(best) == LED
@@ -142,7 +142,7 @@ def test_60_best_are_ordered_by_score_and_lead() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_leads_are_not_read_when_weight_is_zero() -> None:
+def test_leads_are_not_read_when_their_weight_is_zero() -> None:
     fused = [(1, 0.9), (2, 0.6)]
 
     def refuse(keys: list[int]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Match strength against numbers worked out by hand (behaviours 264, 265)."""
+"""Match strength, compared with manually computed numbers (behaviours 264, 265)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from lithos.search.ranking.match_strength import (
 NOTHING = Features(**dict.fromkeys(attrs.fields_dict(Features), 0.0))
 
 
-def test_the_probability_is_the_logistic_function_of_the_weighted_features() -> None:
-    """search §6: 1 / (1 + exp(-(-1 + 2 x 0.5 + 4 x 0.25)))"""
+def test_probability_is_the_logistic_function_of_weighted_features() -> None:
+    """search §6: 1 / (1 + exp(-(-1 + 2 x 0.5 + 4 x 0.25)))."""
     rule = Calibration(intercept=-1.0, weights={"above": 2.0, "margin": 4.0}, threshold=0.5)
     features = attrs.evolve(NOTHING, above=0.5, margin=0.25)
     assert probability(features, rule) == pytest.approx(1 / (1 + math.exp(-1)))
@@ -36,20 +36,20 @@ def test_the_probability_is_the_logistic_function_of_the_weighted_features() -> 
 
 
 @pytest.mark.parametrize("size", [1e300, -1e300])
-def test_features_beyond_measure_give_a_probability(size: float) -> None:
+def test_extreme_features_still_yield_a_probability(size: float) -> None:
     rule = Calibration(intercept=0.0, weights={"above": 1.0}, threshold=0.5)
     assert 0 <= probability(attrs.evolve(NOTHING, above=size), rule) <= 1
 
 
 @pytest.mark.parametrize("tier", sorted(CALIBRATIONS))
-def test_each_table_weighs_features_there_are_and_knows_its_threshold(tier: str) -> None:
+def test_calibration_tables_have_known_features_and_a_threshold(tier: str) -> None:
     for rule, of_candidate in ((CALIBRATIONS[tier], Features), (MEANING_CALIBRATIONS[tier], MeaningFeatures)):
         assert rule.weights.keys() == attrs.fields_dict(of_candidate).keys()
         assert 0.3 < rule.threshold < 1
 
 
 def test_semantic_row_features_are_margins_and_word_shares() -> None:
-    """search §6: the following row, the tenth, the thirtieth; the passage next to those of the other two."""
+    """search §6: margins to the next, tenth and thirtieth row, and the passage compared with two others."""
     found = [(serial, 0.9 - serial / 50) for serial in range(40)]
     covered = {0: Covered(0.5, 0.4, 0.6, 0.7, 0.8), 1: Covered(passage=0.25), 2: Covered(passage=0.75)}
     features = meaning_features(found, 3, covered, 0.0)
@@ -75,17 +75,17 @@ def test_last_of_few_semantic_rows_is_followed_by_the_threshold() -> None:
     ("chance", "expected"),
     [(None, "weak"), (0.0, "weak"), (0.129, "weak"), (0.13, "fair"), (0.789, "fair"), (0.79, "strong")],
 )
-def test_match_is_strong_fair_or_weak_as_p_says(chance: float | None, expected: str) -> None:
+def test_match_strength_follows_the_probability(chance: float | None, expected: str) -> None:
     """behaviour 265"""
     assert strength(chance, 0.79) == expected
 
 
-def test_row_that_is_not_a_hit_is_weak_with_low_threshold() -> None:
+def test_row_that_is_not_a_hit_is_weak_even_with_low_threshold() -> None:
     assert [strength(chance, 0.1) for chance in (0.05, 0.1, 0.2)] == ["weak", "strong", "strong"]
 
 
-def test_lexical_leg_counts_in_words_as_rare_as_unknown_ones() -> None:
-    """search §6: shares of the idf of all stems, by the idf of a stem that no note has."""
+def test_lexical_features_are_measured_in_words_of_unknown_rarity() -> None:
+    """search §6: shares of the idf of all stems, divided by the idf of an unknown stem."""
     leg = LexicalLeg(scores={1: 4.4}, idf={"trio": 2.0, "actor": 2.0, "zyx": 4.0}, unknown=4.0)
     assert leg.held(0.25) == pytest.approx(math.log(0.1 + 0.25 * 8 / 4))
     assert leg.held(0.0) == pytest.approx(math.log(0.1))
@@ -97,8 +97,8 @@ def test_lexical_leg_counts_in_words_as_rare_as_unknown_ones() -> None:
     assert (none.held(0.0), none.missing(0.0)) == (pytest.approx(math.log(0.1)), 0.0)
 
 
-def test_margin_passes_over_rows_that_say_the_same() -> None:
-    """search §6: two notes with the same answer are both answers."""
+def test_margin_skips_rows_with_the_same_content() -> None:
+    """search §6: if two notes contain the same answer, both are answers."""
     row, twin, other = (
         MatchSignals(0.9, 0.7, 0.5),
         MatchSignals(0.85, 0.72, 0.46),
@@ -110,20 +110,20 @@ def test_margin_passes_over_rows_that_say_the_same() -> None:
     assert row.margin([MatchSignals(0.1, 0.0, 0.0)]) == row.margin([twin]) == row.margin([]) == 0.5
 
 
-def test_similarities_are_judged_by_the_spread_of_the_thirty_nearest() -> None:
+def test_similarities_are_judged_by_the_spread_of_thirty_nearest() -> None:
     mean, deviation = spread([0.9, 0.7, *[0.5] * 28, *[0.0] * 50], 0.3)
     assert (mean, deviation) == (pytest.approx(0.52), pytest.approx(math.sqrt(0.188 / 30)))
     assert above(0.9, 0.52, 0.07) == pytest.approx(3.8)
     assert above(0.0, 0.52, 0.07) == 0.0
 
 
-def test_notes_below_the_threshold_count_as_just_above_it_in_a_spread() -> None:
-    """A vault of one note has a spread too."""
+def test_notes_below_the_threshold_count_at_it_in_a_spread() -> None:
+    """A vault of one note therefore has a spread as well."""
     assert spread([], 0.3) == (pytest.approx(0.3), pytest.approx(0.0))
     assert spread([0.9], 0.3) == (pytest.approx(0.32), pytest.approx(math.sqrt(0.348 / 30)))
 
 
-def test_the_nearest_note_is_compared_with_the_second_or_the_threshold() -> None:
+def test_nearest_note_is_compared_with_second_or_threshold() -> None:
     assert semantic_margins({1: 0.7}, 0.3) == (0.7, pytest.approx(0.4))
     assert semantic_margins({1: 0.7, 2: 0.6}, 0.3) == (0.7, pytest.approx(0.1))
     assert semantic_margins({}, 0.3) == (0.0, 0.0)

@@ -11,7 +11,7 @@ from lithos.search.ranking.mixing import MOST_MIXED, SLIGHT, MixCandidate, mix
 
 
 def notes(*chances: float | None, of: int = 10) -> list[MixCandidate]:
-    """`of` notes; those after the first three are known to be weak."""
+    """Return `of` note candidates. Those after the given `chances` have a probability of 0."""
     first = [MixCandidate(chance, 1 - place / 20) for place, chance in enumerate(chances)]
     return first + [MixCandidate(0.0, 1 - place / 20) for place in range(len(first), of)]
 
@@ -28,7 +28,7 @@ def test_hit_ranks_before_clearly_less_likely_notes():
     assert shown(mix(notes(0.01, 0.01, 0.01), [MixCandidate(0.1, 0.9)], 10)) == "annnnnnnnn"
 
 
-def test_a_note_that_matches_better_further_down_is_not_passed():
+def test_hit_does_not_pass_a_better_note_further_down():
     assert shown(mix(notes(0.1, 0.8, 0.1, of=3), [MixCandidate(0.9, 1.0)], 10)) == "nnan"
 
 
@@ -46,7 +46,7 @@ def test_unlikely_hits_take_the_last_two_rows():
     assert shown(mix(notes(of=5), [MixCandidate(SLIGHT, 0.9)] * 3, 5)) == "n" * 5
 
 
-def test_places_of_which_nothing_is_known_fill_what_notes_leave():
+def test_hits_of_unknown_strength_fill_rows_left_by_notes():
     assert shown(mix(notes(), [MixCandidate(None, 0.9)] * 3, 10)) == "n" * 10
     assert shown(mix(notes(of=8), [MixCandidate(None, 0.9)] * 3, 10)) == "n" * 8 + "aa"
 
@@ -56,13 +56,13 @@ def test_hits_rank_after_notes_of_unknown_strength():
     assert shown(mix(unknown, [MixCandidate(0.9, 0.9)] * 3, 10)) == "n" * 8 + "aa"
 
 
-def test_one_row_is_the_likeliest_one_whatever_it_is():
+def test_single_row_is_the_likeliest_note_or_attachment():
     assert shown(mix(notes(0.8), [MixCandidate(0.9, 1.0)], 1)) == "n"
     assert shown(mix(notes(0.1), [MixCandidate(0.9, 1.0)], 1)) == "a"
     assert shown(mix(notes(0.1), [MixCandidate(0.01, 1.0)], 1)) == "n"
 
 
-def test_without_places_the_notes_are_as_they_were():
+def test_notes_are_unchanged_without_attachment_hits():
     ten = notes(0.5)
     rows = mix(ten, [], 10)
     assert [row.number for row in rows] == list(range(10))
@@ -73,7 +73,7 @@ standings = st.lists(st.builds(MixCandidate, st.none() | st.floats(0, 1), st.flo
 
 
 @given(standings, standings, st.integers(1, 12))
-def test_each_hit_is_shown_once_and_notes_keep_their_order_and_scores(of_notes, others, limit):
+def test_hits_appear_once_and_notes_keep_order_and_scores(of_notes, others, limit):
     of_notes = sorted(of_notes, key=lambda each: -each.score)
     rows = mix(of_notes, others, limit)
     assert len(rows) == min(limit, len(of_notes) + len(others))

@@ -1,4 +1,4 @@
-"""Corrections of a fused ranking for single notes (docs/spec/search.md §5, behaviour 263)."""
+"""Corrections of a combined ranking for single notes (docs/spec/search.md §5, behaviour 263)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def is_falling(ranked: list[tuple[int, float]]) -> bool:
 
 
 @given(order=KEYS, words=KEYS, meaning=KEYS)
-def test_no_note_near_the_top_of_both_legs_is_below_both(
+def test_note_near_the_top_of_both_rankings_is_not_lower(
     order: list[int], words: list[int], meaning: list[int]
 ) -> None:
-    """No lower than the lower of its two places, or than eighth; and scores still fall."""
+    """A note is never below the lower of its two ranks, or below rank eight. Scores still fall."""
     kept = keep_places([(key, 1 - place / 50) for place, key in enumerate(order)], (words, meaning))
     places = {key: place for place, (key, _) in enumerate(kept, start=1)}
     assert sorted(places) == list(range(30))
@@ -40,7 +40,7 @@ def test_note_ranked_third_and_ninth_is_not_eleventh() -> None:
     assert [key for key, _ in kept if key != 10] == [key for key in range(12) if key != 10]
 
 
-def test_where_nothing_is_owed_the_ranking_is_the_same_object() -> None:
+def test_ranking_without_corrections_is_the_same_object() -> None:
     ranked = [(key, 1 - key / 20) for key in range(12)]
     assert keep_places(ranked, (range(12), range(12))) is ranked
     assert lift_named(ranked, {}) is ranked
@@ -48,7 +48,7 @@ def test_where_nothing_is_owed_the_ranking_is_the_same_object() -> None:
     assert sink_bare(ranked, {}, {}) is ranked
 
 
-def test_note_named_by_the_question_is_first_and_partial_names_rise() -> None:
+def test_named_note_is_first_and_partially_named_notes_rise() -> None:
     ranked = [(1, 1.0), (2, 0.4), (3, 0.1)]
     named = {3: 1.0, 2: 0.5}
     assert lift_named(ranked, named) == [(3, pytest.approx(1.1)), (1, 1.0), (2, pytest.approx(0.65))]
@@ -56,13 +56,13 @@ def test_note_named_by_the_question_is_first_and_partial_names_rise() -> None:
 
 
 def test_note_without_text_ranks_after_notes_with_as_many_words() -> None:
-    """It has half of the question: the note with a quarter of it may stay behind."""
+    """The note has half of the question. A note with only a quarter of it may stay behind."""
     ranked = [(1, 0.9), (2, 0.5), (3, 0.4), (4, 0.3)]
     sunk = sink_bare(ranked, {1: 0.5}, {2: 0.5, 3: 0.7, 4: 0.25})
     assert [key for key, _ in sunk] == [2, 3, 1, 4]
     assert is_falling(sunk)
 
 
-def test_a_note_without_text_and_without_the_words_stays_where_it_is() -> None:
+def test_note_without_text_and_matching_words_keeps_its_rank() -> None:
     ranked = [(1, 0.9), (2, 0.5)]
     assert sink_bare(ranked, {1: 0.0}, {2: 0.0}) == ranked

@@ -1,4 +1,4 @@
-"""Where passages may end, greetings, and questions for all that there is."""
+"""Ends of passages, greetings, and open questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.text.excerpt_bounds import expects_more, first_block
         ("Is it? Yes.", False),
     ],
 )
-def test_question_colon_and_heading_expect_more(text: str, expected: bool) -> None:
+def test_question_colon_and_heading_expect_a_continuation(text: str, expected: bool) -> None:
     assert expects_more(text) is expected
 
 
@@ -44,7 +44,7 @@ def test_first_block_is_a_paragraph_cut_at_a_sentence() -> None:
         ("", False),
     ],
 )
-def test_only_lines_of_greeting_are_greetings(text: str, expected: bool) -> None:
+def test_only_lines_with_a_greeting_are_greetings(text: str, expected: bool) -> None:
     assert is_greeting(text) is expected
 
 

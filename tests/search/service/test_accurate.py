@@ -1,4 +1,4 @@
-"""The accurate tier in a whole server: the switch, stale notes, resumption, and failures."""
+"""The accurate tier in a complete server: the setting, stale notes, resumption and failures."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from lithos.server.service_state import Gauges, ServerState
 from tests.servers import Lithos, put_note, serving
 
 DIMS = 48
-#: Words of one meaning, which only the accurate model knows to be one.
+#: Synonyms that only the accurate model recognises.
 SAME = {"kitten": "cat", "puppy": "dog"}
 
 
 class FakeTransformer:
-    """One direction for each meaning of a word; `gate` holds back the embedding of notes.
+    """A model with one direction per word meaning. A closed `gate` delays the embedding of notes.
 
-    Once `hold_at` texts were embedded, the rest waits for `released`.
+    After `hold_at` texts, embedding waits for `released`.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def model() -> FakeTransformer:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make retries immediate, and saves without delay."""
+    """Make retries and saves immediate."""
     monkeypatch.setattr(lithos.search.indexing.accurate, "RETRY", 0.05)
     monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_LEAST", 0.0)
     monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_IDLE", 0.0)
@@ -101,7 +101,7 @@ async def model_health(lithos: Lithos) -> dict[str, Any]:
 
 
 async def until(lithos: Lithos, done: int, tier: str) -> None:
-    """Wait for progress, looking every hundredth of a second."""
+    """Wait until `done` notes are embedded, polling every hundredth of a second."""
     with trio.fail_after(60):
         while True:
             told = await model_health(lithos)
@@ -124,7 +124,9 @@ def stored(data: Path) -> dict[str, Any]:
     return told
 
 
-async def test_auto_takes_accurate_where_onnxruntime_is(tmp_path: Path, model: FakeTransformer) -> None:
+async def test_auto_tier_uses_the_accurate_model_with_onnxruntime(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
     """behaviour 262"""
     put_note(tmp_path, "pets.md", "# Pets\n\ncat\n")
     async with serving(tmp_path, transformer=model.load) as lithos:
@@ -139,7 +141,7 @@ async def test_auto_takes_accurate_where_onnxruntime_is(tmp_path: Path, model: F
     assert model.threads == [1]
 
 
-async def test_auto_is_static_without_onnxruntime_and_nothing_is_wrong(tmp_path: Path) -> None:
+async def test_auto_tier_is_static_and_healthy_without_onnxruntime(tmp_path: Path) -> None:
     """behaviour 262"""
     put_note(tmp_path, "pets.md", "# Pets\n\ncat\n")
     async with serving(tmp_path) as lithos:
@@ -149,7 +151,7 @@ async def test_auto_is_static_without_onnxruntime_and_nothing_is_wrong(tmp_path:
     assert not (tmp_path / ".usearch" / "accurate").exists()
 
 
-async def test_accurate_without_onnxruntime_is_degraded_and_static_answers(tmp_path: Path) -> None:
+async def test_accurate_tier_is_degraded_to_static_without_onnxruntime(tmp_path: Path) -> None:
     """behaviour 262"""
     put_note(tmp_path, "pets.md", "# Pets\n\na cat\n")
 
@@ -167,7 +169,7 @@ async def test_accurate_without_onnxruntime_is_degraded_and_static_answers(tmp_p
         assert "Later" in await lithos.found("later dog", mode="semantic")
 
 
-async def test_static_never_loads_the_accurate_model(tmp_path: Path, model: FakeTransformer) -> None:
+async def test_static_tier_never_loads_the_accurate_model(tmp_path: Path, model: FakeTransformer) -> None:
     make_vault(tmp_path)
     async with serving(tmp_path, transformer=model.load, search=SearchConfig(tier="static")) as lithos:
         assert lithos.server.get(SemanticBackend).accurate is None
@@ -175,7 +177,7 @@ async def test_static_never_loads_the_accurate_model(tmp_path: Path, model: Fake
     assert model.threads == []
 
 
-async def test_nothing_is_loaded_before_there_is_a_note(tmp_path: Path, model: FakeTransformer) -> None:
+async def test_model_is_not_loaded_before_the_first_note(tmp_path: Path, model: FakeTransformer) -> None:
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
         await lithos.server.searchable()
         await trio.testing.wait_all_tasks_blocked()
@@ -185,7 +187,9 @@ async def test_nothing_is_loaded_before_there_is_a_note(tmp_path: Path, model: F
     assert model.threads == [1]
 
 
-async def test_static_answers_until_almost_all_is_embedded(tmp_path: Path, model: FakeTransformer) -> None:
+async def test_static_tier_answers_until_almost_all_notes_are_embedded(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
     """behaviour 262"""
     put_note(tmp_path, "pets.md", "# Pets\n\ncat\n")
     model.gate.clear()
@@ -199,10 +203,10 @@ async def test_static_answers_until_almost_all_is_embedded(tmp_path: Path, model
 
 
 @pytest.mark.parametrize("notes", [1, 60], ids=["static", "accurate"])
-async def test_every_write_has_semantic_results_at_once(
+async def test_every_write_has_semantic_results_immediately(
     tmp_path: Path, model: FakeTransformer, notes: int
 ) -> None:
-    """behaviour 262: new and changed text is found, former text is not, deleted notes are not."""
+    """behaviour 262: new and changed text is found, but former text and deleted notes are not."""
     make_vault(tmp_path, notes)
     async with serving(tmp_path, transformer=model.load) as lithos:
         model.gate.clear()
@@ -223,7 +227,9 @@ async def test_every_write_has_semantic_results_at_once(
         await until(lithos, notes, "accurate")
 
 
-async def test_filters_and_graph_searches_use_the_tier_too(tmp_path: Path, model: FakeTransformer) -> None:
+async def test_filters_and_graph_searches_use_the_accurate_tier(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
     make_vault(tmp_path, 60)
     async with serving(tmp_path, transformer=model.load) as lithos:
         await lithos.create("Cats", "cat", tags=["t"])
@@ -236,9 +242,7 @@ async def test_filters_and_graph_searches_use_the_tier_too(tmp_path: Path, model
         model.gate.set()
 
 
-async def test_a_restart_embeds_nothing_again_and_a_new_text_only(
-    tmp_path: Path, model: FakeTransformer
-) -> None:
+async def test_restart_embeds_only_new_texts(tmp_path: Path, model: FakeTransformer) -> None:
     """behaviour 262"""
     make_vault(tmp_path)
     async with serving(tmp_path, transformer=model.load):
@@ -254,8 +258,8 @@ async def test_a_restart_embeds_nothing_again_and_a_new_text_only(
     assert stored(tmp_path)["chunks"] == 5
 
 
-async def test_interrupted_run_continues(tmp_path: Path, model: FakeTransformer) -> None:
-    """behaviour 262: saved vectors are not computed again, whatever happened to the rest."""
+async def test_interrupted_embedding_run_continues(tmp_path: Path, model: FakeTransformer) -> None:
+    """behaviour 262: saved vectors are not computed again, whatever happened to the others."""
     make_vault(tmp_path, 120)
     model.hold_at = 48
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
@@ -273,7 +277,7 @@ async def test_interrupted_run_continues(tmp_path: Path, model: FakeTransformer)
         assert (await model_health(lithos))["done"] == 120
 
 
-async def test_metadata_alone_is_not_embedded_again_even_after_a_restart(
+async def test_changed_metadata_needs_no_embedding_even_after_a_restart(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
     async with serving(tmp_path, transformer=model.load) as lithos:
@@ -301,10 +305,10 @@ async def test_damaged_store_is_set_aside_and_rebuilt(tmp_path: Path, model: Fak
     assert list((tmp_path / ".usearch" / "accurate").glob("vectors.*.corrupt-*"))
 
 
-async def test_a_full_disk_stops_nothing_and_is_tried_again(
+async def test_full_disk_stops_no_search_and_the_save_is_retried(
     tmp_path: Path, model: FakeTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """issue 13, failures"""
+    """issue 13, failures."""
     make_vault(tmp_path)
     real, is_full, refused = VectorIndex.save, True, trio.Event()
     token = trio.lowlevel.current_trio_token()
@@ -329,10 +333,10 @@ async def test_a_full_disk_stops_nothing_and_is_tried_again(
     assert stored(tmp_path)["chunks"] == 7
 
 
-async def test_a_model_that_fails_leaves_static_answers_and_is_tried_again(
+async def test_static_tier_answers_while_a_failing_model_is_retried(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
-    """issue 13, failures"""
+    """issue 13, failures."""
     make_vault(tmp_path)
     async with serving(tmp_path, transformer=model.load) as lithos:
         model.failure = "no memory for the accurate model"
@@ -346,10 +350,10 @@ async def test_a_model_that_fails_leaves_static_answers_and_is_tried_again(
         assert (await model_health(lithos))["status"] == "ok"
 
 
-async def test_notes_that_are_rewritten_while_it_runs_end_with_their_last_text(
+async def test_notes_rewritten_during_embedding_end_with_their_last_text(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
-    """issue 13, failures: 5,000 notes rewritten while it runs, here fewer"""
+    """issue 13, failures: 5,000 notes are rewritten during embedding. This test uses fewer."""
     make_vault(tmp_path, 30)
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
         await lithos.server.searchable()
@@ -365,7 +369,9 @@ async def test_notes_that_are_rewritten_while_it_runs_end_with_their_last_text(
         assert await meant(lithos, "note5 word5 cat5") == []
 
 
-async def test_unreadable_note_is_retried_and_delays_nothing(tmp_path: Path, model: FakeTransformer) -> None:
+async def test_unreadable_note_is_retried_without_delaying_others(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
     make_vault(tmp_path, 4)
     model.gate.clear()
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
@@ -381,7 +387,7 @@ async def test_unreadable_note_is_retried_and_delays_nothing(tmp_path: Path, mod
 
 
 @pytest.mark.parametrize(("tier", "given"), [("static", None), ("auto", None), ("auto", 0.7)])
-async def test_the_semantic_score_weighs_by_the_tier_unless_a_weight_is_given(
+async def test_semantic_weight_depends_on_the_tier_unless_configured(
     tmp_path: Path, model: FakeTransformer, monkeypatch: pytest.MonkeyPatch, tier: Any, given: float | None
 ) -> None:
     weights: list[float] = []
@@ -399,7 +405,7 @@ async def test_the_semantic_score_weighs_by_the_tier_unless_a_weight_is_given(
     assert weights == [by_tier[tier] if given is None else given]
 
 
-async def test_static_vectors_of_queries_are_there_in_either_tier(
+async def test_static_query_vectors_are_available_in_either_tier(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
     put_note(tmp_path, "a.md", "# Transaction\n\nA database commits a transaction.\n")

@@ -1,4 +1,4 @@
-"""Functions that still work when a search index or the embedding model fails."""
+"""Degraded search: functions that still work when a search index or the embedding model fails."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _burn(*_: Any, **__: Any) -> NoReturn:
 
 @contextmanager
 def failing(index: type, *methods: str) -> Iterator[None]:
-    """Every index of the class fails in these methods."""
+    """Make the methods of every index of this class fail."""
     with pytest.MonkeyPatch.context() as patch:
         for method in methods:
             patch.setattr(index, method, _burn if method == "_commit" else _fail)
@@ -54,7 +54,7 @@ async def search(lithos: Lithos, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("broken", ["fulltext", "semantic"])
-async def test_hybrid_answers_from_the_leg_that_works(tmp_path: Path, broken: str) -> None:
+async def test_hybrid_search_answers_from_the_working_backend(tmp_path: Path, broken: str) -> None:
     """behaviour 60"""
     index = FulltextIndex if broken == "fulltext" else VectorIndex
     async with serving(tmp_path) as lithos:
@@ -73,7 +73,9 @@ async def test_hybrid_answers_from_the_leg_that_works(tmp_path: Path, broken: st
         assert list(await search(lithos)) == ["results"]
 
 
-async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search_is_refused_when_both_backends_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviours 60, 70, 73"""
     async with serving(tmp_path) as lithos:
         await lithos.create("Zebra", TEXT, source_url="https://e.org")
@@ -85,7 +87,7 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch:
             assert (await lithos.call("lithos_cache_lookup", query=QUERY, source_url="https://e.org"))["hit"]
             assert await lithos.listed(title_contains="zeb") == ["Zebra"]
         assert await lithos.audit() == []
-        # An engine that cannot read its files degrades the answer.
+        # If an engine cannot read its files, the answer is degraded.
         await lithos.create("Alpha", "alpha words")
 
         def fail(*_: object, **__: object) -> None:
@@ -97,13 +99,13 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch:
         assert answer["failed_backends"] == ["fulltext"]
         assert "io error" in answer["message"]
         refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
-        # A server that stops refuses new writes.
+        # A stopping server refuses new writes.
         lithos.server.get(Writer).mailbox.close()
         answer = await lithos.call("lithos_write", title="T", content="x", agent="a")
         assert "stopping" in refusal(answer, "internal_error")
 
 
-async def test_a_write_that_no_index_takes_is_stored_and_announced_later(
+async def test_write_that_no_index_accepts_is_stored_and_announced_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 63"""
@@ -125,7 +127,7 @@ async def test_a_write_that_no_index_takes_is_stored_and_announced_later(
         assert [kind for kind, _ in lithos_.events()] == [NOTE_CREATED]
 
 
-async def test_without_a_model_everything_but_meaning_works(tmp_path: Path) -> None:
+async def test_only_semantic_search_fails_without_a_model(tmp_path: Path) -> None:
     """behaviour 183"""
     async with serving(tmp_path, load=no_model) as lithos:
         note = await lithos.create("Zebra", TEXT, source_url="https://e.org")
@@ -167,10 +169,10 @@ async def test_notes_written_while_the_model_loads_are_embedded(tmp_path: Path) 
         assert [row["id"] for row in (await search(lithos, mode="semantic"))["results"]] == [note]
 
 
-async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
+async def test_index_is_reported_failed_until_it_has_the_missing_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviours 60, 63: also when later batches succeed"""
+    """behaviours 60, 63, also when later batches succeed."""
     monkeypatch.setattr(lithos.search.indexing.indexer, "REPAIR_DELAY", 0.01)
     async with serving(tmp_path) as lithos_:
         note = await lithos_.create("Other", "before")

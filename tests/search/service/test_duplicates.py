@@ -1,4 +1,4 @@
-"""`similar` in the answer of a note's creation (behaviour 287)."""
+"""`similar` in the answer when a note is created (behaviour 287)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, a write waits for its search."""
+    """Let a write wait for its duplicate search, however busy the machine is."""
     monkeypatch.setattr(duplicates, "PATIENCE", 60.0)
 
 
 async def stored(lithos: Lithos) -> None:
-    """Wait until every note that was written is in the vectors."""
+    """Wait until every written note is in the vector index."""
     await lithos.server.get(VectorIndexer).converged()
 
 
-async def test_the_original_of_a_rewritten_text_is_named_and_nothing_is_refused(tmp_path: Path) -> None:
+async def test_original_of_a_rewritten_text_is_named_without_refusal(tmp_path: Path) -> None:
     """behaviour 287"""
     async with serving(tmp_path) as lithos:
         assert "similar" not in await lithos.write("Cellar pump", PUMP, path="house")
@@ -42,7 +42,7 @@ async def test_the_original_of_a_rewritten_text_is_named_and_nothing_is_refused(
         assert answer["similar"] == [
             {"id": original, "title": "Cellar pump", "path": "house/cellar-pump.md", "match": "strong"}
         ]
-        # A note without a similar one gets no warning, and neither does an update.
+        # A note without a similar note gets no warning, and neither does an update.
         assert "similar" not in await lithos.write("Ferry times", "The ferry leaves at nine and at noon.")
         assert "similar" not in await lithos.write("Cellar pump", PUMP + " Twice.", id=original)
 
@@ -59,7 +59,7 @@ async def test_at_most_three_visible_duplicates_are_named(tmp_path: Path) -> Non
         assert "Mine" not in [each["title"] for each in answer["similar"]]
 
 
-async def test_a_late_search_does_not_name_the_note_that_is_being_made(
+async def test_late_duplicate_search_does_not_name_the_new_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 287"""
@@ -92,13 +92,13 @@ async def test_a_late_search_does_not_name_the_note_that_is_being_made(
         assert outcome.id not in [each.entry.note.id for each in similar]
 
 
-async def test_bulk_writer_is_warned_only_of_the_first(
+async def test_bulk_writer_is_warned_only_of_the_first_duplicate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
         await lithos.create("Pump", PUMP)
         await stored(lithos)
-        monkeypatch.setattr(duplicates, "RATE", 0.0)  # nothing comes back
+        monkeypatch.setattr(duplicates, "RATE", 0.0)  # The allowance is never refilled.
         lithos.server.get(Duplicates)._left = 1.0
         told = ["similar" in await lithos.write(f"Pump {number}", PUMP) for number in range(3)]
         assert told == [True, False, False]
@@ -106,7 +106,7 @@ async def test_bulk_writer_is_warned_only_of_the_first(
         assert "similar" in await lithos.write("Pump once more", PUMP)
 
 
-async def test_without_vectors_a_note_is_written_and_nothing_is_said(
+async def test_note_is_written_without_a_warning_when_vectors_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
@@ -133,6 +133,6 @@ async def test_failed_duplicate_check_leaves_the_written_note(
         monkeypatch.setattr(type(lithos.server.get(SemanticBackend)), "nearest_to", fail)
         answer = await lithos.write("Pump", PUMP)
         assert (answer["status"], "similar" in answer) == ("created", False)
-        # A refusal is one, not a group of them.
+        # The refusal is a single exception, not an exception group.
         again = await lithos.call("lithos_write", title="Pump", content=PUMP, agent="tester")
         refusal(again, "slug_collision")

@@ -1,4 +1,4 @@
-"""Acknowledged notes are found, although full text follows a little later; or the answer says so."""
+"""Freshness: acknowledged notes are found although full text lags slightly, or the answer reports the lag."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lithos.search.indexing.ports import VectorPort
 from tests.search.service.test_degraded import QUERY, TEXT, search
 from tests.servers import refusal, serving
 
-#: Longer than any test: a change that does not wait for a search, or the end, would be seen.
+#: Seconds that are longer than any test, so a change that waits this long is noticed.
 FOREVER = 600.0
 
 
 @contextmanager
 def held_back(owner: type, method: str) -> Iterator[threading.Event]:
-    """Calls of a method wait until the event is set, or the block ends."""
+    """Block calls of a method until the returned event is set or the block ends."""
     released, real = threading.Event(), getattr(owner, method)
 
     def wait(*arguments: Any) -> Any:
@@ -47,7 +47,7 @@ def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lithos.search.capability, "FULLTEXT_LINGER", FOREVER)
 
 
-async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(
+async def test_search_waits_for_the_commit_of_acknowledged_notes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 194"""
@@ -83,7 +83,7 @@ async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(
                 assert "scout_lexical" in found[note]["scouts"]
 
 
-async def test_after_two_seconds_the_answer_says_that_full_text_is_behind(
+async def test_answer_reports_lagging_fulltext_after_two_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 60, 194"""
@@ -130,9 +130,7 @@ async def test_lagging_vectors_are_awaited_and_reported(
         assert [row["id"] for row in (await search(lithos_, mode="semantic"))["results"]] == [note]
 
 
-async def test_many_writes_are_one_commit_which_a_search_brings_about(
-    tmp_path: Path, lingering: None
-) -> None:
+async def test_search_commits_many_writes_at_once(tmp_path: Path, lingering: None) -> None:
     """behaviour 194"""
     async with serving(tmp_path) as lithos_:
         stats = lithos_.server.get(FulltextIndexer).mailbox.stats

@@ -1,4 +1,4 @@
-"""Notes asked for by the date that they give themselves (docs/spec/search.md §1)."""
+"""Search for notes by their own date (docs/spec/search.md §1)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def names(lithos: Lithos, query: str, mode: str = "fulltext") -> list[str]
     ],
 )
 async def test_note_is_first_for_its_own_date(tmp_path: Path, name: str, text: str) -> None:
-    """behaviour 415: as an answer to a question, a day, and words for it."""
+    """behaviour 415: the date occurs in a question, as a day, or in words."""
     put_note(tmp_path, f"{name}.md", text)
     for month in ("04", "06", "07"):
         put_note(
@@ -53,8 +53,8 @@ async def test_note_is_first_for_its_own_date(tmp_path: Path, name: str, text: s
                 assert Path(answer["results"][0]["path"]).stem == name, query
 
 
-async def test_own_date_follows_the_name_of_the_file(tmp_path: Path) -> None:
-    """behaviour 415: a file that gets another name has another date."""
+async def test_own_date_follows_the_file_name(tmp_path: Path) -> None:
+    """behaviour 415: a renamed file has another date."""
     put_note(tmp_path, "2023-05-08.md", "# Standup\n\nAnna fixed the lift.\n")
     async with serving(tmp_path) as lithos:
         assert await names(lithos, "8 May 2023") == ["2023-05-08"]
@@ -64,8 +64,8 @@ async def test_own_date_follows_the_name_of_the_file(tmp_path: Path) -> None:
         assert await names(lithos, "1 April 2022") == ["2022-04-01"]
 
 
-async def test_index_of_the_format_before_is_made_again_at_the_start(tmp_path: Path) -> None:
-    """behaviour 415: an index that has no own dates is replaced, not searched."""
+async def test_index_of_the_previous_format_is_rebuilt_at_the_start(tmp_path: Path) -> None:
+    """behaviour 415: an index without own dates is replaced before any search."""
     put_note(tmp_path, "a.md", "---\ndate: 2023-05-08\n---\n\n# Standup\n\nAnna fixed the lift.\n")
     async with serving(tmp_path) as lithos:
         directory = lithos.server.get(StorageConfig).data_dir

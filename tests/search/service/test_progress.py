@@ -1,4 +1,4 @@
-"""Reports of calls that take long."""
+"""Progress reports of long calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lithos.kernel.actors.start_progress import progress_told, wait_telling
 
 
 @pytest.mark.autojump
-async def test_a_wait_is_reported_every_second_until_it_ends() -> None:
+async def test_wait_is_reported_every_second_until_it_ends() -> None:
     reports: list[tuple[float, float, str]] = []
     event = trio.Event()
 
@@ -27,7 +27,7 @@ async def test_a_wait_is_reported_every_second_until_it_ends() -> None:
 
 
 @pytest.mark.autojump
-async def test_a_slow_client_cannot_make_the_wait_longer() -> None:
+async def test_slow_client_cannot_extend_the_wait() -> None:
     async def tell(done: float, total: float, doing: str) -> None:
         await trio.sleep_forever()
 

@@ -1,4 +1,4 @@
-"""Search indexes that are missing, foreign or damaged are rebuilt from the notes."""
+"""Rebuilding of search indexes that are missing, foreign or damaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers import Lithos, serving
 
 
 async def check(lithos: Lithos) -> None:
-    """Check that both indexes find both notes, without any warning."""
+    """Check that both indexes find both notes without any warning."""
     for mode in ("fulltext", "semantic", "hybrid"):
         assert set(await lithos.found("zebra", mode=mode)) == {"Zebra one", "Zebra two"}
     stats = await lithos.call("lithos_stats")
@@ -29,7 +29,7 @@ async def check(lithos: Lithos) -> None:
 
 @pytest.fixture(scope="module")
 def two_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data directory of two notes, to be copied."""
+    """Return a data directory with two notes, for copying."""
     data = tmp_path_factory.mktemp("two")
 
     async def write() -> None:
@@ -67,7 +67,7 @@ def remove(data: Path, *names: str) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-#: Accidents, and whether each makes the server rebuild the full-text index.
+#: Kinds of damage, and whether each makes the server rebuild the full-text index.
 ACCIDENTS: dict[str, tuple[Callable[[Path], None], bool]] = {
     "no marker": (lambda data: mark(data, None), True),
     "another marker": (lambda data: mark(data, "L0"), True),
@@ -93,7 +93,7 @@ async def test_missing_foreign_or_damaged_index_is_rebuilt(data: Path, accident:
             await check(lithos)
 
 
-async def test_a_damaged_vector_store_is_set_aside(data: Path) -> None:
+async def test_damaged_vector_store_is_set_aside(data: Path) -> None:
     """behaviour 65"""
     damaged = max((data / ".usearch").glob("*"), key=lambda file: file.stat().st_size)
     damaged.write_bytes(b"damage")
@@ -103,14 +103,14 @@ async def test_a_damaged_vector_store_is_set_aside(data: Path) -> None:
     assert b"damage" in [path.read_bytes() for path in aside if path.is_file()]
 
 
-async def test_a_rebuild_can_be_asked_for(data: Path) -> None:
+async def test_rebuild_can_be_requested_by_a_setting(data: Path) -> None:
     """behaviour 64"""
     async with serving(data, index=IndexConfig(rebuild_on_start=True)) as lithos:
         assert was_rebuilt(lithos)
         await check(lithos)
 
 
-async def test_a_rebuild_is_journalled_once_every_note_is_searchable(data: Path) -> None:
+async def test_rebuild_is_journalled_once_every_note_is_searchable(data: Path) -> None:
     """Behaviour 405."""
     async with serving(data, index=IndexConfig(rebuild_on_start=True)) as lithos:
         await lithos.server.complete_reindex()

@@ -1,4 +1,4 @@
-"""Another embedding model: notes are embedded again while the former model answers (behaviour 185)."""
+"""Change of the embedding model: notes are embedded again while the former model answers (behaviour 185)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ DIMS = 32
 
 
 class WordModel:
-    """One direction for each word, others for each model; `gate` holds back the embedding of notes."""
+    """A model with its own direction for each word. A closed `gate` delays the embedding of notes."""
 
     def __init__(self, name: str, *, changed: bool = False) -> None:
         self.identity = EmbedderIdentity(name, DIMS, "int8", ("cd" if changed else "ab") * 32)
         self.gate = threading.Event()
         self.gate.set()
-        #: Notes begun, and chunks embedded for them (queries are one text, and have no colon).
+        #: Set once the embedding of notes begins. Only note chunks count: queries are single texts without a
+        #: colon.
         self.begun = threading.Event()
         self.embedded = 0
 
@@ -77,7 +78,7 @@ def configured(name: str) -> dict[str, Any]:
 
 
 async def nearest(lithos: Lithos, query: str) -> tuple[str, float]:
-    """Path and similarity of the note nearest in meaning."""
+    """Return the path and similarity of the semantically nearest note."""
     answer = await lithos.call("lithos_search", query=query, mode="semantic")
     row = answer["results"][0]
     return row["path"], row["similarity"]
@@ -89,7 +90,7 @@ async def model_state(lithos: Lithos) -> str:
 
 
 async def make_vault(data: Path, models: Models) -> None:
-    """Three notes, embedded with model `a`."""
+    """Create three notes, embedded with model `a`."""
     for number, words in enumerate(("red fox", "blue whale", "green frog")):
         put_note(data, f"n{number}.md", f"# Note{number}\n\n{words}\n")
     async with serving(data, load=models.load, **configured("a")) as lithos:
@@ -125,7 +126,7 @@ async def test_former_model_answers_until_new_vectors_are_complete(tmp_path: Pat
 def test_writes_during_reembedding_reach_both_models(
     tmp_path: Path,
 ) -> None:
-    """behaviours 185 and 194"""
+    """behaviours 185 and 194."""
     a, b = WordModel("a"), WordModel("b")
     port = VectorPort(ChunkSizes(500))
     port.target = EmbeddedNotes(a, VectorIndex.open(tmp_path / "a", a.identity))
@@ -138,7 +139,7 @@ def test_writes_during_reembedding_reach_both_models(
     assert port.vectors is former.vectors
 
 
-async def test_without_the_former_model_semantic_search_says_that_it_is_reembedding(tmp_path: Path) -> None:
+async def test_semantic_search_reports_reembedding_without_the_former_model(tmp_path: Path) -> None:
     """behaviour 185"""
     b = WordModel("b")
     await make_vault(tmp_path, Models(WordModel("a")))
@@ -155,7 +156,7 @@ async def test_without_the_former_model_semantic_search_says_that_it_is_reembedd
         assert (await nearest(lithos, "Note1 blue whale"))[0] == "n1.md"
 
 
-async def test_a_model_whose_files_changed_under_its_name_is_another_model(tmp_path: Path) -> None:
+async def test_model_with_changed_files_is_another_model(tmp_path: Path) -> None:
     """behaviour 185"""
     await make_vault(tmp_path, Models(WordModel("a")))
     changed = WordModel("a", changed=True)
@@ -167,7 +168,7 @@ async def test_a_model_whose_files_changed_under_its_name_is_another_model(tmp_p
 async def test_interrupted_reembedding_keeps_old_vectors_and_resumes(
     tmp_path: Path,
 ) -> None:
-    """behaviour 185: a crash midway recovers"""
+    """behaviour 185: a crash midway is recovered."""
     a, b = WordModel("a"), WordModel("b")
     models = Models(a, b)
     await make_vault(tmp_path, models)
@@ -175,7 +176,7 @@ async def test_interrupted_reembedding_keeps_old_vectors_and_resumes(
     crashed = tmp_path.parent / f"{tmp_path.name}-crashed"
     async with serving(tmp_path, load=models.load, settled=False, **configured("b")) as lithos:
         await trio.to_thread.run_sync(functools.partial(b.begun.wait, 30))
-        shutil.copytree(tmp_path, crashed)  # the state after a kill
+        shutil.copytree(tmp_path, crashed)  # Simulate the state after a kill.
         b.gate.set()
         request = SearchRequest(query="Note1 blue whale", mode="semantic")
         assert (await lithos.server.get(Search).search(request)).hits
@@ -187,14 +188,14 @@ async def test_interrupted_reembedding_keeps_old_vectors_and_resumes(
             assert lithos.server.get(SemanticBackend).chunk_count == 3
 
 
-async def test_going_back_to_the_former_model_needs_no_embedding(tmp_path: Path) -> None:
+async def test_return_to_the_former_model_needs_no_embedding(tmp_path: Path) -> None:
     a, b = WordModel("a"), WordModel("b")
     await make_vault(tmp_path, Models(a))
     b.gate.clear()
     crashed = tmp_path.parent / f"{tmp_path.name}-crashed"
     async with serving(tmp_path, load=Models(a, b).load, settled=False, **configured("b")):
         await trio.to_thread.run_sync(functools.partial(b.begun.wait, 30))
-        shutil.copytree(tmp_path, crashed)  # the state after a kill
+        shutil.copytree(tmp_path, crashed)  # Simulate the state after a kill.
         b.gate.set()
     a.embedded = 0
     async with serving(crashed, load=Models(a).load, **configured("a")) as lithos:

@@ -1,4 +1,4 @@
-"""Snippets of rows go on to the reply (docs/spec/vault.md §4)."""
+"""Snippets that continue to the reply (docs/spec/vault.md §4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPLY = "Tom: Teal, since nobody liked the green."
 
 
 @pytest.mark.parametrize("mode", ["fulltext", "semantic", "hybrid"])
-async def test_snippet_of_a_question_has_the_reply(tmp_path: Path, mode: str) -> None:
+async def test_snippet_of_a_question_includes_the_reply(tmp_path: Path, mode: str) -> None:
     """behaviour 304: the chunk ends with the question."""
     before = "Ann: We painted walls for days, and the weather was fine. " * 7
     put_note(

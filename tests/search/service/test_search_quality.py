@@ -1,7 +1,7 @@
-"""Search on the shipped evaluation samples, each of 60 short notes and 40 queries.
+"""Search quality on the shipped evaluation samples, each with 60 short notes and 40 queries.
 
-`docstrings`: the texts of modules, asked for by the modules' first lines; drawn by a random number
-generator. `vault`: notes of a team and a household, asked for by names and in other words; written by hand.
+`docstrings`: texts of modules, queried by the modules' first lines and drawn at random. `vault`: handwritten
+notes of a team and a household, queried by names and in other words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def write_notes(data: Path, sample: str, without: set[str] = frozenset()) -> Non
 
 
 async def measure(lithos: Lithos, sample: str) -> dict[str, float]:
-    """nDCG@10 of each mode."""
+    """Return the nDCG@10 of each mode."""
     assert len(lithos.server.get(Catalogue)) == 60
     return {mode: await ndcg(lithos, sample, mode) for mode in ("fulltext", "semantic", "hybrid")}
 
@@ -47,8 +47,8 @@ async def ndcg(lithos: Lithos, sample: str, mode: str) -> float:
     return sum(scores) / len(scores)
 
 
-async def test_hybrid_is_at_least_as_good_as_the_better_leg(tmp_path: Path) -> None:
-    """behaviour 211: on the shipped evaluation sample."""
+async def test_hybrid_search_is_as_good_as_the_better_backend(tmp_path: Path) -> None:
+    """behaviour 211, on the shipped evaluation sample."""
     write_notes(tmp_path, "docstrings")
     async with serving(tmp_path) as lithos:
         figures = await measure(lithos, "docstrings")
@@ -56,12 +56,13 @@ async def test_hybrid_is_at_least_as_good_as_the_better_leg(tmp_path: Path) -> N
     assert min(figures.values()) > 0.5, figures
 
 
-async def test_verdicts_separate_answers_and_hybrid_stays_close_to_semantic(
+async def test_verdicts_separate_answers_and_hybrid_is_close_to_semantic(
     tmp_path: Path,
 ) -> None:
-    """behaviour 265: strong only among the first three; in every mode (behaviour 257).
+    """behaviour 265: only the first three rows are strong, in every mode (behaviour 257).
 
-    behaviour 211: above full text; meaning alone is a hair better where few notes are much alike.
+    behaviour 211: hybrid is better than full text. Semantic search is slightly better if few notes are
+    similar.
     """
     write_notes(tmp_path, "vault")
     async with serving(tmp_path) as lithos:
@@ -102,13 +103,13 @@ async def judge(lithos: Lithos, query: str, answers: set[str]) -> str:
     ],
     ids=["some", "all"],
 )
-async def test_lookups_miss_without_an_answer_and_often_hit_with_one(
+async def test_lookups_miss_without_an_answer_and_often_hit_otherwise(
     tmp_path: Path, parts: list[tuple[str, int]]
 ) -> None:
-    """behaviour 264: the notes that answer every other question are taken away, first these, then those.
+    """behaviour 264: the notes that answer every other question are removed, in two alternating halves.
 
-    `python -m bench.lookup` measures other kinds of notes (`bench/quality.md`). The samples here have twins
-    on purpose: E1047 and E1074, releases 4.1 and 5.0.
+    `python -m bench.lookup` measures other kinds of notes (`bench/quality.md`). The samples here contain
+    similar pairs on purpose: E1047 and E1074, releases 4.1 and 5.0.
     """
     verdicts: Counter[tuple[bool, str]] = Counter()
     for sample, removed in parts:

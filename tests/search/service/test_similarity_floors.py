@@ -1,4 +1,4 @@
-"""The least similarity that counts, where nothing is configured and where it is."""
+"""The minimum similarity of semantic hits, by default and if configured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def similarities(lithos: Lithos, **more: object) -> list[float]:
     return sorted(round(row["similarity"], 4) for answer in found for row in answer["results"])
 
 
-async def test_semantic_search_keeps_far_passages_unless_a_setting_says_otherwise(tmp_path: Path) -> None:
+async def test_semantic_search_keeps_distant_passages_unless_configured_otherwise(tmp_path: Path) -> None:
     """behaviour 383"""
     for name, text in PLANTED.items():
         put_note(tmp_path, f"{name}.md", text)

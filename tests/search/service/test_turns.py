@@ -1,4 +1,4 @@
-"""Turns of a conversation are found by their neighbours (docs/spec/search.md §5)."""
+"""Conversation turns are found through their neighbours (docs/spec/search.md §5)."""
 
 from __future__ import annotations
 
