@@ -1,4 +1,4 @@
-"""The search page: agents' results, with reasons, side by side, while typing (docs/spec/console.md §2)."""
+"""The search page: agents' results, explained, compared and shown while typing (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

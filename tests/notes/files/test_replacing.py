@@ -464,7 +464,7 @@ def test_note_is_busy_unless_its_bytes_are_quiet_or_known(desk: Desk) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["exchange", "pin"])
-def test_program_that_opens_a_note_during_a_write_keeps_its_bytes(best: Desk, step: str) -> None:
+def test_bytes_of_a_program_opening_a_written_note_are_kept(best: Desk, step: str) -> None:
     """The `open()` of the program waits for the lease of Lithos and then gets the file at the path."""
     program = (
         f"import time; f = open({str(best.note)!r}, 'wb')\n"

@@ -215,7 +215,7 @@ def test_healed_values_keep_their_source_until_they_change() -> None:
     assert update(before, version=2) == before.replace("version: 1", "version: 2", 1)
 
 
-def test_older_keys_are_kept_except_source_when_current_keys_are_added() -> None:
+def test_older_keys_are_kept_next_to_current_keys_except_source() -> None:
     lineage = "11111111-2222-4333-8444-555555555555"
     before = (
         f"---\nid: {ID}\ntitle: T\ncreated: 2020-01-01 # then\nsource: # from\n  task: t-1\n"
@@ -398,7 +398,7 @@ def test_unusual_values_of_a_foreign_note_stay_unchanged() -> None:
     assert changed.endswith("\n---\nText")
 
 
-def test_new_note_in_a_foreign_vault_has_few_keys_and_no_heading() -> None:
+def test_new_foreign_vault_note_has_few_keys_and_no_heading() -> None:
     """behaviour 254"""
     note = Note(id=ID, title="Name", author="ann", created_at=LATER, updated_at=LATER, status="archived")
     data = render_document(Document(note=note, content="Text"), "Name.md", FOREIGN).decode()

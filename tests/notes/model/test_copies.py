@@ -183,7 +183,7 @@ def test_kinship_accepts_two_texts_with_the_minimum_common_part() -> None:
     assert not are_kin(WEAKLY, None, "1", copy, original, [])
 
 
-def test_copy_of_a_copy_is_also_a_copy_of_the_original() -> None:
+def test_copy_of_a_copy_also_belongs_to_the_original() -> None:
     once, again = STRONG[0][1], STRONG[3][1]
     found = copy_names(f"Plan{once}{again}.md")
     assert [each.original for each in found] == [f"Plan{once}.md", "Plan.md"]
@@ -253,7 +253,7 @@ def test_equal_id_proves_kinship_and_another_id_disproves_it() -> None:
         assert not kin(name, TEN, TEN, named=OTHER)
 
 
-def test_one_version_must_share_most_lines_when_the_id_is_missing() -> None:
+def test_copy_without_id_must_share_most_lines_with_one_version() -> None:
     assert kin(STRONGLY, [*TEN[:6], "x", "y", "z", "u"], TEN)
     assert not kin(STRONGLY, [*TEN[:5], "v", "x", "y", "z", "u"], TEN)
     # An earlier version may have lines that the original lost. Only one version counts, not several together.

@@ -163,7 +163,7 @@ async def test_local_version_that_became_the_copy_is_merged(tmp_path: Path) -> N
         assert await said(lithos, note_id) == "one 2 by us three 4 by them five"
 
 
-async def test_note_changed_during_a_merge_is_merged_in_its_new_state(
+async def test_merge_uses_the_latest_state_of_a_changed_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:

@@ -216,7 +216,7 @@ async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [SYNCED, "plan 2.md", "plan-obsidian.md"])
-async def test_file_with_a_derived_id_is_a_copy_at_first_start(tmp_path: Path, name: str) -> None:
+async def test_file_with_derived_id_is_a_copy_at_first_start(tmp_path: Path, name: str) -> None:
     """behaviour 343"""
     put_note(tmp_path, name, NAMED)
     put_note(tmp_path, "plan.md", body(LINES))

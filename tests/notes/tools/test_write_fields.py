@@ -104,7 +104,7 @@ async def test_note_is_valid_until_its_expiry_day_ends(lithos: Lithos) -> None:
         assert "expires_at is not a time" in refusal(answer, "invalid_input")
 
 
-async def test_expiry_day_in_a_file_stays_as_a_person_wrote_it(tmp_path: Path) -> None:
+async def test_expiry_day_in_a_file_is_not_rewritten(tmp_path: Path) -> None:
     """behaviour 390"""
     put_note(tmp_path, "a.md", "---\ntitle: A\nexpires_at: 2030-01-02 # one week\n---\nText.")
     async with serving(tmp_path) as lithos:

@@ -79,7 +79,7 @@ async def test_deletions_far_apart_do_not_count_as_one_loss(house, monkeypatch):
         assert (len(house.catalogue), house.guard.vanished) == (25, 0)
 
 
-async def test_even_a_few_notes_are_kept_while_the_folder_is_missing(house):
+async def test_few_notes_are_kept_while_the_folder_is_missing(house):
     """behaviour 198"""
     fill(house, 3)
     async with house.watching():

@@ -44,7 +44,7 @@ async def test_write_waits_for_the_editor_without_delaying_other_notes(tmp_path:
         assert "by hand" in (await lithos.read(busy))["content"]
 
 
-async def test_request_for_a_file_that_stays_open_ends_with_an_error(
+async def test_request_fails_when_another_program_keeps_the_file_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lithos.notes.service.knowledge, "BUSY_PATIENCE", 0.1)

@@ -99,7 +99,7 @@ async def test_unnoticed_edit_is_saved_when_an_agent_replaces_it(house, is_delet
     assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
 
 
-async def test_many_updates_of_one_note_are_fast_and_leave_no_files(house):
+async def test_many_updates_of_a_note_are_fast_without_leftovers(house):
     async with house.with_note() as note:
         began = trio.current_time()
         for number in range(30):

@@ -157,7 +157,7 @@ async def test_note_with_broken_frontmatter_keeps_its_id_across_a_start(house, h
     assert ids(house)["new.md"] == entry.note.id
 
 
-async def test_removed_id_belongs_to_the_note_until_another_file_names_it(house):
+async def test_note_keeps_its_removed_id_until_another_file_names_it(house):
     """behaviour 270"""
     house.put("a.md", note(1))
     async with house.watching():

@@ -171,7 +171,7 @@ async def test_renames_with_replaced_texts_emit_the_expected_events(house, befor
     assert house.is_consistent() is not bool(copies)
 
 
-async def test_second_file_of_an_id_is_skipped_until_the_first_disappears(house):
+async def test_second_file_of_an_id_waits_until_the_first_vanishes(house):
     house.put("a.md", note(1))
     async with house.watching():
         house.put("0.md", note(1, "copy"))
@@ -187,7 +187,7 @@ async def test_second_file_of_an_id_is_skipped_until_the_first_disappears(house)
 
 
 @pytest.mark.parametrize("gives_up", ["no id any more", note(2), None, "moved"])
-async def test_second_file_becomes_the_note_when_the_first_releases_its_id(house, gives_up):
+async def test_second_file_becomes_the_note_when_the_id_is_released(house, gives_up):
     """behaviour 136: however the first file releases its id, no file stays invisible until a restart."""
     async with house.watching():
         house.put("b.md", note(1))
@@ -241,7 +241,7 @@ async def test_id_returns_from_a_conflict_copy_to_its_original_path(house):
         assert set(house.catalogue.skipped) == {copy}
 
 
-async def test_second_file_becomes_the_note_after_a_tool_deletes_the_first(house):
+async def test_second_file_becomes_the_note_when_the_first_is_deleted(house):
     house.put("a.md", note(1))
     house.put("b.md", note(1, "copy"))
     async with house.watching():

@@ -248,7 +248,7 @@ def test_index_that_cannot_reopen_serves_and_accepts_the_next_batch(
     assert found(index, "granite") == [1, 3]
 
 
-def test_index_with_removed_files_is_not_replaced_by_an_empty_one(
+def test_index_with_removed_files_is_not_silently_emptied(
     index: FulltextIndex, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fulltext, "RENEWED_AFTER", 1)

@@ -123,7 +123,7 @@ def test_damaged_stem_bytes_are_refused(damaged: bytes) -> None:
         assert not len(LeadText.unpack(damaged).stems)
 
 
-def test_stems_of_a_long_note_are_stored_up_to_a_limit() -> None:
+def test_stored_stems_of_a_long_note_are_limited() -> None:
     long = LeadText.of([["x"] * 1_000] * 40)
     assert len(long.stems) == MOST_STEMS
     assert int(long.lengths.sum()) == MOST_STEMS

@@ -80,7 +80,7 @@ def test_match_strength_follows_the_probability(chance: float | None, expected: 
     assert strength(chance, 0.79) == expected
 
 
-def test_row_that_is_not_a_hit_is_weak_even_with_low_threshold() -> None:
+def test_row_without_a_hit_is_weak_even_at_low_threshold() -> None:
     assert [strength(chance, 0.1) for chance in (0.05, 0.1, 0.2)] == ["weak", "strong", "strong"]
 
 

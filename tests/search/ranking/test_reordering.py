@@ -31,7 +31,7 @@ def test_note_near_the_top_of_both_rankings_is_not_lower(
 
 
 def test_note_ranked_third_and_ninth_is_not_eleventh() -> None:
-    """The plugin `obsidian-git`, searched as "git backup plugin": semantic rank 3, full-text rank 9."""
+    """Example: `obsidian-git` for the query "git backup plugin" has semantic rank 3 and full-text rank 9."""
     ranked = [(key, 1 - key / 20) for key in range(12)]
     words = [*range(100, 108), 10]
     meaning = [200, 201, 10]
