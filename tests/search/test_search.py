@@ -269,7 +269,7 @@ async def test_citations_are_shown_as_part_of_the_score(tmp_path: Path) -> None:
         task = (await lithos.call("lithos_task_create", title="t", agent="ann"))["task_id"]
         asked = {"query": "why has a zebra stripes", "agent_id": "ann", "task_id": task}
         before = await person.look(address(q=asked["query"], mode="retrieve"))
-        assert not before.all(class_="p-memory")[1:]  # The legend is the only match.
+        assert not before.all(class_="p-memory")[1:]  # Only the legend has this class.
         await lithos.call("lithos_retrieve", **asked)
         await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[cited])
         while not (await lithos.call("lithos_node_stats", node_id=cited)).get("cited_for"):

@@ -373,7 +373,7 @@ def chain_of(length: int, width: int = 1) -> Vault:
     return vault
 
 
-async def test_cause_beyond_the_step_limit_is_reported_once_computed() -> None:
+async def test_suspicious_source_beyond_the_step_limit_is_reported_once_computed() -> None:
     vault = chain_of(3 * module.STEPS)
     far = f"{3 * module.STEPS - 1:06}"
     await vault.lineage.settle()

@@ -6,9 +6,9 @@ from lithos.notes.catalogue.index_links import LinkGraph, Placeholder
 
 
 def graph_of(*pairs: str) -> LinkGraph:
-    """Build a graph from pairs of letters:
+    """Build a graph from two-letter strings, such as `ab` for a link from a to b.
 
-    `ab` is a link from a to b, and an upper-case letter is a placeholder.
+    An upper-case letter is a placeholder.
     """
     graph = LinkGraph()
     for start, end in pairs:

@@ -92,7 +92,7 @@ def test_second_scan_reads_no_unchanged_file(house, monkeypatch):
     assert list(house.catalogue) == before
 
 
-def test_first_scan_is_repeated_as_first_when_killed(house):
+def test_killed_first_scan_is_repeated_as_a_first_scan(house):
     put(house, "a.md", note(1))
     house.scan()
     assert rescan(house) == [], "still the first scan: nothing was ever announced"

@@ -152,7 +152,7 @@ def test_file_checks_are_suspended_after_slow_ones(slow):
 def test_occasional_slow_check_does_not_suspend_file_checks():
     """A check is occasionally slow because its thread waited for a processor.
 
-    Suspending the checks would then cost more.
+    Suspending file checks after a single slow check would cost more.
     """
     looks, slow = Looks(), [SLOW_LOOK * 2] * (SLOW_LOOKS - 1)
     assert all(looks.find(*slow, 0.0, *slow, 0.0, *slow, 0.0))

@@ -31,7 +31,7 @@ from lithos.notes.files.values import (
 )
 
 OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
-#: Pseudo call name: without the place for displaced files, they are stored next to their notes.
+#: Capability name: without a separate folder, displaced files are stored next to their notes.
 PLACE = "place"
 LACKING = {
     "a place of their own": (),
@@ -290,7 +290,7 @@ def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[
 
 
 def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> None:
-    """If the path is too long for a file name, it is not cut.
+    """A path that is too long for a file name is not cut.
 
     The displaced file is then stored next to its note.
     """
@@ -315,7 +315,7 @@ def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> No
 
 
 def remote(calls: Calls, place: Path) -> None:
-    """Simulate that the place is on another volume than the folder `far`, as below a mount point."""
+    """Simulate that the folder for displaced files is on another volume than the notes folder `far`."""
     real = calls.rename
 
     def rename(source: str, target: str) -> None:
@@ -373,7 +373,7 @@ def test_data_directory_on_another_volume_is_detected(tmp_path: Path) -> None:
         assert os.listdir(f"{other}/place") == []
 
 
-def test_removed_place_folder_is_created_again(tmp_path: Path) -> None:
+def test_deleted_folder_for_displaced_files_is_created_again(tmp_path: Path) -> None:
     desk = make_desk(tmp_path)
     (tmp_path / "place").rmdir()
     assert isinstance(desk.put(), FileChanged)
@@ -417,7 +417,7 @@ def test_folder_rename_before_the_exchange_counts_as_changed_file(desk: Desk, st
         assert (desk.others(), desk.saved) == ([], [OLD])
 
 
-def test_all_is_synced_when_folder_is_renamed_after_the_exchange(best: Desk) -> None:
+def test_everything_is_synced_when_folder_is_renamed_after_exchange(best: Desk) -> None:
     """The new name of the folder is unknown, and the folder contains the written note."""
     all_synced: list[bool] = []
     best.calls.sync_all = lambda: all_synced.append(True)  # type: ignore[method-assign]
@@ -448,7 +448,7 @@ def test_note_open_for_writing_is_immediately_reported_as_busy(best: Desk) -> No
     assert best.note.read_bytes() == b"OLD note"
 
 
-def test_note_is_busy_unless_its_bytes_are_quiet_or_known(desk: Desk) -> None:
+def test_recently_written_unknown_bytes_make_a_note_busy(desk: Desk) -> None:
     """An adopted note must not count as empty at the moment in which its editor writes the file."""
     desk.calls.now = lambda: desk.note.stat().st_ctime + 0.05  # type: ignore[method-assign]
     with pytest.raises(FileBusy):
@@ -491,7 +491,7 @@ def test_bytes_of_a_program_opening_a_written_note_are_kept(best: Desk, step: st
     assert best.note.read_bytes() == THEIRS
 
 
-def test_displaced_files_know_the_path_of_their_note(desk: Desk) -> None:
+def test_displaced_file_records_the_path_of_its_note(desk: Desk) -> None:
     desk.put()
     (kept,) = desk.files.take_kept()
     assert isinstance(kept, Kept)

@@ -331,7 +331,7 @@ def test_malformed_and_binary_files_are_unreadable_with_a_reason(data: bytes) ->
         given_keys(data)
 
 
-def test_unreadable_reason_names_the_line_in_the_file() -> None:
+def test_reason_for_an_unreadable_file_names_its_line() -> None:
     """behaviour 22"""
     with pytest.raises(UnreadableNote, match="line 3 "):
         read("---\ntitle: a\nbad: b: c\n---\n")

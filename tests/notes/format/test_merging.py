@@ -50,7 +50,7 @@ def merged(base: str, mine: str, theirs: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def test_merge_result_is_the_change_of_the_only_changed_side(base: str, changed: str) -> None:
+def test_change_of_only_one_side_is_the_merge_result(base: str, changed: str) -> None:
     """behaviour 218"""
     assert merged(base, base, changed) == changed
     assert merged(base, changed, base) == changed
@@ -96,7 +96,7 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
     for n, line in enumerate(lines):
         side = draw(st.sampled_from([None, None, 0, 1]))
         if side is not None and not is_kept and side != last:
-            side = None  # Two adjacent changes of different sides would touch.
+            side = None  # A change here would touch the change of the other side.
         change = draw(st.sampled_from(["replace", "delete", "insert"])) if side is not None else "keep"
         new = {"replace": [f"new {n}"], "delete": [], "insert": [f"new {n}", f"newer {n}", line]}.get(
             change, [line]

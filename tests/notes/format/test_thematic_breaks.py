@@ -40,7 +40,7 @@ def test_file_beginning_with_a_thematic_break_has_no_frontmatter(text: str) -> N
 
 
 @pytest.mark.parametrize("text", BEGINNINGS, ids=range(len(BEGINNINGS)))
-def test_frontmatter_is_inserted_before_the_break_by_an_update(text: str) -> None:
+def test_update_inserts_frontmatter_before_a_thematic_break(text: str) -> None:
     """behaviour 175: all other parts stay byte for byte the same."""
     data = text.encode()
     old = parse_document(data, "a.md", MODIFIED)

@@ -121,7 +121,7 @@ def test_copy_words_match_in_any_language_unicode_form_and_case(words: str, form
         assert copy_names(f"Plan ({remark}).md") == ()
 
 
-def test_host_may_begin_at_every_hyphen_longest_original_first() -> None:
+def test_host_may_begin_at_any_hyphen_with_longest_original_first() -> None:
     found = copy_names("my-plan-DESKTOP-7A6B3C.md")
     assert [each.original for each in found] == ["my-plan-DESKTOP.md", "my-plan.md", "my.md"]
 
@@ -296,7 +296,7 @@ def test_line_from_a_template_proves_no_kinship() -> None:
     assert not are_kin(WEAKLY, None, ID, old, now, [now, old], lambda lines: lines - {TEN[0]})
 
 
-def test_repeated_line_counts_as_often_as_in_both_texts() -> None:
+def test_repeated_line_counts_as_often_as_both_texts_contain_it() -> None:
     assert not kin(STRONGLY, ["a"] * 10, ["a"] * 5)
     assert kin(STRONGLY, ["a"] * 10, ["a"] * 6)
 

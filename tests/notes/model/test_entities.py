@@ -21,7 +21,7 @@ def note(*entities: str, marker: int | None = None) -> Note:
     return Note(id="n", title="N", entities=entities, entities_extractor=marker)
 
 
-def test_link_targets_are_always_entities() -> None:
+def test_link_targets_are_entities_whatever_their_spelling() -> None:
     body = "See [[raft log]], [[K8]] and [[Mercury (planet)]], or [[the very long name of one thing|it]]."
     assert names(body) == ["K8", "Mercury (planet)", "raft log", "the very long name of one thing"]
 
@@ -87,7 +87,7 @@ def test_words_files_and_code_in_code_spans_are_not_entities(code: str) -> None:
     assert names(f"Then `{code}` is used.") == []
 
 
-def test_phrase_is_an_entity_when_once_inside_a_sentence() -> None:
+def test_phrase_used_once_within_a_sentence_is_an_entity() -> None:
     assert names("This was written by Ada Lovelace in one night.") == ["Ada Lovelace"]
     assert names("Ada Lovelace wrote this in one night.") == []
     assert names("Ada Lovelace wrote this. We admire Ada Lovelace.") == ["Ada Lovelace"]

@@ -52,7 +52,7 @@ def test_file_plan_separates_files_to_examine_and_missing_files():
 
 
 @given(states, states)
-def test_every_path_is_unchanged_to_examine_or_missing(known, found):
+def test_every_path_is_either_unchanged_examined_or_missing(known, found):
     plan = plan_files(known, found)
     same = [path for path, state in found.items() if known.get(path) == state]
     assert sorted([*same, *plan.examine, *plan.missing]) == sorted({*known, *found})

@@ -92,7 +92,7 @@ def test_unusable_glob_is_refused_with_the_reason(globs, reason) -> None:
         check_globs(globs)
 
 
-def test_scope_without_lists_is_unlimited_and_proposals_prevent_writes() -> None:
+def test_scope_without_lists_is_unlimited_but_proposal_scope_denies_writes() -> None:
     assert make_scope(None, None) is None
     scope = make_scope(None, ["a/**"])
     assert scope is not None

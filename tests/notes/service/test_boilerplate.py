@@ -45,7 +45,7 @@ async def test_common_footer_is_left_out_of_snippets_and_briefings(
         assert "GitHub](" not in briefing
 
 
-async def test_text_of_few_notes_is_shown(tmp_path: Path) -> None:
+async def test_text_shared_by_few_notes_is_not_boilerplate(tmp_path: Path) -> None:
     """docs/spec/context.md §1"""
     put_quarry(tmp_path, footer="")
     for number in range(3):
@@ -112,7 +112,7 @@ async def test_concurrent_searches_sample_a_folder_only_once(
 async def test_each_note_of_a_small_folder_is_counted_once(tmp_path: Path) -> None:
     """Four of nine notes share the last line.
 
-    That is not a majority, wherever the notes are in the listing.
+    Four of nine notes are not a majority, wherever they are in the listing.
     """
     for folder, ends in (("first", range(4)), ("last", range(5, 9))):
         for number in range(9):

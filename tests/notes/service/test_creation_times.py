@@ -104,7 +104,7 @@ async def test_note_at_the_path_of_a_deleted_note_is_new(tmp_path: Path) -> None
         assert (await times(lithos, await id_of(lithos)))[0] > CREATED
 
 
-def test_earliest_known_time_is_used_when_missing_in_the_file() -> None:
+def test_earliest_known_creation_time_is_used_when_file_lacks_one() -> None:
     early, late, later = (datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2, 3))
     derived = Note(id="x", title="x", created_at=late, updated_at=later)
     assert with_creation(derived, late) is derived

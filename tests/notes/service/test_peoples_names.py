@@ -1,6 +1,6 @@
 """Weak copy names, as people also give them.
 
-Such files are notes unless a proof makes them copies (docs/spec/copies.md §1).
+Files with a weak copy name are notes unless a proof makes them copies (docs/spec/copies.md §1).
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ async def test_note_without_id_takes_it_from_an_earlier_copy(tmp_path: Path) -> 
         await expect_note(lithos)
 
 
-async def test_note_added_while_stopped_takes_the_id_from_its_copy(tmp_path: Path) -> None:
+async def test_note_added_while_server_is_stopped_takes_id_from_copy(tmp_path: Path) -> None:
     """behaviour 343"""
     put_note(tmp_path, SYNCED, NAMED)
     async with serving(tmp_path) as lithos:

@@ -111,7 +111,7 @@ def refuse_files(changes: list[Any]) -> list[OSError]:
 def undroppable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Block the deletion of rows in `history.db` until the returned function is called.
 
-    Versions can still be added.
+    New versions can still be stored.
     """
     drop, is_broken = HistoryStore._drop, True
 
@@ -137,7 +137,7 @@ async def write_refused(lithos: Lithos, note_id: str) -> None:
 
 
 async def test_refused_rows_are_dropped_once_the_history_is_writable(tmp_path, monkeypatch, undroppable):
-    """behaviour 221, also if no client writes any more (seed 647 of the simulation)."""
+    """behaviour 221: the rows are dropped even if no client writes any more (seed 647 of the simulation)."""
     monkeypatch.setattr(recorder, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -162,7 +162,7 @@ async def test_state_before_a_write_is_kept_without_refused_writes(tmp_path, und
 
 
 async def test_rows_pending_at_the_start_are_settled_while_serving(tmp_path, monkeypatch, undroppable):
-    """behaviours 221 and 226: later edits are caught up as well."""
+    """behaviours 221 and 226: edits made in the meantime are recorded as well."""
     async with serving(tmp_path) as lithos:
         note_id, edited = await lithos.create("Note", "first"), await lithos.create("Edited", "first")
         await write_refused(lithos, note_id)
@@ -224,7 +224,7 @@ async def test_unnoticed_edit_is_kept_before_a_write_replaces_it(tmp_path):
         check_bytes(lithos, note_id, 2, edited)
 
 
-async def test_changes_made_while_stopped_are_caught_up(tmp_path):
+async def test_changes_made_while_server_is_stopped_are_caught_up(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path) as lithos:
         kept, gone, moved = [await lithos.create(title) for title in ("Kept", "Gone", "Moved")]
@@ -287,7 +287,7 @@ async def test_file_is_unchanged_when_its_version_cannot_be_kept(tmp_path):
         recorder = lithos.server.get(Writer)._recorder
         while not recorder.is_caught_up:
             await trio.sleep(0.01)
-        await recorder._tidy()  # Otherwise the tidying could be the refused write.
+        await recorder._tidy()  # Tidy up now, or the tidying would be the refused write.
         with pytest.MonkeyPatch.context() as patch:
 
             def refuse(*_, **__):

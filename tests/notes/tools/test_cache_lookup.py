@@ -155,10 +155,7 @@ async def test_passage_of_a_note_may_be_the_answer(lithos: Lithos) -> None:
 
 
 async def test_note_cited_for_a_similar_question_is_a_hit(lithos: Lithos) -> None:
-    """behaviour 264:
-
-    `because` is `cited_before`, although the text does not match. Forgetting ends the hit.
-    """
+    """behaviour 264: `because` is `cited_before`, until the citation is forgotten."""
     asked, again = "who carries the green umbrella on Mondays", "on Mondays who carries the green umbrella"
     note = await lithos.create("Rota", "Ada, then Bob, then Cleo.", tags=["team"])
     await lithos.create("Bicycles", "Two of them have a flat tyre.")
@@ -179,7 +176,7 @@ async def test_note_cited_for_a_similar_question_is_a_hit(lithos: Lithos) -> Non
     assert await look_up(lithos, again) == MISS
 
 
-async def test_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock) -> None:
+async def test_cache_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock) -> None:
     """behaviour 306: uncertain or stale candidates come first, each with one line of its best passage."""
     assert "candidates" not in await lithos.call("lithos_cache_lookup", query=QUERY)
     sure = await lithos.create("Zebra stripes", f"Of horses.\n\n{TEXT}", confidence=0.4, ttl_hours=1)
@@ -200,7 +197,7 @@ async def test_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock) -> N
         assert all(len(each["snippet"]) <= 120 and "\n" not in each["snippet"] for each in named)
 
 
-async def test_miss_by_source_url_lists_the_owner(lithos: Lithos) -> None:
+async def test_cache_miss_by_source_url_lists_the_owner(lithos: Lithos) -> None:
     """behaviour 306"""
     owner = await lithos.create("Page", TEXT, source_url=URL, confidence=0.2)
     answer = await lithos.call("lithos_cache_lookup", query="", source_url=URL)

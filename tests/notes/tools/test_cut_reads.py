@@ -138,7 +138,7 @@ async def test_partial_read_does_not_affect_writes_of_another_agent(tmp_path: Pa
         assert (await overwrite(lithos, note, read["content"]))["status"] == "updated"
 
 
-async def test_read_text_is_accepted_once_it_is_the_whole_note(tmp_path: Path) -> None:
+async def test_text_that_now_is_the_whole_note_is_accepted(tmp_path: Path) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=2_000)

@@ -91,7 +91,7 @@ async def test_read_of_a_version_or_time_returns_its_exact_text(lithos: Lithos, 
     assert cut["truncated"]
 
 
-async def test_missing_version_is_refused_with_the_oldest_version(lithos: Lithos, clock: Clock) -> None:
+async def test_missing_version_error_names_the_oldest_version(lithos: Lithos, clock: Clock) -> None:
     """behaviour 221"""
     note = await three_versions(lithos, clock)
     for version in (0, -1, 4, 2**63, 10**30):
@@ -381,7 +381,7 @@ async def test_section_of_an_earlier_version_can_be_read(lithos: Lithos) -> None
     assert "new" in (await lithos.read(note, version=2, section="Logs"))["content"]
 
 
-async def test_edit_move_and_undo_of_one_version_differ_by_row(tmp_path: Path) -> None:
+async def test_edit_move_and_undo_of_one_version_have_separate_rows(tmp_path: Path) -> None:
     """behaviour 354: rows have permanent numbers, which diff and restore accept."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Plan", "One.")

@@ -186,7 +186,7 @@ async def test_clearing_an_archived_note_changes_nothing(lithos: Lithos) -> None
     assert (await lithos.read(source))["version"] == 1
 
 
-async def test_open_tasks_creates_an_epic_and_each_task_once(lithos: Lithos, clock: Clock) -> None:
+async def test_open_tasks_option_creates_an_epic_and_each_task_once(lithos: Lithos, clock: Clock) -> None:
     """behaviour 232"""
     source = await lithos.create("Source")
     direct = await rest_on(lithos, source, "One", "Two", "Three")

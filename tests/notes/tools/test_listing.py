@@ -49,7 +49,7 @@ async def test_concatenated_pages_equal_the_whole_list(lithos: Lithos) -> None:
         assert "negative" in refusal(await lithos.call("lithos_list", **{name: -1}), "invalid_input")
 
 
-async def test_since_accepts_any_time_and_is_inclusive(tmp_path: Path) -> None:
+async def test_since_filter_accepts_any_time_and_is_inclusive(tmp_path: Path) -> None:
     """behaviour 68"""
     clock = Clock("2026-01-01T12:00:00+00:00")
     async with serving(tmp_path, clock=clock) as lithos:

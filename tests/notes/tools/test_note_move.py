@@ -145,7 +145,7 @@ async def test_move_without_update_links_only_moves_the_file(tmp_path: Path) -> 
 async def test_undone_move_restores_links_with_the_full_path(tmp_path: Path) -> None:
     """Found in a real vault: `lithos undo` of a move changed a person's links to the path of another note.
 
-    While the note was missing, its links resolved to another note with the same file name.
+    While the moved note was missing, links to it resolved to another note with the same file name.
     """
     linking = "[John](./john.md) [[who/john]] [[who/john#Part|him]]\n"
     put_note(tmp_path, "who/john.md", "# John\n")
@@ -306,7 +306,7 @@ async def test_two_notes_that_swap_paths_keep_all_links(tmp_path: Path) -> None:
         assert (lithos.knowledge / "a.md").read_text() == "[[b]] [to a](b.md)"
 
 
-async def test_move_accepts_to_instead_of_path(tmp_path: Path) -> None:
+async def test_move_accepts_parameter_to_instead_of_path(tmp_path: Path) -> None:
     """behaviour 353"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("One")

@@ -107,7 +107,7 @@ async def undo(lithos: Lithos, agent: str) -> None:
 async def test_undo_restores_peoples_bytes_under_random_properties(tmp_path: Path, seed: int) -> None:
     """behaviours 355 and 358: two agents take turns and are undone one after the other.
 
-    Overlaps are undone again.
+    Undo runs three times per agent, so that overlapping changes are undone as well.
     """
     chance = random.Random(seed)
     before = {f"note {number}.md": make_file(chance) for number in range(25)}

@@ -179,7 +179,7 @@ async def test_provenance_is_sorted_and_depth_two_adds_indirect_sources(
     assert await ids(roots[1], 2, "derived") == sorted([parents[1], note])
 
 
-async def test_related_notes_of_an_unknown_note_are_refused(lithos: Lithos) -> None:
+async def test_related_call_for_an_unknown_note_is_refused(lithos: Lithos) -> None:
     """behaviour 82"""
     assert MISSING_ID in refusal(await lithos.call("lithos_related", id=MISSING_ID), "doc_not_found")
     refusal(await lithos.call("lithos_related", id=" "), "invalid_input")
@@ -222,7 +222,7 @@ async def test_ambiguous_stem_resolves_to_no_note(lithos: Lithos) -> None:
     assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
 
 
-async def test_changes_made_while_stopped_count_at_the_next_start(tmp_path: Path) -> None:
+async def test_changes_made_while_server_is_stopped_count_after_restart(tmp_path: Path) -> None:
     """behaviour 137"""
     put_note(tmp_path, "a.md", "# A\n\n[[Old title]] [[c]]\n")
     put_note(tmp_path, "b.md", "# Old title\n")

@@ -69,7 +69,7 @@ async def test_every_part_of_a_long_note_is_found(lithos: Lithos) -> None:
         assert len(row["snippet"]) < 400
 
 
-async def test_chunk_is_embedded_with_headings_but_shown_without(tmp_path: Path) -> None:
+async def test_chunk_is_embedded_with_headings_but_shown_without_them(tmp_path: Path) -> None:
     """behaviour 212"""
     # The section is one paragraph longer than a chunk, so its heading is in the chunk before.
     section = ("The weather was neither good nor bad on this day. " * 12).strip()

@@ -165,7 +165,7 @@ async def test_slug_collision_on_update_leaves_the_note_unchanged(lithos: Lithos
     assert duplicate["duplicate_of"]["id"] == note
 
 
-async def test_one_of_several_concurrent_slug_collisions_wins(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_notes_with_one_slug_wins(lithos: Lithos) -> None:
     """behaviour 12"""
     answers: list[dict[str, object]] = []
 
@@ -182,7 +182,7 @@ async def test_one_of_several_concurrent_slug_collisions_wins(lithos: Lithos) ->
 async def test_write_checks_run_in_the_documented_order(tmp_path: Path) -> None:
     """Each request violates all rules from one rule on.
 
-    The answer names that rule (docs/spec/tools.md §3).
+    The answer names the first violated rule (docs/spec/tools.md §3).
     """
     clock = Clock()
     async with serving(tmp_path, clock=clock, storage={"max_content_size_bytes": 10}) as lithos:

@@ -37,7 +37,7 @@ def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]
     return [(event.type, str(event.payload["path"])) for event in result.events], result.vanished
 
 
-async def test_loss_of_over_half_of_21_notes_removes_none(house):
+async def test_vanishing_of_over_half_of_21_notes_removes_no_note(house):
     """behaviour 198"""
     fill(house, 21)
     async with house.watching():

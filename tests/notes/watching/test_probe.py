@@ -37,7 +37,7 @@ async def test_probe_file_is_removed_however_long_a_thread_takes(tmp_path: Path,
 
 
 async def test_notification_counts_however_long_the_first_write_waits(tmp_path: Path) -> None:
-    """Otherwise, a folder with working notifications would be polled only because its start was busy."""
+    """A folder with working notifications must not be polled only because its start was busy."""
     probe = Probe(NoteFiles(tmp_path), Busy(PROBE_BOUND * 3))
     noticed: list[bool] = []
 

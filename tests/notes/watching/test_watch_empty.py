@@ -9,7 +9,7 @@ from tests.kernel.actors.watched import note
 
 
 @pytest.mark.parametrize("is_compared", [True, False])
-async def test_file_found_before_its_first_write_is_created_once(house, is_compared):
+async def test_file_found_before_its_first_write_causes_one_creation_event(house, is_compared):
     """behaviour 135"""
     async with house.watching():
         house.put("a.md", "")

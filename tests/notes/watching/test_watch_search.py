@@ -39,7 +39,7 @@ def test_note_that_moves_during_a_walk_is_found(house, monkeypatch):
     assert len(walks) == 2
 
 
-def test_tree_is_walked_until_two_walks_agree_or_a_limit(house, monkeypatch):
+def test_tree_walks_repeat_until_two_agree_or_a_limit(house, monkeypatch):
     house.put("other.md", note(2))
     wanted = {UUID.format(1): house.files.list_notes()[0].state}
     walks = walk_torn(house, monkeypatch)
@@ -70,7 +70,7 @@ def test_id_in_a_file_is_recognised_in_any_spelling(house):
 
 
 async def test_note_is_reported_missing_only_if_found_at_no_path(house):
-    """behaviour 136: the notification of its new path is late or lost."""
+    """behaviour 136: the notification of the note's new path is late or lost."""
     house.put("a.md", note(1))
     house.put("b.md", note(2))
     async with house.watching():

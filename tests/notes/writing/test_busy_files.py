@@ -119,7 +119,7 @@ async def test_adopted_note_that_is_briefly_empty_keeps_its_text(tmp_path: Path)
 async def test_watcher_does_not_treat_a_replacement_as_a_deletion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks_exchange: bool
 ) -> None:
-    """This also holds where the name of the note is missing for a moment."""
+    """The watcher reports no deletion, even if the name of the note is missing for a moment."""
 
     def refuse(*_: object) -> None:
         raise OSError(22, "Invalid argument")

@@ -1,6 +1,6 @@
 """Edits of one note that wait together.
 
-The file changes once, and each edit gets a version, an event and an answer.
+The file of the note changes once, and each edit gets a version, an event and an answer.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ async def test_external_edit_of_the_same_line_is_kept_and_refused(house, editor)
         assert document(house, made.path).content == TEXT.replace("second", "by hand")
 
 
-async def test_external_edit_known_only_to_its_reader_is_the_base(house):
+async def test_external_edit_read_before_ingestion_is_the_merge_base(house):
     """behaviour 219: an agent read the edit before it was ingested, and another client overwrote it."""
     async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")

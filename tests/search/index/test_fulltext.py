@@ -90,7 +90,7 @@ def damage(data: bytes) -> dict[str, bytes | None]:
     return ways if data.startswith(b"{") else {**ways, "one bit": flipped}
 
 
-def test_damaged_file_empties_the_index_which_then_works(index: FulltextIndex, tmp_path: Path) -> None:
+def test_index_with_a_damaged_file_is_emptied_and_works(index: FulltextIndex, tmp_path: Path) -> None:
     """behaviour 65"""
     index.apply([entry(n, f"granite {n}") for n in range(5)], [])
     index.apply([], [3])

@@ -204,7 +204,7 @@ def test_ranked_word_of_unsegmented_script_matches_by_character_pairs(index: Ful
     assert sorted(found(index, "都")) == [1, 2, 3]
 
 
-def test_script_may_change_within_a_word(index: FulltextIndex) -> None:
+def test_word_in_mixed_scripts_is_found_by_each_part(index: FulltextIndex) -> None:
     index.apply([entry(1, "Pythonの入門"), entry(2, "入門書")], [])
     assert plain(index, "python") == [1]
     assert sorted(plain(index, "python入門")) == [1, 2]

@@ -41,7 +41,7 @@ TEXTS = st.text(
 @example("\u0301 \ufffd \x00 日本語 Zürich ΟΔΟΣ \u0130stanbul")
 @example("word " * 300)
 @example("\ud800")
-def test_run_by_run_pieces_equal_those_of_the_whole_text(text: str) -> None:
+def test_pieces_counted_by_run_equal_pieces_of_the_text(text: str) -> None:
     """behaviour 227"""
     clean = text.encode("utf-8", "replace").decode()
     for _ in range(2):  # The second pass uses the cache.

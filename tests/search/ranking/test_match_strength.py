@@ -64,7 +64,7 @@ def test_semantic_row_features_are_margins_and_word_shares() -> None:
     assert features[2].passage_ahead == pytest.approx(0.15)
 
 
-def test_last_of_few_semantic_rows_is_followed_by_the_threshold() -> None:
+def test_threshold_stands_for_the_missing_row_after_the_last() -> None:
     features = meaning_features([(7, 0.8), (5, 0.5)], 0, {5: Covered()}, 0.3)
     assert [*features] == [5], "nothing is known of the words of the other"
     assert (features[5].margin, features[5].depth, features[5].length) == pytest.approx((0.2, 0.2, 0.0))
@@ -84,7 +84,7 @@ def test_row_without_a_hit_is_weak_even_at_low_threshold() -> None:
     assert [strength(chance, 0.1) for chance in (0.05, 0.1, 0.2)] == ["weak", "strong", "strong"]
 
 
-def test_lexical_features_are_measured_in_words_of_unknown_rarity() -> None:
+def test_lexical_features_use_the_idf_of_unknown_words_as_unit() -> None:
     """search §6: shares of the idf of all stems, divided by the idf of an unknown stem."""
     leg = LexicalLeg(scores={1: 4.4}, idf={"trio": 2.0, "actor": 2.0, "zyx": 4.0}, unknown=4.0)
     assert leg.held(0.25) == pytest.approx(math.log(0.1 + 0.25 * 8 / 4))
@@ -117,7 +117,7 @@ def test_similarities_are_judged_by_the_spread_of_thirty_nearest() -> None:
     assert above(0.0, 0.52, 0.07) == 0.0
 
 
-def test_notes_below_the_threshold_count_at_it_in_a_spread() -> None:
+def test_spread_counts_notes_below_the_threshold_at_the_threshold() -> None:
     """A vault of one note therefore has a spread as well."""
     assert spread([], 0.3) == (pytest.approx(0.3), pytest.approx(0.0))
     assert spread([0.9], 0.3) == (pytest.approx(0.32), pytest.approx(math.sqrt(0.348 / 30)))

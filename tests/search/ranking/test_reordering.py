@@ -18,7 +18,7 @@ def is_falling(ranked: list[tuple[int, float]]) -> bool:
 
 
 @given(order=KEYS, words=KEYS, meaning=KEYS)
-def test_note_near_the_top_of_both_rankings_is_not_lower(
+def test_note_near_the_top_of_both_rankings_keeps_its_rank(
     order: list[int], words: list[int], meaning: list[int]
 ) -> None:
     """A note is never below the lower of its two ranks, or below rank eight. Scores still fall."""

@@ -21,7 +21,7 @@ from lithos.search.indexing.ports import VectorPort
 from tests.search.service.test_degraded import QUERY, TEXT, search
 from tests.servers import refusal, serving
 
-#: Seconds that are longer than any test, so a change that waits this long is noticed.
+#: Linger time in seconds, longer than any test: a change that waits in vain makes the test fail.
 FOREVER = 600.0
 
 
