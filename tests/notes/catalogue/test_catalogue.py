@@ -144,7 +144,7 @@ def test_key_ownership_passes_on_in_the_order_of_claims():
 class Twin:
     """Naive model of the catalogue.
 
-    It keeps a list of entries and rebuilds the key queues from the history.
+    The model keeps a list of entries and rebuilds the key queues from the history.
     """
 
     entries: dict[str, Entry] = attrs.field(factory=dict)

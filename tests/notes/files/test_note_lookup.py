@@ -49,7 +49,7 @@ def test_path_behind_a_symlinked_folder_requires_a_listing(files):
 
 
 def test_old_spelling_is_missing_on_a_case_insensitive_disk(files, monkeypatch):
-    """Such a disk opens every spelling of a name, but lists only one."""
+    """A case-insensitive disk opens every spelling of a name, but lists only one."""
     real = os.stat
     monkeypatch.setattr(lookup.os, "stat", lambda path: real(str(path).replace("A.md", "a.md")))
     assert is_there(files, "a.md")

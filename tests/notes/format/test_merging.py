@@ -197,7 +197,7 @@ def test_too_costly_comparison_is_reported_as_overlap(monkeypatch: pytest.Monkey
 
 
 def test_text_of_too_many_lines_is_one_overlap() -> None:
-    """This bounds the time, because a text of 1,000,000 characters may have as many lines."""
+    """The limit bounds the time, because a text of 1,000,000 characters may have as many lines."""
     many = "\n" * (MOST_LINES + 1)
     found = merge_texts(many, f"x{many}", f"{many}y")
     assert (found.result, found.total, found.is_complete) == (None, 1, False)

@@ -125,7 +125,10 @@ async def test_linked_note_is_changed_only_if_both_paths_allow_it(tmp_path: Path
 @pytest.mark.parametrize("caller", [BOT, PERSONS[1]], ids=["agent", "owner"])
 @pytest.mark.parametrize("place", ["open", "ask"])
 async def test_removal_and_move_of_a_symlink_are_refused(tmp_path: Path, caller: Any, place: str) -> None:
-    """behaviour 348: both are refused, also as proposals. The link and its target note stay."""
+    """behaviour 348: deleting and moving a link are refused, also as proposals.
+
+    The link and its target note stay.
+    """
     async with limited(tmp_path) as lithos:
         put_note(tmp_path, f"{place}/b.md", "# B\n\nText.\n")
         link(lithos, f"{place}/lnk.md", f"{place}/b.md")

@@ -155,7 +155,7 @@ async def test_update_with_stale_version_or_taken_slug_is_refused(lithos: Lithos
     assert (answer["existing_id"], answer["slug_collision_existing_id"]) == (other, other)
     read = await lithos.read(note)
     assert (read["title"], read["metadata"]["tags"], read["version"]) == ("One", ["x"], 2)
-    assert (await update(lithos, id=note, title="ONE"))["version"] == 3  # It is its own slug.
+    assert (await update(lithos, id=note, title="ONE"))["version"] == 3  # The slug is the note's own.
 
 
 async def test_write_outcome_can_be_returned_as_status(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ async def test_stop_leaves_no_displaced_files_on_systems_with_leases(house):
 
 
 async def test_displaced_file_is_deleted_after_a_rename_of_its_folder(house):
-    """Issue 25, number 9: such files stayed in the renamed folder until the next start."""
+    """Issue 25, number 9: displaced files stayed in the renamed folder until the next start."""
     async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
         (house.files.root / "a").rename(house.files.root / "b")
