@@ -1,7 +1,6 @@
-"""The HTTP server: Hypercorn, the gate, access, limits and the application.
+"""HTTP server: Hypercorn, access control, limits and the ASGI application.
 
-Its own package and later ones use it.
-Never here: the content of an endpoint.
+This package and the packages above it may use Hypercorn. The content of endpoints belongs to other packages.
 """
 
 ROLE = "pages"
