@@ -1,7 +1,6 @@
-"""MCP over streamable HTTP, SSE and stdio: sessions, calls and resources.
+"""MCP over streamable HTTP, SSE and stdio: sessions, tool calls and resources.
 
-Its own package and later ones use it.
-Never here: the work of a tool.
+This package and the packages above it may use the MCP SDK. The work of a tool belongs to other packages.
 """
 
 ROLE = "pages"
