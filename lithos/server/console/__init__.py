@@ -1,7 +1,6 @@
-"""The shell of the console: sessions, frame, formats, templates and static files.
+"""Shell of the console: sessions, page frame, formats, templates and static files.
 
-Its own package and later ones use it.
-Never here: the content of a page.
+This package and the packages above it use the shell. The content of pages belongs to other packages.
 """
 
 ROLE = "pages"
