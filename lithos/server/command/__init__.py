@@ -1,7 +1,6 @@
-"""The shell of the command line: options, session, output and failures.
+"""Shell of the command line: options, session, output and failures.
 
-Its own package and later ones use it.
-Never here: the work of a command.
+This package and the packages above it use the shell. The work of a command belongs to other packages.
 """
 
 ROLE = "commands"

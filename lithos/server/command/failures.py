@@ -19,7 +19,7 @@ from lithos.server.tools.arguments import ArgumentFault
 
 OWNED = 4
 
-#: The message and the exit code for each exception of a command; the first class that matches counts.
+#: Message and exit code for each exception of a command; the first matching class counts.
 _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
     **dict.fromkeys((AlreadyOwned, OwnerRefuses), ("{}", OWNED)),
     **dict.fromkeys((DatabaseLost, NoLocks), ("{}.", 1)),

@@ -1,7 +1,6 @@
 """Declaring, calling and answering tools, and fitting answers into a size limit.
 
-Its own package and later ones use it.
-Never here: the work of a tool.
+This package and the packages above it use the declarations. The work of a tool belongs to other packages.
 """
 
 ROLE = "tools"

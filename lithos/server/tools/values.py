@@ -1,7 +1,7 @@
 """Values of tool arguments: the readers of each kind, and the JSON schemas.
 
 Some clients and models encode values twice or as text: `"true"`, `"3"`, `"null"`, `"[\"a\"]"`, or one text
-for a list. Unambiguous text is accepted. For other text, `ArgumentFault` says what is wanted.
+for a list. Unambiguous text is accepted. For other text, `ArgumentFault` says what is expected.
 """
 
 from __future__ import annotations
