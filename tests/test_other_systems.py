@@ -116,7 +116,7 @@ def test_watches_are_not_counted_without_proc(monkeypatch: pytest.MonkeyPatch) -
     assert notifications.count_watches() is None
 
 
-def test_priority_is_unchanged_where_threads_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_priority_is_unchanged_where_threads_lack_priorities(monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[tuple[int, ...]] = []
     monkeypatch.setattr(os, "setpriority", lambda *given: changed.append(given))
     monkeypatch.setattr(blocking, "_THREADS_HAVE_PRIORITIES", False)

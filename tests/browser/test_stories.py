@@ -449,7 +449,7 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
         browser.shows("Lighthouse keeping", "#search-results li:first-child h2")
         is_so(browser, "in mode hybrid" in (browser.one("#search-said").get_attribute("textContent") or ""))
         browser.press(*[Keys.BACKSPACE] * 4)
-        browser.shows("How to ask", "#search-results")
+        browser.shows("Search modes", "#search-results")
         browser.press("fog")
         browser.shows("Fog horn", "#search-results")
         is_so(browser, browser.driver.execute_script("return window.marker") == "the same document")

@@ -126,7 +126,7 @@ async def test_a_task_shows_its_blockers_holders_and_findings(tmp_path: Path) ->
         await call("lithos_task_complete", task_id=before, agent="worker")
         await call("lithos_task_complete", task_id=task, agent="worker", cited_nodes=[note])
         html = await person.page(f"/console/tasks/{task}")
-        cited = html[html.index("Cited at its completion") :]
+        cited = html[html.index("Notes cited on completion") :]
         assert "Known note" in cited[: cited.index("</section>")]
         assert "/cancel" not in html
 

@@ -85,7 +85,7 @@ class Connection:
         self._leave()
 
     def upgrade(self) -> None:
-        """Record that the client was told that frames follow."""
+        """Record that the client was informed about the following frames."""
         self._turn(_Phase.SOCKET)
 
     async def ping(self) -> None:

@@ -95,7 +95,7 @@ class OwnerTrail:
         self.doubt()
 
     async def follow(self) -> None:
-        """Track owners and take over if there is none, until `close`.
+        """Track owners and take over if no owner is left, until `close`.
 
         Raises `OwnerRefuses` or the error of `host`.
         """

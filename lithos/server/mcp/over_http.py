@@ -149,11 +149,10 @@ def _fields_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def _is_accepted(lines: Iterable[bytes]) -> bool:
-    """Return whether a client accepts a JSON answer:
+    """Return whether a client accepts a JSON answer.
 
-    JSON or streams are listed, or Accept is absent (RFC 9110).
-
-    The answer is always `application/json`, although the protocol tells clients to list both types.
+    A client accepts JSON if it lists JSON or streams, or if it sends no Accept (RFC 9110). The answer is
+    always `application/json`, although the protocol requires clients to list both types.
     """
     asked = [kind.split(b";") for line in lines for kind in line.lower().split(b",") if kind.strip()]
     taken = {kind.strip() for kind, *rest in asked if not any(map(_NOTHING.fullmatch, rest))}

@@ -111,7 +111,7 @@ class SdkTransports:
         return [opener for opener in found if opener is not None]
 
     async def take_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Dispatch a posted message to its SSE session; what the message starts ends with the session."""
+        """Dispatch a posted message to its SSE session. Streams of the message end with the session."""
         for opener in self._openers_of(scope):
             scope[ENDED] = opener.ended
         await self._sse.handle_post_message(scope, receive, send)

@@ -100,7 +100,7 @@ async def test_an_empty_vault_and_wrong_ids_say_what_to_do(tmp_path: Path) -> No
         await person.lithos.create("Alone", "nothing")
         page = await show(person)
         assert len(nodes_of(page)) == 1
-        assert "These notes are not related." in page.text
+        assert "These notes have no relations." in page.text
         for wrong in ("0", "4", "x"):
             assert len(nodes_of(await show(person, depth=wrong, offset=wrong, by=wrong))) == 1
 
