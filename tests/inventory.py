@@ -55,9 +55,9 @@ def find_endless_tables(source: str) -> Iterator[str]:
 
 
 def find_containers(package: Path) -> Iterator[tuple[str, str, ast.AST]]:
-    """Yield the growing containers that outlive a call:
+    """Yield name, text and node of each growing container that outlives a call.
 
-    `<module>.<class>.<attribute>` or `<module>.<name>`, text, node.
+    The name is `<module>.<class>.<attribute>` or `<module>.<name>`.
     """
     for path in sorted(package.rglob("*.py")):
         module = path.relative_to(package).with_suffix("").as_posix().replace("/", ".")

@@ -175,7 +175,7 @@ class Gauges:
                 told = look()
                 samples += await told if isinstance(told, Awaitable) else told
             except DatabaseFailed as failure:
-                log.warning("gauges dropped", reason=str(failure))
+                log.warning("metrics sample skipped", reason=str(failure))
         return samples + [GaugeSample(name, value()) for name, value in self._watched.items()]
 
     def _per_actor(self) -> Iterator[GaugeSample]:

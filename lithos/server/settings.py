@@ -161,9 +161,9 @@ class ServerConfig:
 
     @property
     def answer_limit(self) -> int:
-        """Return the maximum characters of an answer. 0 means no limit:
+        """Return the maximum characters of an answer.
 
-        `status` clients expect whole lists.
+        0 means no limit, which is the default for `status` clients, because they expect whole lists.
         """
         is_default = self.max_answer_chars == MAX_ANSWER_CHARS
         return 0 if is_default and self.is_plain else self.max_answer_chars

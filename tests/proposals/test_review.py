@@ -175,7 +175,7 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         assert "Decided 2 of 3" in page.told
         assert names_of(page) == ["N1", "*N3"]
         conflicting = rows_of(page)[0]
-        assert "This proposal cannot be approved as it is, because others have changed the same" in conflicting.told
+        assert "This proposal cannot be approved as it is, because others have" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
         # A client that sends it anyway

@@ -1,6 +1,7 @@
 """Shell of the command line: options, session, output and failures.
 
-This package and the packages above it use the shell. The work of a command belongs to other packages.
+Importers: the server package and packages above it.
+Never here: the work of a command.
 """
 
 ROLE = "commands"

@@ -65,7 +65,7 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
     """Print the cause of a failure on stderr: a log line if `serve` logs JSON, else plain text."""
     if serves and logs_json(os.environ):
         ensure_logging(sys.stderr)
-        log.error("not serving", reason=str(failure), exit_code=failure.exit_code)
+        log.error("server not started", reason=str(failure), exit_code=failure.exit_code)
     else:
         warn(str(failure))
 

@@ -1,6 +1,7 @@
 """Shell of the console: sessions, page frame, formats, templates and static files.
 
-This package and the packages above it use the shell. The content of pages belongs to other packages.
+Importers: the server package and packages above it.
+Never here: the content of a page.
 """
 
 ROLE = "pages"

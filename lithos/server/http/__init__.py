@@ -1,6 +1,7 @@
 """HTTP server: Hypercorn, access control, limits and the ASGI application.
 
-This package and the packages above it may use Hypercorn. The content of endpoints belongs to other packages.
+Importers: the server package and packages above it.
+Never here: the content of an endpoint.
 """
 
 ROLE = "pages"

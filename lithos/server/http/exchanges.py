@@ -76,7 +76,7 @@ class Exchanges:
         try:
             await exchange.end()
         except Exception:
-            log.exception("response could not be completed", path=exchange.path)
+            log.exception("response not completed", path=exchange.path)
 
     def end_streams(self) -> None:
         """Begin the shutdown: end event streams and WebSockets now, but let requests finish."""

@@ -199,7 +199,7 @@ class Late(Generic[T]):
             except ModuleNotFoundError:
                 raise
             except (OSError, ImportError) as failure:
-                log.error("loading waits", seconds=LOADED_AGAIN, reason=str(failure))
+                log.error("application load failed", seconds=LOADED_AGAIN, reason=str(failure))
             await trio.sleep(LOADED_AGAIN)
 
     def give(self, made: T) -> None:

@@ -96,7 +96,7 @@ async def _stop(connections: Connections, exchanges: Exchanges) -> None:
     with trio.move_on_after(STOP_GRACE):
         await exchanges.wait_empty()
     if exchanges.open_count:
-        log.warning("calls cut by the stop", calls=exchanges.open_count)
+        log.warning("calls cancelled at shutdown", calls=exchanges.open_count)
         exchanges.cancel()
         with trio.move_on_after(STOP_FLUSH):
             await exchanges.wait_empty()

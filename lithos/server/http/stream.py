@@ -257,4 +257,4 @@ class Connection:
             with trio.move_on_after(1):
                 await self._client.send(TIMED_OUT)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            log.debug("client left in the middle of a request head")
+            log.debug("client left during request head")

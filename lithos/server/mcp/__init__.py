@@ -1,6 +1,7 @@
 """MCP over streamable HTTP, SSE and stdio: sessions, tool calls and resources.
 
-This package and the packages above it may use the MCP SDK. The work of a tool belongs to other packages.
+Importers: the server package and packages above it.
+Never here: the work of a tool.
 """
 
 ROLE = "pages"

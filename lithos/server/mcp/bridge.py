@@ -126,7 +126,7 @@ class Bridge:
             self._trail.doubt()
             if not request.is_repeatable or isinstance(loss, OwnerHangs) or attempt >= REPEATS:
                 raise
-            log.info("asking again", method=request.method, reason=str(loss))
+            log.info("request repeated", method=request.method, reason=str(loss))
             return False
         if request.method == "initialize":
             self._version = messages.negotiated_version(answer) or self._version

@@ -114,7 +114,7 @@ class OwnerTrail:
             await self._pause()
             return
         self._has_followed = True
-        trail_log.info("bridging", pid=record.pid, url=record.url)
+        trail_log.info("bridge connected", pid=record.pid, url=record.url)
         async with self._connect(record) as link:
             self._link = link
             try:
@@ -125,7 +125,7 @@ class OwnerTrail:
                     await self._pause()
             finally:
                 self._link = None
-        trail_log.info("the server has gone", pid=record.pid)
+        trail_log.info("owner gone", pid=record.pid)
 
     async def _wait_for_next(self, nursery: trio.Nursery) -> None:
         """Wait for another owner, and take over if no owner appears for `TAKE_OVER_AFTER` seconds.
@@ -144,7 +144,7 @@ class OwnerTrail:
             except AlreadyOwned:
                 await self._pause()
                 return
-            trail_log.info("taking over")
+            trail_log.info("owner takeover started")
             nursery.start_soon(self._host, lock, self._closed)
             return
 
@@ -248,7 +248,7 @@ class OwnerLink(trio.abc.AsyncResource):
         self._asked = now
         if await self._ping() or not is_slow:
             return
-        log.warning("the server does not answer", pid=self.record.pid, url=self.record.url)
+        log.warning("owner unresponsive", pid=self.record.pid, url=self.record.url)
         for scope, since in tuple(self._waiting.items()):
             if now - since >= PATIENCE:
                 scope.cancel()

@@ -284,5 +284,5 @@ async def serve_stdio(
 async def _give_up_after(shutdown: trio.Event, scope: trio.CancelScope) -> None:
     await shutdown.wait()
     await trio.sleep(STOP_GRACE + STOP_FLUSH)
-    log.warning("stdio client never read its answers")
+    log.warning("stdio client abandoned with unread answers")
     scope.cancel()

@@ -73,7 +73,7 @@ async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any
         if cancelled is None or (others is not None and not isinstance(others, ExceptionGroup)):
             raise
         if others is not None:
-            log.error("tool failed while cancelled", exc=others, tool=name)
+            log.error("tool failed during cancellation", exc=others, tool=name)
         raise cancelled from None
 
 

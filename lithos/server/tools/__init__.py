@@ -1,6 +1,7 @@
 """Declaring, calling and answering tools, and fitting answers into a size limit.
 
-This package and the packages above it use the declarations. The work of a tool belongs to other packages.
+Importers: the server package and packages above it.
+Never here: the work of a tool.
 """
 
 ROLE = "tools"

@@ -1,6 +1,6 @@
-"""Serialization (wire format):
+"""Serialization of values to the wire format.
 
-`row_of` returns a value's fields. Owners register exceptions for their rows.
+`row_of` returns a value's fields. Packages register the exceptions for their own rows.
 """
 
 from __future__ import annotations
