@@ -220,14 +220,14 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
         413,
         "body_too_large",
         "Send less at once; the message names the part that is too large. Notes: "
-        "`storage.max_content_size_bytes`. A call has at most 40,000 JSON values; any text counts as one.",
+        "`storage.max_content_size_bytes`. A call has at most 40,000 JSON values; a string counts as one value.",
     ),
     (
         429,
         "too_many_wrong_tokens",
         "Correct the token; correct tokens are accepted at once. `Retry-After` is the time to wait.",
     ),
-    (500, "internal_error", "The server failed on this request; its log says why."),
+    (500, "internal_error", "The server failed on this request. The server's log has the reason."),
     (503, "audit_log_unavailable", "The audit log cannot be read now."),
     (
         503,

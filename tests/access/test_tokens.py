@@ -76,7 +76,7 @@ async def test_the_name_of_a_bound_token_stays_and_the_page_says_why(tmp_path: P
         identity = await person.page("/console/identity")
         check(identity)
         assert (
-            "The token ci is bound to the agent ci-bot: your changes are recorded under that name."
+            "The token ci is bound to the agent ci-bot. Your changes are recorded under that name."
             in identity
         )
         assert 'action="/console/identity"' not in identity

@@ -25,8 +25,8 @@ _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
     **dict.fromkeys((DatabaseLost, NoLocks), ("{}.", 1)),
     **dict.fromkeys((CannotListen, OwnerUnreachable, ArgumentFault, NewerLayout), ("{}", 1)),
     CorruptDatabase: (
-        "{}. It holds tasks, claims and the event journal, so nothing was started. "
-        "Restore it from a backup, or move the file away to begin without them.",
+        "{}. The file holds tasks, claims and the event journal, so nothing was started. Restore "
+        "the file from a backup, or move it away to begin without them.",
         1,
     ),
     ActorGaveUp: ("A part of the server failed several times: {}", 1),

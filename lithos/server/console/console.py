@@ -239,7 +239,7 @@ class Console:
         """Raise `PageRefused` unless the user may change this agent's objects; other agents' need `admin`."""
         self.demand("write")
         if owner != self.agent and (reason := self.lacks("admin")):
-            whose = f"It belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
+            whose = f"The object belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
             raise PageRefused(f"{reason} {whose}", 403, "forbidden")
 
     def sees_all_of(self, agent: str | None) -> bool:
@@ -299,7 +299,7 @@ class Console:
 
         @blueprint.route("/<whole:rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
         async def missing(rest: str) -> Response:
-            raise AssertionError("requests reach this endpoint only if they are admitted")
+            raise AssertionError("only admitted requests reach this endpoint")
 
         app.url_map.converters["whole"] = WholePath
         app.register_blueprint(blueprint)

@@ -223,7 +223,7 @@ def size(count: float) -> str:
         if value < 1000 or unit == _UNITS[-1]:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
         value /= 1000
-    raise AssertionError("there is always a last unit")
+    raise AssertionError("the last unit always matches")
 
 
 def short_id(value: str) -> Markup:

@@ -116,8 +116,8 @@ class LoginPages:
         if principal.agent is None:
             return self._console.lacks("write")
         return (
-            f"{_why_bound(principal)}: your changes are recorded under that name. To choose a name, log "
-            "in with a token that is not bound to an agent."
+            f"{_why_bound(principal)}. Your changes are recorded under that name. To choose a "
+            "name, log in with a token that is not bound to an agent."
         )
 
 

@@ -217,7 +217,7 @@ class Sessions:
         """Return why a session has to end now, or an empty text if it has not."""
         # A session that ends much later than a new one would was created before the clock was set back.
         if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
-            return f"Your session has ended: it lasts {LIFE // timedelta(hours=1)} hours."
+            return f"Your session has ended because it lasts {LIFE // timedelta(hours=1)} hours."
         if self.keyring.is_valid(session.principal):
             return ""
         if session.principal == ANYONE:

@@ -377,7 +377,10 @@ class ArgumentReader:
             return 0
         offset = read_integer(_OFFSET, value)
         if offset < 0:
-            raise InvalidInput(f"offset must not be negative, but it is {offset:.0f}. Leave it out to begin.")
+            raise InvalidInput(
+                f"offset must not be negative, but it is {offset:.0f}. Leave it "
+                "out to begin at the first row."
+            )
         return offset
 
     def request_id(self, given: Mapping[str, Any]) -> str | None:

@@ -46,7 +46,7 @@ class Texts(Bound):
     def check(self, name: str, value: Any) -> None:
         if len(value) > self.items:
             raise InvalidInput(
-                f"{name} has {len(value):,} items; at most {self.items:,} are accepted. Send fewer of them."
+                f"{name} has {len(value):,} items; at most {self.items:,} are accepted. Send fewer items."
             )
         for position, item in enumerate(value, 1):
             check_text(f"Item {position} of {name}", item, self.characters)

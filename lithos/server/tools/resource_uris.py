@@ -52,7 +52,9 @@ class Prompt:
                     f"Unknown argument {name[:100]!r}: prompt '{self.name}' takes {', '.join(known)}."
                 )
             if len(given[name]) > LONGEST:
-                raise BadPrompt(f"Argument '{name}' has more than {LONGEST:,} characters. Shorten it.")
+                raise BadPrompt(
+                    f"Argument '{name}' has more than {LONGEST:,} characters. Shorten the argument."
+                )
         kept = {name: text.strip() for name, text in given.items() if text.strip()}
         for argument in self.arguments:
             if argument.required and argument.name not in kept:
