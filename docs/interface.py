@@ -220,7 +220,8 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
         413,
         "body_too_large",
         "Send less at once; the message names the part that is too large. Notes: "
-        "`storage.max_content_size_bytes`. A call has at most 40,000 JSON values; a string counts as one value.",
+        "`storage.max_content_size_bytes`. A call has at most 40,000 JSON values; a string counts as one "
+        "value.",
     ),
     (
         429,
