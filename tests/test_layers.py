@@ -167,7 +167,7 @@ def folder_fouls(folder: Path) -> list[str]:
     told = ast.get_docstring(parse(text)) or ""
     if told.count("\n") < 2 or "\nNever here: " not in told:
         found.append(
-            f"{folder.name}/__init__.py: write a line each: content, importers, `Never here: ` excluded content"
+            f"{folder.name}/__init__.py: write lines: content, importers, `Never here: ` excluded content"
         )
     return found
 
