@@ -163,7 +163,7 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     # -> the title in the warning -> End quarantine… -> End the quarantine
     browser.click("Tide table", ".warnings a.note")
     browser.click("End quarantine", ".head a")
-    browser.shows("Its status is active again")
+    browser.shows("Its status becomes active")
     browser.shows("It was read for another harbour.")
     browser.click("End the quarantine", "main form[method=post] button")
     browser.shows("The quarantine has ended; recorded as person.")
@@ -268,7 +268,7 @@ def resolve_a_gate(browser: Browser, server: Lithos) -> None:
     go_to(browser, "Resolve the gate", Keys.ENTER)
     browser.shows("Resolve the gate “The mayor agrees”?", "h1")
     browser.shows("Build the pier")
-    is_so(browser, "Can start" in browser.text("main"))
+    is_so(browser, "Tasks that can start" in browser.text("main"))
     is_so(browser, task_of(server, gate)["status"] == "open")
     go_to(browser, "outcome", "She agrees.")
     go_to(browser, "Resolve the gate", Keys.ENTER)

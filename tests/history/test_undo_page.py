@@ -251,11 +251,11 @@ async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> Non
         address = "/console/undo?agent=bad"
         html = await person.page(address)
         assert [one.text for one in check(html).all("button", "danger")] == ["Undo the ticked changes"]
-        assert "nothing left to undo" not in html
+        assert "are already undone" not in html
         action, fields = form_of(html, "/console/undo")
         await person.post(action, **fields)
         page = await person.look(address)
-        assert "There is nothing left to undo" in page.text
+        assert "All changes shown here are already undone" in page.text
         assert not page.all("main")[0].all("button", "danger")
         assert "Back to the agent" in page.text
 

@@ -252,7 +252,7 @@ async def test_a_person_resolves_a_gate(tmp_path: Path) -> None:
             )
         html = await person.page(f"/console/tasks/{gate}/resolve")
         told = check(html).told
-        assert "Can start Free task" in told
+        assert "Tasks that can start Free task" in told
         assert "Held still waits for “Other”" in told
         shown = await person.submit(f"/console/tasks/{gate}/resolve", outcome="Agreed on Monday")
         assert "The gate was resolved. 1 task can start now." in shown.text

@@ -146,7 +146,7 @@ async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
         assert hub is not None
         page = await show(person, note=hub.note.id)
         assert len(nodes_of(page)) == 300
-        assert "Cut to 300" in page.text
+        assert "Only 300 notes are shown" in page.text
         last = await show(person, note=hub.note.id, offset=200)
         assert last.all("table")
         assert nodes_of(last) == nodes_of(page)

@@ -62,7 +62,7 @@ async def test_a_page_says_when_the_files_were_not_looked_at_yet(
 ) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.write("Alpha")
-        warning = "notes are shown as they were when it stopped"
+        warning = "notes are shown as they were when the server stopped"
         assert warning not in (await person.look("/console/notes")).told
         monkeypatch.setattr(person.lithos.server.get(Opening), "known", trio.Event())
         page = await person.look("/console/notes")
