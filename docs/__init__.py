@@ -1,1 +1,1 @@
-"""The documentation, and what writes its reference pages from the code. Not part of the wheel."""
+"""Documentation, and the generators of its reference pages. This package is not part of the wheel."""

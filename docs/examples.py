@@ -1,6 +1,6 @@
-"""One call of every tool and its answer, made by running a small server, for `docs/reference/tools.md`.
+"""Example call and answer of every tool for `docs/reference/tools.md`, made by running a small server.
 
-Ids and times stand for what they are, numbers have two digits, so that the page is the same on every machine.
+Fixed names replace ids and times, and numbers have two digits, so that the page is the same on every machine.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _UUID: Final = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0
 _RECEIPT: Final = re.compile(r"\brcpt_[0-9a-f]{16}\b")
 _EDGE: Final = re.compile(r"\bedge_[0-9a-f]+\b")
 _TIME: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
-#: Fences grow from the time of the start on.
+#: Fences depend on the time of the start.
 _FENCE: Final = re.compile(r'(?<="fence": )\d+')
-#: Positions of the journal do too.
+#: Journal positions depend on the time of the start.
 _CURSOR: Final = re.compile(r'(?<="cursor": ")\d+')
 _HASH: Final = re.compile(r"\b[0-9a-f]{32,64}\b")
-#: Where code lines of the page break.
+#: Maximum characters of a code line on the page.
 _WIDTH: Final = 118
 
 
 @define
 class Example:
-    """A call and its answer."""
+    """A tool call and its answer."""
 
     arguments: Mapping[str, Any]
     answer: Any
@@ -47,7 +47,7 @@ class Example:
 
 @define
 class _Script:
-    """The calls on one server; of each tool the last is shown."""
+    """Script of calls on one server; the page shows the last call of each tool."""
 
     server: Server
     examples: dict[str, Example]
@@ -176,7 +176,7 @@ class _Script:
 
 
 def make_examples() -> Mapping[str, Example]:
-    """An example by tool."""
+    """Return an example for each tool, by tool name."""
 
     async def run(folder: Path) -> Mapping[str, Example]:
         config = Config(
@@ -200,7 +200,7 @@ def make_examples() -> Mapping[str, Example]:
 
 
 def render_example(tool: str, example: Example) -> str:
-    """A call and its answer as a block of code."""
+    """Return a call and its answer as a Markdown code block."""
     masks = _Masks()
     call = masks.apply(json.dumps(example.arguments, ensure_ascii=False))
     answer = masks.apply(json.dumps(_rounded(example.answer), ensure_ascii=False))
@@ -209,7 +209,7 @@ def render_example(tool: str, example: Example) -> str:
 
 
 class _Masks:
-    """Replace values that differ between runs by fixed names."""
+    """Replacements of values that differ between runs by fixed names."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -234,7 +234,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _broken(text: str) -> list[str]:
-    """A line cut at spaces into lines that fit."""
+    """Return a line, broken at spaces into lines that fit."""
     lines: list[str] = []
     while len(text) > _WIDTH:
         cut = text.rfind(" ", 0, _WIDTH)

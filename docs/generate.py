@@ -1,7 +1,7 @@
-"""Write `docs/reference/` from the code: `python -m docs.generate`; with `--check` only compare.
+"""Generator of `docs/reference/` from the code: `python -m docs.generate`; `--check` only compares.
 
-This package knows no tool, setting, metric, error code or command by name: the pages show everything that the
-code has, so that no part can be without documentation.
+This package does not contain names of tools, settings, metrics, error codes or commands. The pages show
+everything that the code defines, so no part stays undocumented.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from docs.interface import render_errors, render_events, render_tools
 from docs.operation import render_commands, render_metrics, render_settings
 
 FOLDER: Final = Path(__file__).parent / "reference"
-#: Every page and what writes it.
+#: The function that generates each page.
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "tools.md": render_tools,
     "configuration.md": render_settings,
@@ -31,12 +31,12 @@ ADVICE: Final = "run `python -m docs.generate` and commit what it changes"
 
 @cache
 def render_pages() -> dict[str, str]:
-    """Every reference page by its file name."""
+    """Return every reference page by file name."""
     return {name: _NOTICE + render().strip() + "\n" for name, render in PAGES.items()}
 
 
 def find_differences(folder: Path = FOLDER) -> list[str]:
-    """Return the pages that are missing, differ from the code, or bear the notice but are not generated."""
+    """Return the names of missing and outdated pages, and of pages with the notice but no generator."""
     rendered = render_pages()
     texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
     found = {name: text for name, text in texts.items() if name in rendered or text.startswith(_NOTICE)}
@@ -44,7 +44,7 @@ def find_differences(folder: Path = FOLDER) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages, or with `--check` return 1 when any differs."""
+    """Write the pages. With `--check`, return 1 if any page differs."""
     if "--check" in arguments:
         different = find_differences()
         if different:

@@ -64,7 +64,7 @@ _STREAM_ERRORS: Final = """\
 `/events` and `/events/ws` answer in plain text with 429 if there are too many clients.
 """
 
-#: `by` is the person who decided, `to` the new path of a move; null for other changes.
+#: `by` is the person who decided. `to` is the new path of a move, and null for other changes.
 _PROPOSAL: Final = ("proposal_id", "id", "path", "title", "kind", "agent", "to", "by", "reason")
 _EVENTS_INTRODUCTION: Final = """\
 # Events
@@ -141,7 +141,7 @@ data: {"agent":"ann","id":"<id>","title":"Raft","path":"raft.md","tags":[],"time
 """
 
 _APPROVED: Final = "If a person approved the change, the payload also has `approved_by`."
-#: Meaning of each event type, and the keys of its payload in the order of the wire.
+#: Meaning of each event type, and the keys of its payload in the order of the wire format.
 EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.created": (f"A note was written, or found in the folder. {_APPROVED}", ("id", "title", "path")),
     "note.updated": (f"A note changed, through a tool or on disk. {_APPROVED}", ("id", "title", "path")),
@@ -199,7 +199,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     ),
 }
 
-#: Refusals of the HTTP port: status, code, what to do.
+#: Refusals of the HTTP port: status, code and advice.
 HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (400, "invalid_after", "`/audit`: `after` is not a time. Send ISO 8601."),
     (400, "invalid_input", "`/import`: the request is not a step of an import. Use `lithos import`."),
@@ -220,14 +220,15 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
         413,
         "body_too_large",
         "Send less at once; the message names the part that is too large. Notes: "
-        "`storage.max_content_size_bytes`. A call has at most 40,000 JSON values; any text counts as one.",
+        "`storage.max_content_size_bytes`. A call has at most 40,000 JSON values; a string counts as one "
+        "value.",
     ),
     (
         429,
         "too_many_wrong_tokens",
         "Correct the token; correct tokens are accepted at once. `Retry-After` is the time to wait.",
     ),
-    (500, "internal_error", "The server failed on this request; its log says why."),
+    (500, "internal_error", "The server failed on this request. The server's log has the reason."),
     (503, "audit_log_unavailable", "The audit log cannot be read now."),
     (
         503,
@@ -239,7 +240,7 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
 
 
 def render_tools() -> str:
-    """Every tool with its parameters."""
+    """Return the page of every tool with its parameters."""
     tools, examples = all_tools(), make_examples()
     parts = [
         _TOOLS_INTRODUCTION,
@@ -315,7 +316,7 @@ def _render_prompts() -> str:
 
 
 def list_errors() -> list[type[LithosError]]:
-    """One class per meaning of a wire code, by code."""
+    """Return one error class per meaning of a wire code, sorted by code."""
     all_tools()  # defines the errors of all tools
     found = [each for each in _descend(LithosError) if "code" in vars(each)]
     return sorted(found, key=lambda each: (each.code, each.__name__))
@@ -328,7 +329,7 @@ def _descend(cls: type[LithosError]) -> Iterator[type[LithosError]]:
 
 
 def render_errors() -> str:
-    """Every wire code with its meaning."""
+    """Return the page of every wire code with its meaning."""
     rows = [(as_code(each.code), " ".join((each.__doc__ or "").split())) for each in list_errors()]
     http = [(str(status), as_code(code), text) for status, code, text in HTTP_REFUSALS]
     return "\n".join([
@@ -341,7 +342,7 @@ def render_errors() -> str:
 
 
 def render_events() -> str:
-    """Every event type with its payload."""
+    """Return the page of every event type with its payload."""
     rows = [(as_code(kind), ", ".join(map(as_code, keys)), text) for kind, (text, keys) in EVENTS.items()]
     return "\n".join([
         _EVENTS_INTRODUCTION,

@@ -14,7 +14,7 @@ from lithos.kernel.configuration.catalogue import DECLARED, OLDER_NAMES, SETTING
 from lithos.kernel.configuration.retired import RETIRED
 from lithos.kernel.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
 
-#: The spellings of an option, and its help.
+#: Spellings of an option, and its help text.
 _Option: TypeAlias = tuple[tuple[str, ...], str | None]
 
 _PROCESS: Final = (
@@ -73,7 +73,7 @@ from small fixed sets; they never contain ids, agents or queries.
 
 
 def render_settings() -> str:
-    """Return the page of every key with its default, allowed values and environment variable."""
+    """Return the page of all settings with default, allowed values and environment variable."""
     parts = [
         _SETTINGS_INTRODUCTION,
     ]
@@ -150,7 +150,7 @@ def _setting_row(setting: Setting) -> tuple[str, ...]:
 
 
 def render_commands() -> str:
-    """Return the page of every command with its options."""
+    """Return the page of all commands with their options."""
     parser = make_parser()
     shared = frozenset(_identify(action) for action in parser._actions if action.option_strings)
     group = ""
@@ -206,7 +206,7 @@ def _identify(action: argparse.Action) -> _Option:
 
 
 def _option_table(parser: argparse.ArgumentParser, skip: frozenset[_Option] = frozenset()) -> str:
-    """Return the options that are not in `skip`; "" if no option is left."""
+    """Return a table of the options that are not in `skip`, or "" if no option is left."""
     rows = [
         (as_code(_spell(action)), action.help or "")
         for action in parser._actions
@@ -226,7 +226,7 @@ def _spell(action: argparse.Action) -> str:
 
 
 def render_metrics() -> str:
-    """Return the page of every instrument of `/metrics`."""
+    """Return the page of all instruments of `/metrics`."""
     kinds = (("Counters", "_total", _COUNTERS), ("Histograms", "", _HISTOGRAMS), ("Gauges", "", GAUGES))
     parts = [
         _METRICS_INTRODUCTION,

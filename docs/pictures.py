@@ -1,7 +1,7 @@
-"""Take the pictures of the documentation in a headless Chromium: `python -m docs.pictures`.
+"""Screenshots of the documentation, taken in a headless Chromium: `python -m docs.pictures`.
 
-It plays the day of `lithos demo --stay`, and needs Chromium with its driver and the extra `test`. Run it
-again when texts or the navigation of the console change, and check the pictures before you commit them.
+The program plays the day of `lithos demo --stay`. It needs Chromium with its driver and the extra `test`. Run
+it again when texts or the navigation of the console change, and check the screenshots before you commit them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _FOLDER: Final = Path(__file__).parent
 _WIDTH: Final = 1280
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+")
 _ARGUMENTS: Final = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars")
-#: Space below the page, so that its last part can be scrolled to the top as well.
+#: Adds space below the page, so that its last part can be scrolled to the top too.
 _SCROLL: Final = "document.body.style.paddingBottom = '100vh'; arguments[0].scrollIntoView()"
-#: The link on the overview to the note that the tour shows.
+#: Link on the overview page to the note that the tour shows.
 _NOTE: Final = "//a[starts-with(@href, '/console/notes/') and .='Runbook: timetable import']"
 
 
 @frozen
 class Picture:
-    """`path` is a page, or a note when it is empty; `top` selects the element that is scrolled to the top."""
+    """A screenshot: `path` is a page, or empty for a note; `top` selects the element at the upper edge."""
 
     name: str
     path: str
@@ -53,7 +53,7 @@ PICTURES: Final = (
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     with _demo() as base, _browser() as driver:
         WebDriverWait(driver, 120, poll_frequency=1).until(lambda each: _has_all(each, base))
         for picture in PICTURES:
@@ -63,7 +63,7 @@ def main() -> None:
 
 @contextmanager
 def _demo() -> Iterator[str]:
-    """Play the day; the address of its server."""
+    """Run the demo, and yield the address of its server."""
     command = [sys.executable, "-m", "lithos", "demo", "--stay"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -87,13 +87,13 @@ def _browser() -> Iterator[webdriver.Chrome]:
 
 
 def _has_all(driver: webdriver.Chrome, base: str) -> bool:
-    """Whether the overview counts the notes that need attention: it does so some seconds after the start."""
+    """Return whether the overview counts the notes that need attention, some seconds after the start."""
     driver.get(f"{base}/console/")
     return bool(driver.find_elements("css selector", "a[href*='status=expired']"))
 
 
 def _take(driver: webdriver.Chrome, base: str, picture: Picture) -> bytes:
-    """Open a page and return what a window of this size shows, as PNG."""
+    """Open a page and return a screenshot of the picture's window size, as PNG."""
     metrics = {"width": _WIDTH, "height": picture.height, "deviceScaleFactor": picture.scale, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     driver.get(base + (picture.path or "/console/"))

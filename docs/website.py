@@ -1,8 +1,8 @@
-"""Prepare the pages for the site: MkDocs calls these functions (`hooks` in `mkdocs.yml`).
+"""MkDocs hooks that prepare the pages for the website (`hooks` in `mkdocs.yml`).
 
-The pages are written for the code host. Here links to files outside `docs/` get the address of the
-repository, and marked sections become tabs. The sources of the pages are published as well: agents that read
-`llms.txt` fetch them.
+The pages are written for the code host. On the website, links to files outside `docs/` get the address of the
+repository, and marked sections become tabs. The Markdown sources are published as well, because agents that
+read `llms.txt` fetch them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from posixpath import dirname, join, normpath
 from typing import Any, Final
 
 _LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?(?=\))")
-#: A fenced block, whose text stays as it is.
+#: A fenced code block, which stays unchanged.
 _FENCE: Final = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 _TABS: Final = re.compile(r"^<!-- tabs: begin -->\n(.*?)^<!-- tabs: end -->$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^### (.+)\n", re.MULTILINE)
@@ -23,19 +23,19 @@ _START: Final = "#quick-start"
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Return the text of a page as the site shows it."""
+    """Return the text of a page as the website shows it."""
     return make_tabs(redirect_links(markdown, page.file.src_uri, config.extra["repository"]))
 
 
 def on_post_build(*, config: Any) -> None:
-    """Copy the sources of the pages, for agents."""
+    """Copy the Markdown sources of the pages to the website, for agents."""
     source = Path(config.docs_dir)
     for page in source.rglob("*.md"):
         shutil.copyfile(page, _made(Path(config.site_dir) / page.relative_to(source)))
 
 
 def redirect_links(markdown: str, page: str, repository: str) -> str:
-    """Give links that leave `docs/` the address of the repository; `page` is a path below `docs/`."""
+    """Change links that leave `docs/` to the address of the repository; `page` is a path below `docs/`."""
 
     def redirect(match: re.Match[str]) -> str:
         target, anchor = match[1], match[2] or ""
@@ -54,7 +54,7 @@ def redirect_links(markdown: str, page: str, repository: str) -> str:
 
 
 def make_tabs(markdown: str) -> str:
-    """Turn the sections with headings of the third level between two marks into tabs."""
+    """Turn the sections with third-level headings between two marks into tabs."""
 
     def tab(match: re.Match[str]) -> str:
         _, *parts = _HEADING.split(match[1])
@@ -72,6 +72,6 @@ def _indented(text: str) -> str:
 
 
 def _made(path: Path) -> Path:
-    """The path, once its folder is there."""
+    """Create the folder of a path and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

@@ -1,10 +1,10 @@
-"""Let a language model propose typed edges between the notes of a running Lithos server.
+"""Propose typed edges between notes of a running Lithos server with a language model.
 
     python examples/infer_edges.py http://127.0.0.1:8765 https://llm.example/v1 some-model --since 2026-01-31
 
-Asks about each note that changed since then and its nearest notes, and stores the relations that the model
-names with `lithos_edge_upsert`, but for edges that another agent made or that are disputed. The model has an
-OpenAI-style chat API. Tokens are read from `LITHOS_TOKEN` and `LLM_API_KEY`.
+The program asks the model about each recently changed note and its nearest notes. It stores the relations
+that the model names with `lithos_edge_upsert`, except edges that another agent created or that are disputed.
+The model needs an OpenAI-style chat API. Tokens are read from `LITHOS_TOKEN` and `LLM_API_KEY`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RELATIONS = {
     "depends_on": "the first needs the second to hold or to work",
     "analogy_to": "they share a structure in different fields",
 }
-SYMMETRIC = ("contradicts", "analogy_to")  # no direction; the edge begins at the lower id
+SYMMETRIC = ("contradicts", "analogy_to")  # these types have no direction; the edge begins at the lower id
 INSTRUCTIONS = (
     "You compare one note of a knowledge base with its neighbours and name the relations that the texts "
     "themselves show. Most pairs have none: leave those out.\nRelations, from a first note to a second:\n"
@@ -39,7 +39,7 @@ Object = dict[str, Any]
 
 
 def post(url: str, token: str | None, body: Object) -> Any:
-    """Return the JSON that `url` answers to `body`. Raises `OSError` and `ValueError`."""
+    """Send `body` to `url` and return its JSON answer. Raises `OSError` and `ValueError`."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
@@ -48,7 +48,7 @@ def post(url: str, token: str | None, body: Object) -> Any:
 
 
 def call(options: argparse.Namespace, tool: str, **arguments: Any) -> Object:
-    """Return the answer of a tool. Raises `SystemExit` where Lithos refuses the call."""
+    """Return the answer of a tool. Raises `SystemExit` if Lithos refuses the call."""
     params = {"name": tool, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     answer = post(f"{options.lithos}/mcp", os.environ.get("LITHOS_TOKEN"), message)
@@ -83,7 +83,7 @@ def neighbours(options: argparse.Namespace, subject: Object) -> list[Object]:
 
 
 def ask(options: argparse.Namespace, subject: Object, others: list[Object]) -> list[Any]:
-    """Return what the model says about a note and its neighbours; an unusable answer is an empty list."""
+    """Return the model's answer about a note and its neighbours, or an empty list if it is unusable."""
     texts = [{"note": n, "title": o["title"], "text": o["content"]} for n, o in enumerate([subject, *others])]
     shown = {"subject": texts[0], "notes": texts[1:]}
     told = {"system": INSTRUCTIONS, "user": json.dumps(shown, ensure_ascii=False)}
@@ -98,7 +98,7 @@ def ask(options: argparse.Namespace, subject: Object, others: list[Object]) -> l
 
 
 def judge(options: argparse.Namespace, item: Any, subject: str, others: list[Object]) -> Object | None:
-    """Return the edge that one item of an answer means; None where it is not valid or not sure enough."""
+    """Return the edge of one item of an answer, or None if it is invalid or not certain enough."""
     try:
         relation, number, confidence = item["relation"], item["note"], float(item["confidence"])
         if relation not in RELATIONS or number < 1 or not options.confidence <= confidence <= 1:
@@ -117,7 +117,7 @@ def judge(options: argparse.Namespace, item: Any, subject: str, others: list[Obj
 
 
 def store(options: argparse.Namespace, edge: Object, namespace: str) -> bool:
-    """Store an edge unless another agent made it or it is disputed; whether it was stored."""
+    """Store an edge unless another agent created it or it is disputed. Return whether it was stored."""
     key = {name: edge[name] for name in ("from_id", "to_id", "type")} | {"namespace": namespace}
     for known in call(options, "lithos_edge_list", **key)["edges"]:
         if known["provenance_type"] != "inferred" or known["conflict_state"] is not None:

@@ -1,11 +1,11 @@
-"""A small trio runner: an `async def test_…` runs under `trio.run`.
+"""Trio runner for tests: an `async def test_…` runs under `trio.run`.
 
-Mark a test `autojump` to run it on a clock that jumps over sleeps; every async test is bounded
-by a deadline, so a hang is a failure with a traceback and never a stuck run. An async context manager
-from a fixture is entered in the test's own run.
+Mark a test `autojump` to run it on a clock that jumps over sleeps. Every async test has a deadline, so a hang
+is a failure with a traceback and never blocks the test run. An async context manager from a fixture is
+entered in the same `trio.run` as the test.
 
-Files of tests are in memory where there is enough: most tests would wait longer for syncs of a disk than for
-all else. Mark those that kill processes at random times `disk`: there they are killed during syncs, too.
+Test files are kept in memory if there is enough, because most tests would spend most of their time on disk
+syncs. Mark tests that kill processes at random times `disk`, so that processes are also killed during syncs.
 """
 
 from __future__ import annotations
@@ -35,37 +35,40 @@ from lithos.kernel.log import NOISY
 from tests.kernel.actors.watched import WatchedHouse
 from tests.servers import Clock, Lithos, serving
 
-#: Seconds of an async test: longer than any wait in it, which says more.
+#: Seconds of an async test, longer than any wait within a test, because a failed wait has the better error
+#: message.
 DEADLINE = 300.0
-#: `.ci/run` sets it to a folder of its own, which it removes.
+#: Folder of test files. `.ci/run` sets it to its own folder, which it removes.
 MEMORY = Path(os.environ.get("TESTS_MEMORY", "/dev/shm"))
-#: All tests together keep less than a third of it at once.
+#: Minimum free bytes in memory. All tests together use less than a third at once.
 ROOM = 4 << 30
-#: Seconds of a slow test that does not say how long it `takes`.
+#: Seconds of a slow test without the mark `takes`.
 USUAL = 4.0
-#: The gate asks the same of every property each time, so that it says the same of the same commit; elsewhere
-#: each run tries other examples.
+#: The gate tries the same examples of every property each time, so that one commit always gets the same
+#: result. Otherwise each run tries different examples.
 _COMMON = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("fast", _COMMON, max_examples=15)
 settings.register_profile("gate", _COMMON, derandomize=True)
 settings.register_profile("nightly", _COMMON, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
-# Bytecode is kept whatever the environment says: else each program that a test starts is compiled again.
+# Bytecode is always kept, whatever the environment says. Otherwise each program that a test starts would be
+# compiled again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-#: Workers keep the memory that they freed for the next server, where the C library is glibc: it would go back
-#: to the system and be asked for again, a sixth of a server's time. Not so the programs that they start.
+#: With glibc, test workers keep freed memory for the next server. Otherwise the memory would return to the
+#: system and be requested again, which takes a sixth of a server's time. Programs that the workers start do
+#: not keep freed memory.
 KEPT_MEMORY = {"MMAP_THRESHOLD_": 32 << 20, "TRIM_THRESHOLD_": 256 << 20, "TOP_PAD_": 32 << 20}
 if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in KEPT_MEMORY:
         os.environ.pop(f"MALLOC_{_name}", None)
 
-#: Calls of servers to the garbage collector, which tests share with them (`frozen_by_servers`).
+#: Garbage collector functions that servers call. Tests replace them unless they use `frozen_by_servers`.
 FREEZING = {"freeze": gc.freeze, "unfreeze": gc.unfreeze}
 
-#: Commands that tests run in this process do not load the accurate tier; its own tests ask for it.
+#: Commands that tests run in this process do not load the accurate tier. The tests of that tier select it.
 os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
 
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
@@ -73,7 +76,7 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests wait for programs and threads a third of their time."""
+    """Return one more than the number of processors, because tests wait for a third of their time."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -91,11 +94,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Of a clone whose tests are not compiled, each worker compiles a part, and finds the others' parts done.
+    """Let each worker compile a part of the test files if a fresh clone has no bytecode.
 
-    It begins to import at another place of their ring, where the first to come to a file keeps its bytecode.
+    All workers import the same circular list of files, but begin at different places. The first worker to
+    import a file stores its bytecode for the others.
     """
-    gc.disable()  # nothing of what is imported and collected is garbage
+    gc.disable()  # imported and collected objects are not garbage
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     of = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if of > 1 and session.config.args == session.config.getini("testpaths"):
@@ -106,15 +110,15 @@ def pytest_collection(session: pytest.Session) -> None:
         names.sort()
         begin = len(names) * worker // of
         for name in names[begin:] + names[:begin]:
-            with suppress(Exception, pytest.skip.Exception):  # collecting it says what is wrong with it
+            with suppress(Exception, pytest.skip.Exception):  # the collection of this file reports the error
                 importlib.import_module(name)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest first, so that no worker is left with one of them at the end.
+    """Run the files that take longest first, so that no worker is left with a long file at the end.
 
-    xdist deals files out in this order with `--no-loadscope-reorder`.
+    With `--no-loadscope-reorder`, xdist distributes the files in this order.
     """
     seconds: Counter[Path] = Counter()
     for item in items:
@@ -122,14 +126,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             marked = item.get_closest_marker("takes")
             seconds[item.path] += marked.args[0] if marked else USUAL
     items.sort(key=lambda item: -seconds[item.path])
-    gc.freeze()  # imported objects stay: each later collection would scan all of them
+    gc.freeze()  # imported objects stay in memory, and each later collection would scan all of them
     gc.enable()
-    for name in FREEZING:  # a server that stops would thaw it
+    for name in FREEZING:  # a stopping server would unfreeze the objects
         setattr(gc, name, lambda: None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Where a leaf was left out, so are the tests that ask a server for it."""
+    """Skip tests marked `needs` if a package that they need is missing."""
     for mark in item.iter_markers("needs"):
         if gone := [name for name in mark.args if find_spec(f"lithos.{name}") is None]:
             pytest.skip(f"there is no lithos.{gone[0]}")
@@ -137,7 +141,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def frozen_by_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Servers freeze and thaw what the collector looks at, as they do outside of tests."""
+    """Let servers freeze and unfreeze the objects of the garbage collector, as they do outside tests."""
     for name, function in FREEZING.items():
         monkeypatch.setattr(gc, name, function)
     yield
@@ -146,7 +150,7 @@ def frozen_by_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """pytest's own, but for tests that are marked `disk`."""
+    """Return pytest's folder, or a folder on a disk for tests marked `disk`."""
     if request.node.get_closest_marker("disk") is None:
         yield tmp_path
     else:
@@ -161,7 +165,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def lithos(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Lithos]:
-    """A server for one test, on the `clock` if the test asks for it too."""
+    """Return a server for one test, on the `clock` if the test also requests that fixture."""
     if "clock" in request.fixturenames:
         return serving(tmp_path, clock=request.getfixturevalue("clock"))
     return serving(tmp_path)
@@ -169,7 +173,7 @@ def lithos(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncConte
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[WatchedHouse]:
-    """The catalogue, writer and watcher of one folder, which the test drives."""
+    """Yield the catalogue, writer and watcher of one folder, controlled by the test."""
     house = WatchedHouse(tmp_path)
     house.settle(house.scan())
     yield house
@@ -178,7 +182,7 @@ def house(tmp_path: Path) -> Iterator[WatchedHouse]:
 
 @pytest.fixture(autouse=True)
 def _own_logging() -> Iterator[None]:
-    """A command that runs in this process sets logging up; the next test must find it as it was."""
+    """Restore logging after a test, because commands that run in this process change it."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     levels = {name: logging.getLogger(name).level for name in NOISY}
@@ -187,9 +191,7 @@ def _own_logging() -> Iterator[None]:
     for handler in set(root.handlers) - set(handlers):
         root.removeHandler(handler)
     for name, before in {"": level, **levels}.items():
-        if (
-            logger := logging.getLogger(name)
-        ).level != before:  # setting a level empties every logger's cache
+        if (logger := logging.getLogger(name)).level != before:  # setting a level clears every logger's cache
             logger.setLevel(before)
     sys.setswitchinterval(interval)
 

@@ -1,4 +1,4 @@
-"""Fakes of the slow stores and of the parts around an actor, for tests on a mock clock."""
+"""Fakes of the slow stores and of an actor's surroundings, for tests on a mock clock."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Clock:
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulated end of the process."""
 
 
 class LateCalls(KernelCalls):
-    """Real files, seen from a time in which all of them were saved long ago."""
+    """Real files, seen from a time long after all files were saved."""
 
     def now(self) -> float:
         return super().now() + 3_600.0
@@ -57,7 +57,7 @@ class LateCalls(KernelCalls):
 
 @attrs.define(eq=False)
 class FakeIndex:
-    """An index in memory; `failing` refuses batches, `ready` is the model."""
+    """An index in memory. `failing` makes batches fail; `ready` says whether the model is loaded."""
 
     held: dict[int, int] = attrs.field(factory=dict)
     contents: dict[int, str] = attrs.field(factory=dict)
@@ -65,7 +65,7 @@ class FakeIndex:
     failing: bool = False
     crashing: int = 0
     ready: bool = True
-    #: The setting that the indexer needs of every index: the number of notes a repair applies at once.
+    #: Number of notes that a repair applies at once, a setting that the indexer needs of every index.
     repair_size: int = 10
 
     def is_ready(self) -> bool:
@@ -93,7 +93,7 @@ class FakeIndex:
 
 
 class Gate(Inline):
-    """Runs calls at once, but holds them back while it is shut."""
+    """An executor that runs calls at once while it is open, and delays calls while it is shut."""
 
     def __init__(self) -> None:
         self._is_open = True
@@ -112,7 +112,7 @@ class Gate(Inline):
         self._waiting.pop(0).set()
 
     def let_newest(self) -> None:
-        """Let the call pass that came last."""
+        """Let the call pass that has waited shortest."""
         self._waiting.pop().set()
 
     async def run(self, call: Callable[[], Any]) -> Any:
@@ -124,7 +124,7 @@ class Gate(Inline):
 
 
 def make_entry(serial: int = 1, path: str | None = None, **fields: Any) -> Entry:
-    """An entry without a file."""
+    """Return an entry without a file."""
     note_id = fields.pop("id", f"00000000-0000-4000-8000-{serial:012}")
     title = fields.pop("title", f"Note {serial}")
     links = fields.pop("links", ())
@@ -139,7 +139,7 @@ def make_upsert(entry: Entry, content: str = "") -> Upsert:
 
 
 def put_file(files: NoteFiles, path: str, text: str) -> bytes:
-    """Write a file as an editor would."""
+    """Write a file as an editor would, and return its bytes."""
     target = files.root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(text.encode())
@@ -147,7 +147,7 @@ def put_file(files: NoteFiles, path: str, text: str) -> bytes:
 
 
 def enter_file(catalogue: Catalogue, files: NoteFiles, path: str, text: str) -> Entry:
-    """A file and its entry."""
+    """Create a file and its entry, and return the entry."""
     put_file(files, path, text)
     source = files.read(path)
     note = parse_document(source.data, path, START).note
@@ -158,7 +158,7 @@ def enter_file(catalogue: Catalogue, files: NoteFiles, path: str, text: str) -> 
 
 
 def fail_writes(patch: pytest.MonkeyPatch, word: bytes, code: int, *, times: int = 1_000_000) -> None:
-    """Let the disk refuse bytes with a word in them, up to `times` times."""
+    """Let the disk refuse writes that contain `word`, up to `times` times."""
     real, left = os.write, [None] * times
 
     def write(descriptor: int, data: memoryview) -> int:
@@ -179,7 +179,7 @@ def slip_in(
     path: str | None = None,
     after: bool = False,
 ) -> None:
-    """Call `act` right before (or `after`) the writer changes files, or that file, a number of times."""
+    """Call `act` right before (or `after`) the writer changes a file (or that file), several times."""
     real, left = files.apply, [None] * times
 
     def apply(changes: Any) -> Any:
@@ -200,7 +200,10 @@ def slip_in(
 async def served(
     mailbox: Mailbox[Any, Any], start: Any, *beside: Callable[..., Any]
 ) -> AsyncIterator[trio.Nursery]:
-    """The actor under its supervisor, and other tasks; leaving closes the mailbox and drains."""
+    """Run the actor under its supervisor, with a nursery for other tasks.
+
+    The exit closes the mailbox and drains it.
+    """
     async with trio.open_nursery() as actors:
         await actors.start(partial(supervise, mailbox, start))
         async with trio.open_nursery() as background:
@@ -212,7 +215,7 @@ async def served(
 
 
 async def ask_together(ask: Callable[[Any], Any], gate: Gate, first: Any, *requests: Any) -> list[Any]:
-    """Answers or refusals of requests that wait in their order while `first` holds the actor."""
+    """Return the answers or refusals of requests that wait in order while `first` occupies the actor."""
     answers: list[Any] = [None] * len(requests)
 
     async def put(place: int, request: Any) -> None:
@@ -237,7 +240,7 @@ def make_indexer(name: str, index: FakeIndex, catalogue: Catalogue, files: NoteF
 
 
 class Turns(trio.abc.Instrument):
-    """Counts the turns of the event loop; install it with `trio.lowlevel.add_instrument`."""
+    """Counter of event loop turns; install it with `trio.lowlevel.add_instrument`."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -248,7 +251,7 @@ class Turns(trio.abc.Instrument):
 
 @contextmanager
 def subscribed(broadcaster: Broadcaster) -> Iterator[Subscription]:
-    """Listen to everything inside the block."""
+    """Subscribe to all events inside the block."""
     subscription = broadcaster.listen()
     try:
         yield subscription

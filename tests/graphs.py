@@ -1,4 +1,4 @@
-"""Vaults for graph tests, and what the spec says of them in the plainest way."""
+"""Vaults for graph tests, and a simple reference implementation of the spec."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def note_id(serial: int) -> str:
 
 
 def generate_entries(notes: int, links: int, seed: int = 1) -> list[Entry]:
-    """Notes in folders that share stems; links by path, stem, title, alias, id, ambiguous or to nowhere."""
+    """Create notes that share stems, with links by path, stem, title, alias and id, ambiguous and broken."""
     rng = random.Random(seed)
     entries = []
     for serial in range(1, notes + 1):
@@ -59,7 +59,7 @@ def _target(rng: random.Random, notes: int) -> str:
 
 @attrs.frozen
 class Reference:
-    """All notes at once: neighbours from pairs, distances by relaxing every pair again and again."""
+    """Reference of all notes: neighbours from pairs, and distances from repeated relaxation of every pair."""
 
     entries: Mapping[str, Entry]
     pairs: frozenset[tuple[str, str]]
@@ -89,7 +89,7 @@ class Reference:
     def within(
         self, starts: Iterable[str], depth: int, pairs: Iterable[tuple[str, str]], direction: str
     ) -> dict[str, int]:
-        """Steps to every note within `depth`."""
+        """Return the number of steps to every note within `depth`."""
         ways = {"outgoing": set(pairs), "incoming": {(end, start) for start, end in pairs}}
         ways["both"] = ways["outgoing"] | ways["incoming"]
         steps = {start: 0 for start in starts if start in self.entries}
@@ -100,7 +100,7 @@ class Reference:
 
 
 def described(graph: NoteGraph) -> dict[str, Any]:
-    """Everything a graph says, for comparison."""
+    """Return all facts that a graph reports, for comparison."""
     return {
         "nodes": graph.links.nodes(),
         "edges": graph.links.edges(),

@@ -1,4 +1,4 @@
-"""The house as it is in the source: its modules, the package and the role of each."""
+"""Structure of the source: its modules, and the package and role of each module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 PACKAGE: Final = Path(__file__).parents[1] / "lithos"
-#: Within a package a role imports itself and those before it. `rows`, `files` and `index` block.
+#: A module may import modules of its own role and of earlier roles in its package. `rows`, `files` and
+#: `index` block.
 ROLES: Final = (
     "model", "rows", "files", "index", "settings", "actor", "service", "checks", "state", "tools", "front",
     "pages", "commands", "capability",
@@ -16,13 +17,13 @@ ROLES: Final = (
 
 
 def package_of(module: str) -> str | None:
-    """`lithos.text.chunk` -> `text`; `None` for the package itself."""
+    """Return the package: `lithos.text.chunk` -> `text`; `None` for the root package itself."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else None
 
 
 def role_of(module: str) -> str | None:
-    """The role of a module: the first word of its name, or else that of its folder (`ROLE`)."""
+    """Return the role of a module: the first word of its name, or else its folder's role (`ROLE`)."""
     word = module.rpartition(".")[2].partition("_")[0]
     if word in ROLES:
         return word
@@ -43,7 +44,7 @@ def _role_of_folder(folder: Path) -> str | None:
 
 @cache
 def modules() -> dict[str, str]:
-    """The text of every module by its name."""
+    """Return the source text of every module, by module name."""
     paths = sorted(PACKAGE.rglob("*.py"))
     return {_name_of(path): path.read_text(encoding="utf-8") for path in paths}
 
@@ -55,5 +56,5 @@ def _name_of(path: Path) -> str:
 
 @cache
 def packages() -> frozenset[str]:
-    """The names of the modules that are the entrance of a folder."""
+    """Return the names of the modules that are the `__init__` of a folder."""
     return frozenset(_name_of(path) for path in PACKAGE.rglob("__init__.py"))

@@ -1,9 +1,9 @@
-"""Data that live as long as the process or longer, and their bounds: found by reading the source.
+"""Long-lived data and their bounds, found by reading the source.
 
-A container is bounded where something takes from it, caps it, sees how full it is, makes it again, or where
-nothing fills it once it is made. A table is bounded where rows of it are deleted. Whatever is bounded by
-other means says so where it is made, in a comment that begins with `bounded:` (a container) or
-`kept rows:` (tables, by name), on the same line or one of the two above.
+The data live as long as the process or longer. A container is bounded if code removes items, caps it, checks
+its size or creates it again, or if no code fills it after its creation. A table is bounded if code deletes
+its rows. Data that are bounded in other ways have a comment that begins with `bounded:` (a container) or
+`kept rows:` (tables, by name), on the line of the creation or one of the two lines above.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ FILLING: Final = frozenset({
     "add", "append", "appendleft", "extend", "insert", "setdefault", "update", "subtract", "send",
     "send_nowait",
 })  # fmt: skip
-#: Types of tool arguments that cannot grow: the JSON Schema has only these.
+#: Types of tool arguments that cannot grow. The JSON Schema has no other such types.
 SCALARS: Final = (int, float, bool, object)
 
 
 @functools.cache
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
-    """All nodes of a module; several tests look at the whole package."""
+    """Return all nodes of a module. The result is cached, because several tests check the whole package."""
     return tuple(ast.walk(parse(source)))
 
 
 def find_endless_tables(source: str) -> Iterator[str]:
-    """The tables of which no row is ever deleted, and that no comment names."""
+    """Yield the tables whose rows are never deleted and that no comment names."""
     named = " ".join(re.findall(r"# kept rows: ([\w ,]+):", source)).replace(",", " ").split()
     deleted = re.findall(r"""(?:DELETE FROM |_drop_from\(\s*["'])(\w+)""", source)
     filled = re.findall(r"""(?:INSERT (?:OR \w+ )?INTO |Table\(\s*["'])(\w+)""", source)
@@ -55,7 +55,10 @@ def find_endless_tables(source: str) -> Iterator[str]:
 
 
 def find_containers(package: Path) -> Iterator[tuple[str, str, ast.AST]]:
-    """`<module>.<class>.<attribute>` or `<module>.<name>` that can grow and outlives a call; text, place."""
+    """Yield name, text and node of each growing container that outlives a call.
+
+    The name is `<module>.<class>.<attribute>` or `<module>.<name>`.
+    """
     for path in sorted(package.rglob("*.py")):
         module = path.relative_to(package).with_suffix("").as_posix().replace("/", ".")
         if role_of(f"lithos.{module}") not in SHORT:
@@ -64,7 +67,7 @@ def find_containers(package: Path) -> Iterator[tuple[str, str, ast.AST]]:
 
 
 def find_unbounded(package: Path) -> list[str]:
-    """The containers that nothing bounds and whose makers do not say `bounded:`."""
+    """Return the containers without a bound and without a comment `bounded:`."""
     taken, filled = uses_of([path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))])
     return sorted(
         {
@@ -79,7 +82,7 @@ def find_unbounded(package: Path) -> list[str]:
 
 
 def is_marked(source: str, node: ast.AST) -> bool:
-    """Whether a comment at what makes a container, or above its class, says what bounds it."""
+    """Return whether a comment at the creation of a container, or above its class, names its bound."""
     lines = source.splitlines()
     around = [each for each in nodes_of(source) if isinstance(each, ast.ClassDef) and node in ast.walk(each)]
     above = [line for each in around for line in lines[each.lineno - 4 : each.lineno]]
@@ -87,7 +90,7 @@ def is_marked(source: str, node: ast.AST) -> bool:
 
 
 def is_capped(node: ast.AST) -> bool:
-    """Whether a container has its capacity from its making: deques, channels and caches."""
+    """Return whether a container is created with a capacity: deques, channels and caches."""
     if _is_cached(node):
         caches = [
             each
@@ -101,7 +104,7 @@ def is_capped(node: ast.AST) -> bool:
 
 
 def uses_of(sources: list[str]) -> tuple[set[str], set[str]]:
-    """The names of containers that something takes from, caps or makes again, and of those it may fill."""
+    """Return the names of containers that code empties, caps or creates again, and that code may fill."""
     taken: set[str] = set()
     filled: set[str] = set()
     for source in sources:
@@ -128,7 +131,7 @@ def uses_of(sources: list[str]) -> tuple[set[str], set[str]]:
 
 
 def _note_call(call: ast.Call, taken: set[str], filled: set[str]) -> None:
-    """The attributes that a call's method takes from or fills; our own functions may fill their arguments."""
+    """Record which attributes a method call empties or fills; own functions may fill their arguments."""
     if isinstance(call.func, ast.Attribute) and call.func.attr in TAKING | FILLING:
         (taken if call.func.attr in TAKING else filled).add(_name(call.func.value))
     if _name(call.func) not in dir(builtins):
@@ -136,7 +139,7 @@ def _note_call(call: ast.Call, taken: set[str], filled: set[str]) -> None:
 
 
 def _made_again(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The attributes that a method sets: their old contents are dropped."""
+    """Return the attributes that a method assigns, which drops their old contents."""
     nodes = list(ast.walk(function))
     added = {id(each.target) for each in nodes if isinstance(each, ast.AugAssign)}
     set_here = (each for each in nodes if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
@@ -144,13 +147,13 @@ def _made_again(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 
 def _alternatives(value: ast.expr | None) -> list[ast.expr]:
-    """The attributes that a value may be another name of."""
+    """Return the attributes to which a value may refer."""
     flat = value.elts if isinstance(value, ast.Tuple) else [value]
     return [each for each in flat if isinstance(each, ast.Attribute)]
 
 
 def containers_of(source: str) -> Iterator[tuple[str, ast.AST]]:
-    """The containers of one module, without its name, with what makes them."""
+    """Yield the containers of one module, without its name, and the node that creates each."""
     for node in parse(source).body:
         yield from _module_level(node)
     for node in nodes_of(source):
@@ -175,7 +178,7 @@ def _module_level(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _attributes(cls: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
-    """Attributes of `self` and fields with a factory, where objects of the class can change."""
+    """Yield attributes of `self` and fields with a factory, unless objects of the class are immutable."""
     if not any("frozen" in ast.unparse(one) for one in cls.decorator_list):
         for node in cls.body:
             if (
@@ -197,7 +200,7 @@ def _attributes(cls: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _grows(value: ast.expr) -> bool:
-    """An empty display, a comprehension, or a call that makes a container."""
+    """Return whether a value is an empty literal, a comprehension, or a call that creates a container."""
     if isinstance(value, ast.Tuple):
         return any(_grows(item) for item in value.elts)
     if isinstance(value, ast.Dict):
@@ -241,7 +244,7 @@ def _name(function: ast.expr) -> str:
 
 
 def find_unbounded_arguments(classes: Iterator[tuple[str, type[Any]]]) -> Iterator[str]:
-    """`<tool>.<argument>` of each text, list and object without a bound."""
+    """Yield `<tool>.<argument>` for each text, list and object without a bound."""
     for tool, arguments in classes:
         for attribute in attrs.fields(attrs.resolve_types(arguments)):
             kinds = set(getattr(attribute.type, "__args__", (attribute.type,))) - {type(None)}
@@ -250,5 +253,5 @@ def find_unbounded_arguments(classes: Iterator[tuple[str, type[Any]]]) -> Iterat
 
 
 def argument_classes() -> list[tuple[str, type[Any]]]:
-    """Every tool with the class of its arguments."""
+    """Return every tool's name with the class of its arguments."""
     return [(tool.name, tool.arguments) for tool in all_tools()]

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def load_bundle() -> Any:
-    """Return the module; Python imports nothing from a folder that begins with a dot."""
+    """Return the module. Python cannot import it from a folder that begins with a dot."""
     path = Path(__file__).parents[1] / ".ci" / "bundle.py"
     spec = importlib.util.spec_from_file_location("release_bundle", path)
     assert spec is not None

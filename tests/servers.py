@@ -1,4 +1,4 @@
-"""A whole server in the test's own process, without a front: `async with serving(tmp_path) as lithos`."""
+"""A whole server in the test's own process, without HTTP: `async with serving(tmp_path) as lithos`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from tests import fakes
 
 Answer = dict[str, Any]
 Load = Callable[[str], Embedder]
-#: The built-in model takes half a second to load: once per session is enough.
+#: The built-in model takes half a second to load, so it is loaded once per session.
 load_once: Load = functools.cache(load_embedder)
 
 MISSING_ID = "00000000-0000-4000-8000-000000000000"
 
 
 class Clock(fakes.Clock):
-    """A clock that stays still until it is moved, so that times in answers are known beforehand."""
+    """A clock that stands still until a test moves it, so that times in answers are predictable."""
 
     def __init__(self, text: str = "2026-03-04T05:06:07.000008+00:00") -> None:
         super().__init__(datetime.fromisoformat(text).astimezone(UTC))
@@ -57,7 +57,7 @@ class Clock(fakes.Clock):
 
 @define
 class Lithos:
-    """A running server, called as the front calls it."""
+    """A running server with the calls that clients make."""
 
     server: Server
     data: Path
@@ -71,12 +71,12 @@ class Lithos:
         return self.data / "knowledge"
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
-        """The answer as a client sees it: through JSON, which must be strict and encodable."""
+        """Return the answer as a client sees it: through JSON, which must be strict and encodable."""
         answer = await self.server.tools.call(tool, arguments, OWNER)
         return json.loads(compact_json(answer).encode())
 
     async def write(self, title: str = "A note", content: str = "Some text.", **more: Any) -> Answer:
-        """Write a note that is accepted; the answer."""
+        """Write a note, which must be accepted, and return the answer."""
         answer = await self.call(
             "lithos_write", **{"title": title, "content": content, "agent": "tester"} | more
         )
@@ -84,47 +84,47 @@ class Lithos:
         return answer
 
     async def create(self, title: str = "A note", content: str = "Some text.", **more: Any) -> str:
-        """The id of a new note."""
+        """Create a note and return its id."""
         answer = await self.write(title, content, **more)
         assert answer["status"] == "created"
         return answer["id"]
 
     async def read(self, note_id: str, **more: Any) -> Answer:
-        """A note that is there."""
+        """Read a note that must exist."""
         answer = await self.call("lithos_read", id=note_id, **more)
         assert "status" not in answer, answer
         return answer
 
     async def found(self, query: str, **more: Any) -> list[str]:
-        """The titles that a search finds, best first; the search must not be degraded."""
+        """Return the titles that a search finds, best first. The search must not be degraded."""
         answer = await self.call("lithos_search", query=query, **more)
         assert set(answer) == {"results"}, answer
         return [row["title"] for row in answer["results"]]
 
     async def listed(self, **filters: Any) -> list[str]:
-        """The titles that a listing shows, in order."""
+        """Return the titles that a listing shows, in order."""
         answer = await self.call("lithos_list", **filters)
         return [item["title"] for item in answer["items"]]
 
     def events(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """(type, payload) of everything journalled since this server started, but for its own indexing."""
+        """Return (type, payload) of all events since the server's start, except indexing events."""
         store = self.server.get(Coordinator)._store
         drafts = [e.draft for e in store.events_after(self.first_seq)]
         return [(draft.type, draft.payload) for draft in drafts if draft.type != REINDEX_COMPLETE]
 
     async def audit(self) -> list[tuple[str, str, str]]:
-        """(agent, note, operation) of the access log, oldest first."""
+        """Return (agent, note, operation) of the access log, oldest first."""
         await self.server.get(Coordinator).mailbox.ask(Flush())
         rows = self.server.get(Coordinator)._store.audit(agent=None, doc=None, after=None, limit=1000)
         return [(str(row[1]), str(row[2]), str(row[3])) for row in reversed(rows)]
 
     def files(self) -> list[str]:
-        """Every file below `knowledge/`, relative, sorted; not those that were replaced a moment ago."""
+        """Return the sorted relative paths below `knowledge/`, without recently replaced files."""
         paths = [path for path in self.knowledge.rglob("*") if path.is_file() and path.suffix != ".swap"]
         return sorted(path.relative_to(self.knowledge).as_posix() for path in paths)
 
 
-#: Settings of a server of notes that a person owns.
+#: Settings of a server for notes that a person owns.
 VAULT: Final[dict[str, Any]] = {"vault": True}
 
 
@@ -138,12 +138,13 @@ async def serving(
     transformer: Callable[[int], Any] | None = None,
     **sections: Any,
 ) -> AsyncIterator[Lithos]:
-    """Run a server on `data`; `sections` are those of `Config`, `storage` and `server` as mappings.
+    """Run a server on `data`. `sections` are sections of `Config`; `storage` and `server` are mappings.
 
-    A `vault` that is True is the folder of `put_note`.
+    If `vault` is True, the vault is the folder of `put_note`.
 
-    `transformer` loads the accurate tier's model, which has all notes once the server is settled; without it
-    onnxruntime counts as not installed. Answers are full unless `server` says something else.
+    `transformer` loads the model of the accurate tier, which has indexed all notes once the server is
+    settled. Without it, onnxruntime counts as not installed. Answers are full unless `server` sets another
+    form.
     """
     places = sections.pop("storage", {})
     if places.get("vault") is True:
@@ -169,7 +170,7 @@ async def serving(
 
 
 def put_note(data: Path, path: str, text: str | bytes) -> Path:
-    """A note file as a person would make it, before the server starts."""
+    """Create a note file as a person would, before the server starts."""
     file = data / "knowledge" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -177,21 +178,21 @@ def put_note(data: Path, path: str, text: str | bytes) -> Path:
 
 
 async def until(holds: Callable[[], bool], within: float = 60.0) -> None:
-    """Wait until it holds."""
+    """Wait until the condition is true."""
     with trio.fail_after(within):
         while not holds():
             await trio.sleep(0.01)
 
 
 def refusal(answer: Mapping[str, Any], code: str) -> str:
-    """The message of an error envelope, whose first keys are in their fixed order."""
+    """Return the message of an error envelope. Its first keys must be in their fixed order."""
     assert list(answer)[:3] == ["status", "code", "message"], answer
     assert (answer["status"], answer["code"]) == ("error", code), answer
     return str(answer["message"])
 
 
 async def take_up(lithos: Lithos, path: str) -> None:
-    """Have the server take a new file up as its watcher does, where none runs."""
+    """Let the server read a new file, as its watcher would if it were running."""
     files = lithos.server.get(NoteFiles)
     seen = examine(files, find_note(files, path), None)
     await lithos.server.get(Writer).mailbox.ask(OutsideFiles((seen,)))

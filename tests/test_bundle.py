@@ -1,7 +1,7 @@
-"""server.json, the .mcpb manifest and the marketplace keep to their published schemas (behaviour 245).
+"""Tests that server.json, the .mcpb manifest and the marketplace match their schemas (behaviour 245).
 
-The rules are here in our own words, as JSON schemas: of server.json those of 2025-12-11, of the manifest
-those of 0.4.
+The rules are written as JSON schemas in our own words: for server.json version 2025-12-11, for the manifest
+version 0.4.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TEXT: dict[str, Any] = {"type": "string"}
 
 
 def closed(needed: str, /, **properties: Any) -> dict[str, Any]:
-    """An object with these properties, of which some are needed, and no others."""
+    """Return the schema of an object with these properties, the required ones, and no others."""
     return {
         "type": "object",
         "required": needed.split(),
@@ -114,7 +114,7 @@ MANIFEST = closed(
 KEBAB = {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"}
 MARKETPLACE = closed(
     "name owner plugins",
-    # Names that say they are of the client's maker are refused, and so is "inline".
+    # The client refuses "inline" and names that contain its maker's names.
     name={**KEBAB, "not": {"pattern": "claude|anthropic|^inline$"}},
     owner=closed("name", name=TEXT, email=TEXT),
     metadata=closed("", description=TEXT, version=TEXT, pluginRoot=TEXT),
@@ -142,7 +142,7 @@ def check(document: Any, schema: dict[str, Any]) -> None:
 
 
 def command_of(package: dict[str, Any]) -> list[str]:
-    """The arguments that a client hands on."""
+    """Return the arguments that a client passes on."""
     words: list[str] = []
     for argument in package["packageArguments"]:
         words += [argument["name"]] if argument["type"] == "named" else []
@@ -150,9 +150,7 @@ def command_of(package: dict[str, Any]) -> list[str]:
     return words
 
 
-def test_the_published_forms_keep_to_their_schemas(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_published_files_match_their_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Behaviour 245."""
     folder = tmp_path / "forms"
     assert bundle.main([str(folder)]) == 0
@@ -171,7 +169,7 @@ def test_the_published_forms_keep_to_their_schemas(
     assert files_of(folder) == before
 
 
-def test_the_packages_start_a_server_on_stdio() -> None:
+def test_packages_start_server_on_stdio() -> None:
     """Behaviour 245."""
     document = bundle.make_server_json(bundle.NAME, "owner/lithos:1.2.3")
     python, image = document["packages"]
@@ -179,15 +177,15 @@ def test_the_packages_start_a_server_on_stdio() -> None:
         parsed = parse_arguments(command_of(package))
         assert (parsed.command, parsed.typed["transport"]) == ("serve", "stdio")
     assert (python["version"], document["version"]) == (__version__, __version__)
-    assert image["identifier"] == "owner/lithos:1.2.3"  # the tag is its version
+    assert image["identifier"] == "owner/lithos:1.2.3"  # the image tag is its version
     assert "version" not in image
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert python["identifier"] == project["name"]
-    # uvx runs the program that is called as the package is.
+    # uvx runs the program with the same name as the package.
     assert project["scripts"][python["identifier"]] == project["scripts"]["lithos"]
 
 
-def test_no_form_names_the_host_of_a_package_registry(tmp_path: Path) -> None:
+def test_published_files_name_no_package_registry(tmp_path: Path) -> None:
     assert bundle.main([str(tmp_path / "forms")]) == 0
     for name, content in files_of(tmp_path / "forms").items():
         addresses = re.findall(rb"https?://([^/\"\s]+)", content)
@@ -195,7 +193,7 @@ def test_no_form_names_the_host_of_a_package_registry(tmp_path: Path) -> None:
         assert b"registryBaseUrl" not in content
 
 
-def test_readme_and_image_have_the_name_for_the_registry() -> None:
+def test_readme_and_image_have_registry_name() -> None:
     """docs/spec/integration.md §2: the name marker in README, and the image's label."""
     assert f"mcp-name: {bundle.NAME} " in (ROOT / "README.md").read_text(encoding="utf-8")
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
@@ -203,7 +201,7 @@ def test_readme_and_image_have_the_name_for_the_registry() -> None:
     assert bundle.DEFAULT_IMAGE.endswith(f":{__version__}")
 
 
-def test_the_bundle_holds_what_its_manifest_names(tmp_path: Path) -> None:
+def test_bundle_contains_files_of_its_manifest(tmp_path: Path) -> None:
     """Behaviour 245."""
     manifest = bundle.make_manifest()
     with zipfile.ZipFile(io.BytesIO(bundle.make_bundle())) as archive:
@@ -224,7 +222,7 @@ def test_the_bundle_holds_what_its_manifest_names(tmp_path: Path) -> None:
     ("chosen", "expected"),
     [(None, "Lithos"), ("", "Lithos"), ("${user_config.data_dir}", "Lithos"), ("~/notes", "notes")],
 )
-def test_the_entry_serves_the_folder_that_the_client_chose(
+def test_entry_point_serves_folder_that_client_chose(
     chosen: str | None, expected: str, tmp_path: Path
 ) -> None:
     zipfile.ZipFile(io.BytesIO(bundle.make_bundle())).extractall(tmp_path)
@@ -261,7 +259,7 @@ def test_wrong_names_are_refused(
     assert not (tmp_path / "forms").exists()
 
 
-def test_a_folder_of_another_program_stays_unchanged(
+def test_folder_of_another_program_stays_unchanged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "server.json").write_text("theirs")

@@ -1,4 +1,4 @@
-"""Cancellation at any point: nothing acknowledged is lost, no event is sent twice."""
+"""Tests of cancellation at any point: no acknowledged change is lost, and no event is sent twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def house(tmp_path):
 
 
 class Client:
-    """Works on notes of its own, and remembers what was acknowledged."""
+    """A client that works on its own notes, and remembers the acknowledged changes."""
 
     def __init__(self, house: House, name: str) -> None:
         self.house = house
@@ -40,27 +40,27 @@ class Client:
         self.alive[first.id] = updated.version
         second = await self.house.create(f"{self.name} second")
         self.alive[second.id] = second.version
-        del self.alive[second.id]  # from here on its end is under way, and then acknowledged
+        del self.alive[second.id]  # from here on the deletion is running, and later acknowledged
         await self.house.delete(second.id)
         self.deleted.add(second.id)
 
 
 def check_files(house: House, clients: list[Client]) -> None:
-    """Acknowledged is on disk; nothing is half-written."""
+    """Check that acknowledged changes are on disk and that no file is half-written."""
     entries = {entry.note.id: entry for entry in house.catalogue}
     for client in clients:
         for note_id, version in client.alive.items():
             assert entries[note_id].note.version >= version
         assert not client.deleted & set(entries)
     assert house.catalogue.skipped == {}
-    foreign: list[bytes] = []  # replaced files wait for a moment; all of them are our own
+    foreign: list[bytes] = []  # replaced files are kept for a moment; all of them are our own
     house.files.recover(lambda _, data: foreign.append(data))
     assert not foreign
     assert not [name for name in os.listdir(house.files.root) if name.startswith(".")]
 
 
 def check_events(house: House) -> None:
-    """One event per committed change: the history of each note is whole and ends as its file does."""
+    """Check that each committed change has one event, and that each history ends as its file does."""
     history: dict[str, list[str]] = {}
     for event in house.store.events_after(0):
         history.setdefault(str(event.draft.payload["id"]), []).append(event.draft.type)
@@ -73,7 +73,7 @@ def check_events(house: House) -> None:
         assert len(history[entry.note.id]) in (entry.note.version, 1)
 
 
-#: Every moment of a run, then some; the fast run takes a few of them.
+#: Moments of a run at which it is cancelled; the fast run tries only a few of them.
 MOMENTS = [*range(40), *range(40, 120, 3)]
 FEW = MOMENTS[::5]
 
@@ -81,7 +81,7 @@ FEW = MOMENTS[::5]
 @pytest.mark.parametrize(
     "steps", [step if step in FEW else pytest.param(step, marks=pytest.mark.nightly) for step in MOMENTS]
 )
-async def test_a_cancelled_server_restarts_with_all_acknowledged_changes(house, steps):
+async def test_cancelled_server_restarts_with_all_acknowledged_changes(house, steps):
     """behaviour 187"""
     clients = [Client(house, name) for name in ("one", "two")]
     with trio.CancelScope() as scope:
@@ -98,7 +98,7 @@ async def test_a_cancelled_server_restarts_with_all_acknowledged_changes(house, 
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55])
-async def test_callers_cancelled_at_any_moment_leave_a_consistent_server(house, steps):
+async def test_callers_cancelled_at_any_moment_leave_consistent_server(house, steps):
     clients = [Client(house, name) for name in ("one", "two", "three")]
     async with house.running():
         with trio.CancelScope() as scope:
@@ -116,7 +116,7 @@ async def test_callers_cancelled_at_any_moment_leave_a_consistent_server(house, 
     assert house.restart().events == ()
 
 
-async def test_a_stop_lets_every_accepted_request_land_and_refuses_the_rest(house):
+async def test_stop_finishes_accepted_requests_and_refuses_later_ones(house):
     clients = [Client(house, str(n)) for n in range(5)]
     refused: list[type[Exception]] = []
 
@@ -141,8 +141,8 @@ ACTORS = ("writer", "publisher", "coordinator", "index0", "index1")
 
 
 @pytest.mark.parametrize("name", ACTORS)
-async def test_every_actor_survives_a_crash_in_its_batch(house, monkeypatch, name):
-    """The caller may hear that the outcome is unknown; the next request works."""
+async def test_every_actor_survives_crash_in_its_batch(house, monkeypatch, name):
+    """The caller may get an unknown outcome, but the next request works."""
     targets = {
         "writer": (house.preparation, "prepare_creation"),
         "publisher": (house.manifest, "store"),
@@ -168,7 +168,7 @@ async def test_every_actor_survives_a_crash_in_its_batch(house, monkeypatch, nam
             await house.create("First")
         except (ActorDown, StorageFailed):
             assert index is None, "one index is enough"
-        await trio.sleep(1)  # the manifest learns of it a little later
+        await trio.sleep(1)  # the manifest is updated a little later
         assert not crashes
         assert (await house.create("Second")).status == "created"
         await trio.sleep(60)
@@ -187,7 +187,7 @@ async def test_every_actor_survives_a_crash_in_its_batch(house, monkeypatch, nam
     assert house.catalogue.at_path("second.md")
 
 
-async def test_an_actor_that_cannot_be_kept_alive_ends_the_server(house, monkeypatch):
+async def test_server_ends_when_actor_keeps_crashing(house, monkeypatch):
     def crash(*_):
         raise RuntimeError("a bug that stays")
 

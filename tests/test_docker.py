@@ -1,4 +1,4 @@
-"""The container's files fit together and fit the product; `docker/rehearse.sh` runs their steps."""
+"""Tests that the container files fit together and fit the product; `docker/rehearse.sh` runs their steps."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 
 
 def environment_of(service: str) -> dict[str, str]:
-    """The environment of a service, with the defaults of its variables."""
+    """Return the environment of a service, with the defaults of its variables."""
     given = COMPOSE["services"][service]["environment"]
     return {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in given.items()}
 
 
-def test_containers_may_call_the_server_by_the_name_of_its_service() -> None:
+def test_containers_may_call_server_by_service_name() -> None:
     """behaviour 387"""
     assert "lithos" in environment_of("lithos")["LITHOS_SERVER__ALLOWED_HOSTS"].split(",")
     assert "lithos" in COMPOSE["services"]
     assert "LITHOS_SERVER__ALLOWED_HOSTS=lithos" in DOCKERFILE
 
 
-def test_compose_serves_the_notes_as_a_vault() -> None:
-    """behaviour 387: the folder is there in the image, so that it is in a new volume"""
+def test_compose_serves_notes_as_vault() -> None:
+    """behaviour 387: the folder exists in the image, so it also exists in a new volume"""
     folder = environment_of("lithos")["LITHOS_STORAGE__VAULT"]
     assert folder.startswith("/data/")
     assert f" {folder}\n" in DOCKERFILE
 
 
-def test_prometheus_is_pinned_and_starts_with_its_profile_alone() -> None:
-    """behaviour 387: nothing of it is published without the profile"""
+def test_prometheus_is_pinned_and_starts_only_with_its_profile() -> None:
+    """behaviour 387: without the profile, no Prometheus port is published"""
     prometheus = COMPOSE["services"]["prometheus"]
     assert prometheus["profiles"] == ["watch"]
     assert re.fullmatch(r"prom/prometheus:v\d+\.\d+\.\d+", prometheus["image"])
@@ -53,7 +53,7 @@ def test_prometheus_is_pinned_and_starts_with_its_profile_alone() -> None:
     assert "--rights metrics" in (DOCKER / "prometheus.yml").read_text()
 
 
-#: The calls of a program in another container: by the name of the service, over both transports.
+#: Calls of a program in another container, by the name of the service, over both transports.
 CALLER = """
 import json, sys, urllib.error, urllib.request
 BASE = "http://lithos:8765"
@@ -86,7 +86,7 @@ print(json.dumps(told))
 
 @pytest.fixture
 def namespaces(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """Two network namespaces on one cable; the second knows the first as `lithos`."""
+    """Yield two network namespaces on one cable; the second knows the first as `lithos`."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and the program ip")
     mark = f"{os.getpid()}"
@@ -113,9 +113,7 @@ def namespaces(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_another_container_reaches_the_server_by_its_name(
-    namespaces: tuple[str, str], tmp_path: Path
-) -> None:
+def test_another_container_reaches_server_by_name(namespaces: tuple[str, str], tmp_path: Path) -> None:
     """behaviour 387: with the environment of compose and the command of the image"""
     server, caller = namespaces
     notes = tmp_path / "data" / "knowledge"
@@ -151,7 +149,7 @@ def test_another_container_reaches_the_server_by_its_name(
     assert told["edit"]["status"] == "updated"
     edited = (notes / "Mine.md").read_text()
     assert edited.endswith("# Mine\n\nText.\n\nMore.\n")
-    # A vault's identity and version at most, and the person's own keys as they were.
+    # Lithos adds at most a vault's identity and version; the person's own keys stay unchanged.
     keys = re.findall(r"^(\w+):", edited, re.MULTILINE)
     assert keys[0] == "status"
     assert {*keys} <= {"status", "id", "updated_at", "version"}
@@ -159,7 +157,7 @@ def test_another_container_reaches_the_server_by_its_name(
 
 
 def _ask(command: list[str], within: float) -> dict[str, Any] | None:
-    """The answer that the caller got; None if the server did not answer in time."""
+    """Return the answer that the caller got, or None if the server did not answer in time."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         run = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
@@ -172,7 +170,7 @@ def _ask(command: list[str], within: float) -> dict[str, Any] | None:
     return None
 
 
-def test_compose_keeps_the_root_read_only_and_the_port_on_this_machine() -> None:
+def test_compose_keeps_root_read_only_and_port_on_this_machine() -> None:
     service = COMPOSE["services"]["lithos"]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -180,7 +178,7 @@ def test_compose_keeps_the_root_read_only_and_the_port_on_this_machine() -> None
     assert any(volume.endswith(":/data") for volume in service["volumes"])
 
 
-def test_the_image_runs_unprivileged_on_the_specified_port_and_volume() -> None:
+def test_image_runs_unprivileged_on_specified_port_and_volume() -> None:
     """docs/spec/cli-config.md §6"""
     assert re.search(r"^USER \d+:\d+$", DOCKERFILE, re.MULTILINE)
     for line in ("VOLUME /data", "EXPOSE 8765", 'CMD ["serve", "--transport", "http", "--host", "0.0.0.0"]'):
@@ -189,7 +187,7 @@ def test_the_image_runs_unprivileged_on_the_specified_port_and_volume() -> None:
     assert "HEALTHCHECK" in DOCKERFILE
 
 
-def test_files_copied_by_the_image_are_not_ignored() -> None:
+def test_files_copied_by_image_are_not_ignored() -> None:
     ignored = (DOCKER.parent / ".dockerignore").read_text().split()
     for line in re.findall(r"^COPY (.*)$", DOCKERFILE, re.MULTILINE):
         for source in line.split()[:-1]:
@@ -198,7 +196,7 @@ def test_files_copied_by_the_image_are_not_ignored() -> None:
 
 
 @pytest.mark.slow
-def test_the_rehearsal_of_the_container_passes() -> None:
+def test_container_rehearsal_passes() -> None:
     run = subprocess.run(
         ["bash", str(DOCKER / "rehearse.sh")], capture_output=True, text=True, timeout=240, check=False
     )

@@ -1,4 +1,4 @@
-"""The documentation says what the code has: the reference is written from it, and nothing is left out."""
+"""Tests that the documentation matches the code: the reference is generated, and no part is missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DOCS = sorted(
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
-#: Words that no page should contain.
+#: Words that no page may contain.
 OUT_OF_PLACE = re.compile(r"(?<![\w.~-])/(?:work|tmp|root|home)/|\b20\d\d-\d\d-\d\d\b(?!T)|py[p]i\.|np[m]js")
 
 
@@ -52,7 +52,7 @@ def undocumented(names: object, text: str) -> list[str]:
 
 
 @pytest.mark.needs("access", "attachments", "clients", "imports", "upkeep.evaluation")
-def test_the_reference_is_what_the_code_says() -> None:
+def test_reference_matches_code() -> None:
     assert find_differences() == [], ADVICE
 
 
@@ -72,26 +72,26 @@ def test_global_options_are_listed_once() -> None:
 
 
 def texts_like(shape: str, *roles: str) -> set[str]:
-    """The matches of the group of `shape` in modules with these roles; without roles, in all modules."""
+    """Return the matches of the group of `shape` in modules with these roles, or in all modules."""
     sources = [source for module, source in modules().items() if not roles or role_of(module) in roles]
     return {found for source in sources for found in re.findall(shape, source)}
 
 
-def test_every_event_type_of_the_code_is_documented() -> None:
+def test_every_event_type_is_documented() -> None:
     in_answers = {path for tool in all_tools() for path in (*tool.paged.rows, *tool.paged.beside)}
     found = texts_like(r'"((?:note|task|finding|edge|agent|proposal)\.[a-z_]+|reindex_complete)"')
     assert found - in_answers == set(EVENTS)
 
 
 @pytest.mark.needs("imports", "vaults")
-def test_every_refusal_of_the_http_port_is_documented() -> None:
+def test_every_http_refusal_is_documented() -> None:
     by_status = {HTTPStatus(status).name.lower() for status in (404, 405)}
     documented = {code for _, code, _ in HTTP_REFUSALS}
     assert texts_like(r'(?:"error": |refuse\(\d+, )"(\w+)"', "front", "pages") | by_status == documented
 
 
 async def emit_all(lithos: Lithos, clock: Clock) -> None:
-    """Make every event that tools and time can make."""
+    """Emit every event that tools and time can cause."""
     note = await lithos.create("A note")
     await lithos.write("A note", "Other text.", id=note)
     moved = await lithos.create("Moves")
@@ -107,7 +107,7 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
         await lithos.call("lithos_finding_post", task_id=task, summary="s", knowledge_id=moved, **by)
         await lithos.call(end, task_id=task, **by)
         await lithos.call("lithos_task_reopen", task_id=task, **by)
-    for _ in range(3):  # the last attempt makes it fail
+    for _ in range(3):  # the last failed attempt makes the task fail
         await lithos.call("lithos_task_next", task_id=task, **by)
         await lithos.call("lithos_task_release", task_id=task, aspect="work", failed="boom", **by)
         clock.advance(minutes=5)
@@ -120,7 +120,7 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
 
 
 async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
-    """A proposal with each end that it can have."""
+    """Create proposals with each possible outcome."""
     lithos.server.get(Writer).scopes = WriteScopes(agents={"asks": Scope((), ("**",))})
     for end in ("approve", "reject", "withdraw", "expire"):
         made = await lithos.call("lithos_note_update", id=note, tags=[end], agent="asks")
@@ -136,7 +136,7 @@ async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
             )
 
 
-async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> None:
+async def test_events_have_exactly_documented_payload(tmp_path: Path) -> None:
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         await emit_all(lithos, clock)
@@ -159,13 +159,13 @@ async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> No
         lithos.first_seq = last
         await until(lambda: lithos.server.get(Coordinator).head > last)
         told += lithos.events()
-    # Events of approved changes have further keys.
+    # Events of approved changes have additional keys.
     assert {kind: [key for key in payload if key != "approved_by"] for kind, payload in told} == {
         kind: list(keys) for kind, (_, keys) in EVENTS.items()
     }
 
 
-def test_links_lead_somewhere_and_nothing_is_out_of_place() -> None:
+def test_links_have_targets_and_pages_contain_no_forbidden_words() -> None:
     foul: dict[str, list[str]] = {}
     for path in DOCS:
         text = path.read_text(encoding="utf-8")
@@ -178,10 +178,10 @@ def test_links_lead_somewhere_and_nothing_is_out_of_place() -> None:
     assert foul == {}
 
 
-def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
+def test_every_documentation_page_is_reachable_from_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
-    # The contract has a map of its own, and `docs/index.md` is the README of the site.
+    # The specification has its own map, and `docs/index.md` is the README of the website.
     pages = [name for name in pages if not re.match("docs/(index|spec/(?!README))", name)]
     assert [name for name in pages if f"({name})" not in readme] == []
 
@@ -191,7 +191,7 @@ EVERY_CALL = "Every call"
 
 
 def named_files(text: str) -> list[str]:
-    """The files a page for contributors names, in order."""
+    """Return the files that a contributors' page names, in order."""
     return re.findall(r"`([\w./-]+\.(?:py|yaml))`", text)
 
 
@@ -202,7 +202,7 @@ def missing_files(text: str) -> list[str]:
 
 
 def walks_of(text: str) -> dict[str, str]:
-    """The walks by their headings; those of a tool call begin with what every call does."""
+    """Return the code walks by heading. Walks of a tool call begin with the steps of every call."""
     walks = text.partition("\n## Walks\n")[2].partition("\n## ")[0]
     found = {part.partition("\n")[0]: part.partition("\n")[2] for part in walks.split("\n### ")[1:]}
     calls = {name: found[EVERY_CALL] + walk for name, walk in found.items() if "`lithos_" in name}
@@ -210,7 +210,7 @@ def walks_of(text: str) -> dict[str, str]:
 
 
 def walk_fouls(files: Sequence[str]) -> list[str]:
-    """Files that a walk names twice, and those whose role is above that of the one before in the package."""
+    """Return files that a walk names twice, or whose role is above the previous file's in the package."""
     found, lowest = [name for number, name in enumerate(files) if name in files[:number]], dict[str, int]()
     for name in files:
         package = name.partition("/")[0]
@@ -232,7 +232,7 @@ def test_every_file_named_to_contributors_exists() -> None:
 
 
 def unjoined(files: Sequence[str]) -> list[str]:
-    """Files that no earlier file imports, that are not passed on at start, and that declare no tool."""
+    """Return files without an earlier importer, unless they are passed on at start or declare a tool."""
     graph = imports_within()
     reached = {
         target
@@ -249,7 +249,7 @@ def unjoined(files: Sequence[str]) -> list[str]:
     return found
 
 
-def test_a_walk_descends_once_per_file_along_imports() -> None:
+def test_code_walks_follow_imports_downwards_once_per_file() -> None:
     walks = {name: named_files(walk) for name, walk in walks_of(DEVELOP).items()}
     assert walks
     assert [name for name, files in walks.items() if len(files) <= 5] == []
@@ -258,7 +258,7 @@ def test_a_walk_descends_once_per_file_along_imports() -> None:
     } == {}
 
 
-def test_walks_of_calls_lead_from_the_port_to_the_bottom() -> None:
+def test_code_walks_of_calls_lead_from_port_to_bottom() -> None:
     calls = [named_files(walk) for name, walk in walks_of(DEVELOP).items() if "`lithos_" in name]
     assert len(calls) == 3
     assert {walk[0] for walk in calls} == {"server/http/serve.py"}
@@ -267,13 +267,13 @@ def test_walks_of_calls_lead_from_the_port_to_the_bottom() -> None:
 
 
 def entered_again(files: Sequence[str]) -> list[str]:
-    """The packages that a walk enters again after it has left them."""
+    """Return the packages that a walk enters again after it has left them."""
     stays = [package for package, _ in groupby(name.partition("/")[0] for name in files)]
     return [package for number, package in enumerate(stays) if package in stays[:number]]
 
 
-def test_search_and_write_enter_each_package_once() -> None:
-    """Only a claim returns: the coordinator of `events` has the board of `tasks` carry it out."""
+def test_code_walks_of_search_and_write_enter_each_package_once() -> None:
+    """Only a claim returns to a package: the coordinator of `events` calls the board of `tasks`."""
     walks = walks_of(DEVELOP)
     again = {name: entered_again(named_files(walk)) for name, walk in walks.items() if "`lithos_" in name}
     assert {name: packages for name, packages in again.items() if packages} == {
@@ -281,51 +281,51 @@ def test_search_and_write_enter_each_package_once() -> None:
     }
 
 
-def test_a_walk_that_climbs_is_seen() -> None:
+def test_upward_code_walk_is_detected() -> None:
     back = "notes/service/knowledge.py"
     assert walk_fouls(["notes/tools.py", "notes/writing/actor_writer.py", back]) == [back]
     assert walk_fouls([back, "events/journal/coordinator.py", "tasks/service/coordination.py"]) == []
 
 
-def test_the_frame_that_is_shown_is_one_of_the_server() -> None:
-    """Keys in the order of the wire; the `id` in `data` is the note's, the line `id` the position."""
+def test_documented_frame_matches_server_frame() -> None:
+    """The keys are in wire order. The `id` in `data` is the note's id, and the line `id` is the position."""
     payload = {"id": "<id>", "title": "Raft", "path": "raft.md"}
     draft = EventDraft(type="note.created", agent="ann", payload=payload, timestamp=Clock()())
     frame = sse_frames([Event(seq=1741064767001, draft=draft)]).decode().strip()
     assert re.sub(r'"timestamp":"[^"]+"', '"timestamp":"<time>"', frame) in render_pages()["events.md"]
 
 
-#: A setting with its default behind it: `search.lead_weight` up (0.5), `lcma.receipts_kept` (100,000).
+#: A setting followed by its default: `search.lead_weight` up (0.5), `lcma.receipts_kept` (100,000).
 DEFAULT = re.compile(r"`([a-z]+(?:\.[a-z_]+)+)`(?: up| down| up or down)? \(([\d.,]+)\)")
 
 
 def wrong_defaults(text: str) -> list[str]:
-    """Settings that a page gives another default than the code, where both are numbers."""
+    """Return the settings whose numeric default differs between a page and the code."""
     told = [(name, float(number.replace(",", ""))) for name, number in DEFAULT.findall(text)]
     return [f"{name} ({number:g})" for name, number in told if SETTINGS[name].default not in (None, number)]
 
 
-def test_defaults_in_prose_are_those_of_the_settings() -> None:
+def test_defaults_in_prose_match_settings() -> None:
     assert {path.name: wrong for path in DOCS if (wrong := wrong_defaults(path.read_text("utf-8")))} == {}
 
 
-def test_the_mode_that_is_called_the_default_is_that_of_the_tool() -> None:
-    """`hybrid` (default): in tables and prose, nothing else."""
+def test_default_mode_in_docs_matches_tool() -> None:
+    """Only `hybrid` may be called the default, in tables and prose."""
     default = attrs.fields_dict(SearchTool)["mode"].default
     shape = re.compile(rf"`({'|'.join(MODES)})` \((?:the )?default")
     called = {path.name: set(shape.findall(path.read_text(encoding="utf-8"))) - {default} for path in DOCS}
     assert {name: modes for name, modes in called.items() if modes} == {}
 
 
-def test_every_page_with_examples_says_where_they_are_typed() -> None:
+def test_every_page_with_examples_says_where_to_type_them() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
     examples = {name: text for name, text in pages.items() if "<!-- run -->" in text}
     start = re.compile(r"\((?:\.\./README|index)\.md#quick-start\)")
     assert [name for name, text in examples.items() if not start.search(text)] == []
 
 
-def test_index_shows_the_quick_start_of_the_readme() -> None:
-    """`docs/index.md` is the first page of the site: its commands are those that are tested in README.md."""
+def test_index_shows_quick_start_of_readme() -> None:
+    """`docs/index.md`, the start page of the website, has the commands that are tested in README.md."""
     first, readme = (path.read_text("utf-8") for path in (ROOT / "docs" / "index.md", ROOT / "README.md"))
     commands = re.findall(r"^```sh\n(.*?)^```$", first, re.DOTALL | re.MULTILINE)
     marked = re.findall(
@@ -335,7 +335,7 @@ def test_index_shows_the_quick_start_of_the_readme() -> None:
     assert commands == marked[: len(commands)]
 
 
-def test_every_query_parameter_of_the_event_streams_is_documented() -> None:
+def test_every_query_parameter_of_event_streams_is_documented() -> None:
     reading = modules()["lithos.events.streams.frames"].partition("def read_query")[2]
     names = " ".join(re.findall(r"for name in (\(.+?\))", reading))
     assert set(QUERY) == {*re.findall(r'"(\w+)"', names), "access_token"}

@@ -1,4 +1,4 @@
-"""Everything that can grow is bounded: tables, containers, tool arguments, arguments of prompts."""
+"""Tests that all growing data are bounded: tables, containers, tool arguments, prompt arguments."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from tests import inventory
 PACKAGE = Path(lithos.__file__).parent
 
 
-def test_every_table_deletes_rows_or_says_why_not() -> None:
-    """Else say it where the table is made: `# kept rows: <tables>: <why>`."""
+def test_every_table_deletes_rows_or_has_reason_not_to() -> None:
+    """A table that keeps its rows needs a comment at its creation: `# kept rows: <tables>: <why>`."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     assert "INSERT INTO" in source
     assert list(inventory.find_endless_tables(source)) == []
 
 
 @pytest.mark.needs("imports")
-def test_every_container_that_outlives_a_call_is_bounded() -> None:
-    """Take something out of it, give it a capacity, or say where it is made: `# bounded: <how many>`."""
+def test_every_long_lived_container_is_bounded() -> None:
+    """To fix it, remove items, set a capacity, or add a comment at the creation: `# bounded: <how many>`."""
     assert len(list(inventory.find_containers(PACKAGE))) > 150
     assert inventory.find_unbounded(PACKAGE) == []
 
 
-def test_every_text_list_and_object_of_every_tool_has_a_bound() -> None:
-    """docs/spec/tools.md §1.2: declared where the argument is, `argument(..., bound=NAME)`"""
+def test_every_text_list_and_object_argument_has_bound() -> None:
+    """docs/spec/tools.md §1.2: the bound is declared with the argument, `argument(..., bound=NAME)`"""
     classes = inventory.argument_classes()
     assert len(classes) >= 40
     assert list(inventory.find_unbounded_arguments(iter(classes))) == []
 
 
-def test_arguments_of_prompts_are_bounded() -> None:
+def test_prompt_arguments_are_bounded() -> None:
     with pytest.raises(BadPrompt, match="10,000"):
         render_prompt("research-first", {"topic": "x" * 10_001})
 
 
-# -- the test can fail -------------------------------------------------------------------------
+# -- these tests show that the tests above can fail --------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_arguments_of_prompts_are_bounded() -> None:
         ("self.send, self.rows = trio.open_memory_channel(5)", "self.rows.append(1)", False),
     ],
 )
-def test_only_containers_without_a_bound_are_found(
+def test_only_containers_without_bound_are_found(
     tmp_path: Path, made: str, used: str, is_found: bool
 ) -> None:
     tasks = tmp_path / "tasks"

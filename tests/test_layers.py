@@ -1,6 +1,6 @@
-"""The referee of docs/develop.md: which package and which role may import what, how full a folder is.
+"""Checks of docs/develop.md: which package and role may import which, and how many modules a folder has.
 
-It reads the source, so imports inside functions and under `if TYPE_CHECKING` count too.
+The checks read the source, so imports inside functions and under `if TYPE_CHECKING` count too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lithos.app.capabilities import CAPABILITIES
 from tests.house import PACKAGE, ROLES, modules, package_of, packages, role_of
 from tests.inventory import nodes_of, parse
 
-#: Each package may import those of the lines before its own; packages of one line never import each other.
+#: Each package may import packages of the lines before its own. Packages of one line never import each other.
 ORDER = (
     ("kernel",),
     ("text",),
@@ -37,10 +37,10 @@ ORDER = (
     ("__main__",),
 )
 LEVELS = {package: level for level, packages in enumerate(ORDER) for package in packages}
-#: Packages that no other imports: each can be left out.
+#: Packages that no other package imports, so that each of them can be left out.
 LEAVES = ("proposals", "attachments", "access", "imports", "clients", "vaults")
 BLOCKING = {"rows", "files", "index"}
-#: Roles that import each other.
+#: Groups of roles that may import each other.
 ALIKE = (BLOCKING, {"front", "pages"}, {"service", "checks"})
 
 STORE_LIBRARIES = {
@@ -51,12 +51,12 @@ IMPURE = {
     "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio",
 }  # fmt: skip
 
-#: Packages side by side beneath the app, and modules side by side in one folder, `__init__` aside.
+#: Maximum number of packages directly below the app, and of modules in one folder, without `__init__`.
 MOST_PACKAGES, MOST_MODULES = 16, 15
 
 
 def imports_of(module: str, source: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
-    """Every imported name with its line; `from a import b` gives `a.b`, since b may be a module."""
+    """Yield every imported name with its line; `from a import b` gives `a.b`, since b may be a module."""
     for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -82,7 +82,7 @@ def _dynamic_import(call: ast.Call) -> Iterator[tuple[int, str]]:
 
 
 def check_import(module: str, target: str) -> str | None:
-    """Why `module` may not import `target`, or None."""
+    """Return why `module` may not import `target`, or None if it may."""
     role, top = role_of(module), target.partition(".")[0]
     if top in STORE_LIBRARIES and role not in BLOCKING:
         return f"only rows, files and indexes import {top}"
@@ -112,13 +112,13 @@ def _check_arrow(module: str, target: str) -> str | None:
 
 
 def _called(call: ast.Call) -> str:
-    """The last part of a called name, "" for other calls."""
+    """Return the last part of a called name, or "" for other calls."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
-    """Every broken rule of one module, with its line."""
+    """Return every broken rule of one module, with its line."""
     found = [
         (line, why)
         for line, target in imports_of(module, source, is_package=is_package)
@@ -128,7 +128,7 @@ def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
 
 
 def graph_of(sources: Mapping[str, str], packages: Set[str] = frozenset()) -> dict[str, set[str]]:
-    """Module to the modules it imports; a name that is not a module means the module that defines it."""
+    """Return the imports of each module; a name that is not a module means the module that defines it."""
     return {
         module: {
             found
@@ -146,7 +146,7 @@ def _module_in(target: str, sources: Mapping[str, str]) -> str | None:
 
 
 def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
-    """One circle of imports, with its first module repeated at the end; empty without a circle."""
+    """Return one import cycle, with its first module repeated at the end, or an empty list."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -155,7 +155,7 @@ def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
 
 
 def folder_fouls(folder: Path) -> list[str]:
-    """The errors of a folder of modules: too many of them, or an `__init__` that does not receive."""
+    """Return the errors of a folder: too many modules, or an `__init__` without a proper docstring."""
     names = {path.stem for path in folder.glob("*.py")}
     if not names:
         return []
@@ -167,19 +167,19 @@ def folder_fouls(folder: Path) -> list[str]:
     told = ast.get_docstring(parse(text)) or ""
     if told.count("\n") < 2 or "\nNever here: " not in told:
         found.append(
-            f"{folder.name}/__init__.py: say what lives here, who may enter, `Never here: ` what; a line each"
+            f"{folder.name}/__init__.py: write lines: content, importers, `Never here: ` excluded content"
         )
     return found
 
 
 @cache
 def imports_within() -> dict[str, set[str]]:
-    """The graph of the whole package."""
+    """Return the import graph of the whole package."""
     return graph_of(modules(), packages())
 
 
 def imported_by(package: str) -> set[str]:
-    """The packages of which a module imports one of this package."""
+    """Return the packages that have a module which imports one of this package."""
     graph = imports_within()
     return {
         package_of(module) or ""
@@ -189,7 +189,7 @@ def imported_by(package: str) -> set[str]:
     }
 
 
-def test_every_module_keeps_the_rules() -> None:
+def test_every_module_follows_import_rules() -> None:
     found = [
         foul
         for module, source in modules().items()
@@ -198,7 +198,7 @@ def test_every_module_keeps_the_rules() -> None:
     assert found == []
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_have_no_import_cycles() -> None:
     graph = imports_within()
     assert len(graph) > 200
     assert sum(map(len, graph.values())) > 1000
@@ -214,7 +214,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         "import lithos.text",
     ],
 )
-def test_a_circle_is_found_however_it_is_imported(imports: str) -> None:
+def test_import_cycle_is_found_for_every_import_style(imports: str) -> None:
     sources = {
         "lithos.text": "from .b import f",
         "lithos.text.a": imports,
@@ -225,27 +225,27 @@ def test_a_circle_is_found_however_it_is_imported(imports: str) -> None:
     assert find_circle(graph_of(sources, {"lithos.text"})) == []
 
 
-def test_every_folder_is_small_and_says_what_it_is_for() -> None:
+def test_every_folder_is_small_and_states_its_purpose() -> None:
     folders = {path.parent for path in PACKAGE.rglob("*.py")} - {PACKAGE}
     assert len(folders) > 20
     assert [foul for folder in sorted(folders) for foul in folder_fouls(folder)] == []
 
 
-def test_every_package_has_its_place_in_the_order() -> None:
+def test_every_package_has_place_in_order() -> None:
     found = {package_of(module) for module in modules()} - {None}
     assert set(LEVELS) - set(LEAVES) <= found <= set(LEVELS)
     assert len(found - {"app", "__main__"}) <= MOST_PACKAGES
 
 
 @pytest.mark.parametrize("package", LEAVES)
-def test_no_other_package_imports_a_leaf(package: str) -> None:
-    """So its folder can go, and all else stays as it is, but for what says that it `needs` this one."""
+def test_leaf_is_not_imported_by_other_packages(package: str) -> None:
+    """A leaf's folder can therefore be removed without other changes, except in packages that `needs` it."""
     needing = {each.name for each in CAPABILITIES if package in each.needs}
     assert imported_by(package) <= {"app"} | needing
 
 
-def test_nothing_suppresses_every_exception() -> None:
-    """`except Exception` needs a reason: ruff's BLE001, which does not look at `suppress`."""
+def test_suppress_is_not_used_for_every_exception() -> None:
+    """`except Exception` needs a reason by ruff's rule BLE001, which does not check `suppress`."""
     wide = re.compile(r"suppress\([^)]*\b(?:Base)?Exception\b")
     assert [name for name, text in modules().items() if wide.search(text)] == []
 
@@ -275,5 +275,5 @@ CHUNK, FILES = "lithos.text.chunk", "lithos.notes.files.files"
         ("lithos.__main__", "from lithos.app.main import main", 0),
     ],
 )
-def test_only_an_import_against_the_order_is_a_foul(module: str, text: str, count: int) -> None:
+def test_only_imports_against_order_are_reported(module: str, text: str, count: int) -> None:
     assert len(fouls(module, text, is_package=module in ("lithos", "lithos.text"))) == count

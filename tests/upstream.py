@@ -1,9 +1,9 @@
-"""Data directories as upstream Lithos 0.2 to 0.4 leaves them, made by SQL.
+"""Data directories as upstream Lithos 0.2 to 0.4 leaves them, created with SQL.
 
-`python -m tests.upstream DIR [SHAPE]` makes one.
+`python -m tests.upstream DIR [SHAPE]` creates one.
 
-Tables and columns are those of docs/spec/coordination.md §1 and docs/spec/memory.md §5, in the shapes of
-older files that they describe, with unknown columns and tables added. Nothing here is taken from
+Tables and columns follow docs/spec/coordination.md §1 and docs/spec/memory.md §5, in the shapes of older
+files that these sections describe, with additional unknown columns and tables. Nothing is copied from
 upstream.
 """
 
@@ -75,7 +75,7 @@ _ACCESS = (
     " timestamp TIMESTAMP"
 )
 
-#: Database and table to the columns of each shape; `theirs` is what only they know.
+#: Columns of each table and shape; `theirs` are columns that only upstream knows.
 COORDINATION: Final[Mapping[str, Mapping[str, str]]] = {
     "0.4": {
         "agents": f"{_AGENTS}, theirs TEXT",
@@ -144,7 +144,7 @@ def _task(task_id: str, title: str, status: str, at: str, **more: Any) -> dict[s
 
 
 def coordination_rows(shape: str) -> Rows:
-    """The rows of the tables of a shape; times as it writes them."""
+    """Return the table rows of a shape, with times in that shape's format."""
     at = AT if shape == "0.4" else OLD_AT
     resolved = "resolved_at" if shape == "0.4" else "completed_at"
     theirs = {"theirs": "x"} if shape == "0.4" else {}
@@ -282,7 +282,7 @@ STATS_ROWS: Final[Rows] = {
 
 
 def build(data: Path, shape: str = "0.4") -> Path:
-    """A data directory of a shape: `0.4` with its database in `.lithos`, older ones at the root."""
+    """Create a data directory of a shape: `0.4` has its database in `.lithos`, older shapes at the root."""
     for name, text in NOTES.items():
         path = data / "knowledge" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -302,12 +302,12 @@ def build(data: Path, shape: str = "0.4") -> Path:
 
 
 def coordination_path(data: Path, shape: str) -> Path:
-    """Where a shape keeps tasks and claims."""
+    """Return the path of the database in which a shape stores tasks and claims."""
     return data / ".lithos" / "coordination.db" if shape == "0.4" else data / "coordination.db"
 
 
 def make(path: Path, tables: Mapping[str, str], rows: Rows) -> None:
-    """Make a database of tables with rows."""
+    """Create a database with tables and rows."""
     with closing(sqlite3.connect(path)) as connection, connection:
         for table, columns in tables.items():
             connection.execute(f"CREATE TABLE {table}({columns})")
@@ -319,13 +319,13 @@ def make(path: Path, tables: Mapping[str, str], rows: Rows) -> None:
 
 
 def run(path: Path, statement: str) -> None:
-    """Change a database."""
+    """Run a statement that changes a database."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement)
 
 
 def dump(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Every table of a database: its rows by column."""
+    """Return every table of a database: its rows by column."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]

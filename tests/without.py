@@ -1,8 +1,8 @@
-"""A pytest plugin for a copy of Lithos that lacks a package: `-p tests.without`.
+"""Pytest plugin for a copy of Lithos that lacks a package: `-p tests.without`.
 
-`WITHOUT` names the package that is gone, and after it those that need it. Files of tests that import it are
-not collected, and tests whose helpers do are skipped: that these need it shows at their import. An import
-that fails within the rest of Lithos is a failure as ever.
+`WITHOUT` names the removed package, followed by the packages that need it. Test files that import the removed
+package are not collected, and tests whose helpers import it are skipped. A failing import within the rest of
+Lithos is still an error.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 GONE, *NEEDING = os.environ["WITHOUT"].split()
-#: Modules that may import a removed package.
+#: Folders whose modules may import a removed package.
 USERS: Final = [ROOT / "tests", ROOT / ".ci", *(ROOT / "lithos" / package for package in NEEDING)]
 
 
 def is_need(error: BaseException) -> bool:
-    """Whether a test, a helper of tests, or a package that needs the removed one has imported it."""
+    """Return whether the failed import comes from tests or from a package that needs the removed one."""
     if isinstance(error, ModuleNotFoundError) and str(error.name).startswith(f"tests.{GONE}"):
         return True
     if not isinstance(error, ModuleNotFoundError) or error.name != f"lithos.{GONE}":
@@ -34,7 +34,7 @@ def is_need(error: BaseException) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Leave out the files of tests that import what is gone."""
+    """Leave out the test files that import the removed package."""
     report = yield
     if report.call is not None and report.call.excinfo is not None:
         cause = report.call.excinfo.value.__cause__
@@ -45,7 +45,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
-    """Skip the tests whose helpers import what is gone."""
+    """Skip the tests whose helpers import the removed package."""
     try:
         yield
     except ModuleNotFoundError as missing:

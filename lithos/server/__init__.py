@@ -1,5 +1,5 @@
-"""Shells for clients and people: HTTP, MCP, tools, the console and the command line.
+"""Servers and interfaces for clients and people: HTTP, MCP, tools, the console and the command line.
 
-Later packages use it.
-Never here: knowledge of notes, tasks or any one capability.
+Packages above this one may import it.
+Never here: knowledge of notes, tasks or any single capability.
 """

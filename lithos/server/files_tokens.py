@@ -1,4 +1,4 @@
-"""The files whose existence says whether a server asks for tokens; they are not read."""
+"""Files whose existence shows whether a server requires tokens; the files are not read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 
 from lithos.kernel.databases.private_files import TOKEN_FILES
 
-#: The smallest size with which each of them says so: the second is emptied once none are asked for.
+#: Minimum size of each file that counts: the second file is emptied when no tokens are required.
 _SMALLEST: Final = (0, 1)
 
 
 def asks_for_tokens(private: Path) -> bool:
-    """Whether the server of this private folder asks for named tokens; also where that is not known now."""
+    """Return whether a private folder's server requires named tokens, or this is unknown."""
     for name, smallest in zip(TOKEN_FILES, _SMALLEST, strict=True):
         try:
             if (private / name).stat().st_size >= smallest:

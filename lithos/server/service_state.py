@@ -1,6 +1,6 @@
-"""The server's state: statistics of `lithos_stats`, component status of `/health`, gauges of `/metrics`.
+"""State of the server: statistics of `lithos_stats`, components of `/health`, gauges of `/metrics`.
 
-The capabilities register their values (`lithos.kernel.state`).
+Capabilities register their values in `lithos.kernel.state`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _by_place = attrgetter("place")
 
 @define(eq=False, slots=False)
 class ServerState:
-    """Reads the state of a server; changes nothing."""
+    """Read-only view of a server's state."""
 
     _parts: Parts
     _capabilities: Capabilities
@@ -45,19 +45,19 @@ class ServerState:
 
     @cached_property
     def _looks(self) -> Sequence[tuple[str, Callable[[], Any]]]:
-        """How to look at each component, in their order."""
+        """Return the name and the check of each component, in order."""
         found = sorted((each for one in self._capabilities.listed for each in one.health), key=_by_place)
         return [(each.name, self._parts.bind(each.look)) for each in found]
 
     @cached_property
     def _numbers(self) -> Sequence[Callable[[], Any]]:
-        """How to get the statistics; first those that have to wait."""
+        """Return the sources of the statistics, slow sources first."""
         found = [each for one in self._capabilities.listed for each in one.statistics]
         found.sort(key=iscoroutinefunction, reverse=True)
         return [self._parts.bind(each) for each in found]
 
     async def stats(self) -> dict[str, Any]:
-        """The answer of `lithos_stats`."""
+        """Return the answer of `lithos_stats`."""
         found: list[Number] = []
         for look in self._numbers:
             told = look()
@@ -65,11 +65,11 @@ class ServerState:
         return {each.key: each.value for each in sorted(found, key=_by_place)}
 
     async def statuses(self) -> dict[str, Status]:
-        """The status of each component."""
+        """Return the status of each component."""
         return {name: component.status for name, component in (await self._components()).items()}
 
     async def report(self) -> tuple[int, dict[str, Any]]:
-        """Status and body of `/health`: 503 when a component is unavailable."""
+        """Return status and body of `/health`: 503 if a component is unavailable."""
         components = await self._components()
         statuses = {component.status for component in components.values()}
         degraded = bool(statuses & {"degraded", "unavailable"})
@@ -96,13 +96,13 @@ class ServerState:
 
 
 class GaugeThread(Threads):
-    """The one thread that reads for gauges."""
+    """The only thread that reads values for gauges."""
 
     def __init__(self) -> None:
         super().__init__(1)
 
 
-#: Label values of counters that dashboards and alerts show as zero before anything happened.
+#: Label values of counters that dashboards and alerts show as zero before the first event.
 _BEGUN: Final[Mapping[str, Sequence[str]]] = {
     "event_subscriber_drops": ("sse", "ws"),
     "events": ("note.created", "note.updated", "note.deleted", "task.created", "task.completed"),
@@ -113,12 +113,12 @@ _BEGUN: Final[Mapping[str, Sequence[str]]] = {
 }  # fmt: skip
 
 
-#: The positions of the gauges of `Gauges` itself.
+#: Positions of the gauges that `Gauges` itself provides.
 _ACTORS, _HEALTH = 65, 80
 
 
 class Gauges:
-    """Collects the gauges at each scrape and renders all metrics; `ask` and `watch` add sources."""
+    """Collector and renderer of all metrics at each scrape; `ask` and `watch` add sources."""
 
     def __init__(
         self, parts: Parts, capabilities: Capabilities, metrics: Metrics, state: ServerState
@@ -141,14 +141,14 @@ class Gauges:
 
     @cached_property
     def _sources(self) -> Sequence[Callable[[], Any]]:
-        """The sources of the capabilities and of this class, in order."""
+        """Return the sources of the capabilities and of this class, in order."""
         found = [each for one in self._capabilities.listed for each in one.gauges]
         own: list[tuple[int, Callable[[], Any]]] = [(_ACTORS, self._per_actor), (_HEALTH, self._health)]
         told = [*((each.place, self._parts.bind(each.look)) for each in found), *own]
         return [look for _, look in sorted(told, key=lambda each: each[0])]
 
     def ask(self, samples: Callable[[], Awaitable[Sequence[GaugeSample]]]) -> None:
-        """Register a source of samples for each scrape; left out when it raises `DatabaseFailed`."""
+        """Register a source of samples for each scrape; it is left out if it raises `DatabaseFailed`."""
         self._asked.append(samples)
 
     def watch(self, name: str, value: Callable[[], float]) -> None:
@@ -156,12 +156,12 @@ class Gauges:
         self._watched[name] = value
 
     def watched(self, name: str) -> float:
-        """The value of a gauge that was registered with `watch`; 0 when none was."""
+        """Return the value of a gauge that was registered with `watch`, or 0 if it was not."""
         value = self._watched.get(name)
         return 0.0 if value is None else value()
 
     async def scrape(self) -> bytes:
-        """All metrics in the Prometheus text format; a failing database only drops its own gauges."""
+        """Return all metrics in the Prometheus text format. A failing database drops only its own gauges."""
         return await trio.to_thread.run_sync(self._metrics.render, await self._samples())
 
     async def families(self) -> list[Metric]:
@@ -175,7 +175,7 @@ class Gauges:
                 told = look()
                 samples += await told if isinstance(told, Awaitable) else told
             except DatabaseFailed as failure:
-                log.warning("gauges dropped", reason=str(failure))
+                log.warning("metrics sample skipped", reason=str(failure))
         return samples + [GaugeSample(name, value()) for name, value in self._watched.items()]
 
     def _per_actor(self) -> Iterator[GaugeSample]:
@@ -185,7 +185,10 @@ class Gauges:
             yield GaugeSample("actor_restarts", mailbox.stats.restarts, (mailbox.name,))
 
     async def _health(self) -> list[GaugeSample]:
-        """Return the component gauges; a check writes a file to the notes' disk, so its result is reused."""
+        """Return the component gauges.
+
+        Their checks write a file to the notes' disk, so results are reused.
+        """
         now = trio.current_time()
         if now >= self._looked_at + HEALTH_AGE:
             self._looked_at = now

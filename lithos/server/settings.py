@@ -1,4 +1,4 @@
-"""The settings of how the server is reached and what it offers."""
+"""Settings of how clients reach the server and what it offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attrs import field, frozen
 from lithos.kernel.configuration.rules import NAMES, NOT_BLANK, Disagreement, Rule, setting, whole
 from lithos.kernel.configuration.sections import SettingsSection
 
-#: Characters of JSON of a tool's answer, unless configured.
+#: Default maximum length of a tool's answer, in characters of JSON.
 MAX_ANSWER_CHARS: Final = 40_000
 
 #: A smaller limit could not hold the keys of an answer.
@@ -33,9 +33,10 @@ RIGHTS_MAP = Rule(
     "a map of at most 100 values to read, write or admin",
     lambda given: len(given) <= 100 and set(given.values()) <= {"read", "write", "admin"},
 )
-#: The public address of the server. It has no path, because its metadata is served at the root.
+#: Public address of the server. It has no path, because its metadata is served at the root.
 PUBLIC_ADDRESS = Rule(
-    "an address as https://notes.example.org, without a path (http only for 127.0.0.1, [::1] and localhost)",
+    "an address such as https://notes.example.org, without a path (http only for 127.0.0.1, "
+    "[::1] and localhost)",
     lambda text: bool(
         re.fullmatch(
             r"(?:https://[a-z0-9-]+(?:\.[a-z0-9-]+)*|http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::[0-9]{1,5})?",
@@ -46,7 +47,7 @@ PUBLIC_ADDRESS = Rule(
 
 
 def without_slash(address: str | None) -> str | None:
-    """Convert an address to the form before a path: no trailing slash, lower case."""
+    """Return an address without a trailing slash and in lower case, ready for a path."""
     return None if address is None else address.strip().removesuffix("/").lower()
 
 
@@ -58,7 +59,7 @@ OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
 
 @frozen(kw_only=True)
 class OauthConfig:
-    """External authorization server; without `issuer` the server uses its own."""
+    """Settings of an external authorization server. Without `issuer`, Lithos uses its own."""
 
     issuer: str | None = setting(
         None,
@@ -82,7 +83,7 @@ class OauthConfig:
 
 @frozen(kw_only=True)
 class ServerConfig:
-    """How the server is reached and what it offers."""
+    """Settings of how clients reach the server and what it offers."""
 
     transport: Literal["stdio", "sse", "http"] = setting(
         "stdio", "How MCP clients connect. `sse` and `http` start the same HTTP server."
@@ -144,37 +145,41 @@ class ServerConfig:
     def __attrs_post_init__(self) -> None:
         if self.oauth.issuer is not None and self.public_url is None:
             raise Disagreement(
-                "server.oauth.issuer is set but server.public_url is not; give the address that its tokens "
-                "are for, or take the issuer out",
+                "server.oauth.issuer is set but server.public_url is not; set server.public_url "
+                "to the address that its tokens are for, or remove the issuer",
                 "server.oauth.issuer",
                 "server.public_url",
             )
         if self.public_url is not None and self.oauth.issuer is None and not self.console:
             raise Disagreement(
-                "server.public_url is set but server.console is false; people allow clients there, so switch "
-                "it on, or take the address out",
+                "server.public_url is set but server.console is false; users allow remote "
+                "clients in the console, so set server.console to true, or remove "
+                "server.public_url",
                 "server.public_url",
                 "server.console",
             )
 
     @property
     def answer_limit(self) -> int:
-        """The most characters of an answer, 0 for no limit; clients of `status` expect whole lists."""
+        """Return the maximum characters of an answer.
+
+        0 means no limit, which is the default for `status` clients, because they expect whole lists.
+        """
         is_default = self.max_answer_chars == MAX_ANSWER_CHARS
         return 0 if is_default and self.is_plain else self.max_answer_chars
 
     @property
     def is_plain(self) -> bool:
-        """Whether clients know no more than upstream's: deletions answer `success` alone, reads all links."""
+        """Return whether clients know only upstream's answers, such as plain `success` for deletions."""
         return self.write_outcomes == "status"
 
     @property
     def answers_compactly(self) -> bool:
-        """Whether answers leave out what is empty, a default or an explanation."""
+        """Return whether answers leave out empty values, default values and explanations."""
         return self.answers == "compact" and self.tools != "full" and self.write_outcomes != "status"
 
 
-_SCRAPE: Final = "metrics are no longer exported; have your collector scrape `/metrics`"
+_SCRAPE: Final = "metrics are no longer exported; let your collector scrape `/metrics`"
 
 SETTINGS: Final = (
     SettingsSection(

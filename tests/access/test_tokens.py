@@ -76,7 +76,7 @@ async def test_the_name_of_a_bound_token_stays_and_the_page_says_why(tmp_path: P
         identity = await person.page("/console/identity")
         check(identity)
         assert (
-            "The token ci is bound to the agent ci-bot: your changes are recorded under that name."
+            "The token ci is bound to the agent ci-bot. Your changes are recorded under that name."
             in identity
         )
         assert 'action="/console/identity"' not in identity
@@ -114,7 +114,7 @@ async def test_reads_of_others_are_shown_to_admin_alone(tmp_path: Path) -> None:
             assert ('<span class="verb">read</span>' in one) is is_told
             assert ("Reads and searches of this agent are not shown." in one) is not is_told
             assert ("?show=read" in one) is is_told
-            assert ("are not counted here" in everybody) is not is_told
+            assert ("other agents read or found" in everybody) is not is_told
 
 
 async def test_tokens_are_listed_to_admin_without_their_hashes(tmp_path: Path) -> None:

@@ -82,10 +82,10 @@ def test_a_page_of_another_site_leads_to_consent_and_the_answer_back(tmp_path: P
         browser.shows("Overview", "body")
         browser.driver.get(f"http://localhost:{site}/")
         browser.click("Connect", "a")
-        browser.shows("Let A client in?")
+        browser.shows("Allow A client to connect?")
         assert browser.faults() == []
         browser.picture("oauth-consent")
-        browser.click("Let it in", "button")
+        browser.click("Allow access", "button")
         browser.until(lambda: any(line.startswith("/callback?code=") for line in asked), "the answer came")
         answer = next(line for line in asked if line.startswith("/callback?code="))
         assert "state=kept" in answer

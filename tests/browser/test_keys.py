@@ -124,7 +124,7 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
         browser.open("/console/undo?agent=bot")
-        browser.shows("There is nothing left to undo")
+        browser.shows("All changes shown here are already undone")
         assert not browser.all("main button.danger")
         browser.judge()
 

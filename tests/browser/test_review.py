@@ -188,10 +188,10 @@ def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: P
         browser.shows("1 of 3", ".decided h2")
         browser.shows("plan.md was not approved: it adds characters that cannot be seen", ".decided")
         browser.shows("other.md has changed since you opened the page. Check it again", ".decided")
-        browser.shows("It cannot be approved as it is", "section.proposals")
+        browser.shows("This proposal cannot be approved as it is", "section.proposals")
         browser.judge()
         browser.picture("review-decided-dark-400")
-        browser.click("I have seen the characters", f"#p-{ids[0]} label")
+        browser.click("I have checked the characters", f"#p-{ids[0]} label")
         browser.click("Approve", f"#p-{ids[0]} button")
         browser.shows("plan.md is approved: version 2", ".decided")
         assert [site.status(one) for one in ids] == ["approved", "pending", "approved"]

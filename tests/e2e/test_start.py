@@ -131,7 +131,7 @@ def test_a_fatal_error_is_json_in_a_json_log(
     refused = run_lithos("-d", tmp_path / "data", "serve", *arguments, env=env)
     assert refused.returncode == code
     lines = [json.loads(line) for line in refused.stderr.splitlines() if line != "Initializing Lithos..."]
-    assert (lines[-1]["level"], lines[-1]["message"]) == ("error", "not serving")
+    assert (lines[-1]["level"], lines[-1]["message"]) == ("error", "server not started")
     assert lines[-1]["exit_code"] == code
     assert lines[-1]["reason"]
     as_text = run_lithos(

@@ -1,1 +1,1 @@
-"""How time grows with the length of a text."""
+"""Measurements of how processing time grows with the length of a text."""

@@ -1,4 +1,4 @@
-"""Calls of the functions of models with one text, made from the types of their arguments."""
+"""Calls of model functions with one text, created from the types of their arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.house import modules, role_of
 Parse = Callable[[str], object]
 
 NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
-#: A sample value of each type; `t` is the text.
+#: Creates a sample value of each type from the text `t`.
 _PLAIN: Final[Mapping[Any, Callable[[str], object]]] = {
     **dict.fromkeys((str, Any, object), lambda t: t),
     **dict.fromkeys((BaseException, Exception), ValueError),
@@ -47,12 +47,12 @@ _PLAIN: Final[Mapping[Any, Callable[[str], object]]] = {
 
 
 def pieces(given: str) -> list[str]:
-    """Its pieces, as the items of a list."""
+    """Return the text in pieces of 40 characters, as items for a list."""
     return [given[begin : begin + 40] for begin in range(0, len(given), 40)]
 
 
 def make(kind: Any, given: str) -> Any:
-    """A value of a type that has the text wherever it can have one."""
+    """Return a value of the given type that contains the text wherever possible."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if isinstance(kind, typing.TypeVar):
         return given
@@ -83,7 +83,7 @@ def make(kind: Any, given: str) -> Any:
 
 
 def call(function: Callable[..., Any], signature: Callable[..., Any], given: str) -> Any:
-    """Call a function with a value of the type of each argument that has no default, or takes text."""
+    """Call a function with a generated value for each argument without default or with text."""
     hints = typing.get_type_hints(signature)
     named: dict[str, Any] = {}
     plain: list[Any] = []
@@ -101,7 +101,7 @@ def call(function: Callable[..., Any], signature: Callable[..., Any], given: str
 
 
 def functions_of_models() -> Iterator[tuple[str, Any, Any]]:
-    """Public functions and methods of models by module and name, each with its class."""
+    """Yield the public functions and methods of models: module, class and function."""
     for module in sorted(each for each in modules() if role_of(each) == "model"):
         here = importlib.import_module(module)
         stem = module.rpartition(".")[2]
@@ -121,14 +121,14 @@ def functions_of_models() -> Iterator[tuple[str, Any, Any]]:
 
 
 def takes_text(function: Any) -> bool:
-    """Whether an argument may be a text."""
+    """Return whether an argument may be a text."""
     hints = typing.get_type_hints(getattr(function, "__func__", function))
     given = [hint for name, hint in hints.items() if name != "return"]
     return any(hint is Any or re.search(r"\bstr\b|bytes|Document", str(hint)) for hint in given)
 
 
 def made_calls() -> dict[str, Parse]:
-    """A call with one text of each function of a model that takes text."""
+    """Return a one-text call for each function of a model that takes text."""
     found = functions_of_models()
     return {name: _call_of(owner, function) for name, owner, function in found if takes_text(function)}
 

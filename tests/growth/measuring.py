@@ -1,6 +1,6 @@
-"""Whether the time of a call grows with its text, or with the square of it.
+"""Measurement of whether the time of a call grows linearly or quadratically with its text.
 
-Processor time of this thread is measured, so that other processes do not count.
+The measurement uses the processor time of this thread, which other processes do not influence.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from attrs import frozen
 
 Parse = Callable[[str], object]
 
-#: From n to 4n: linear work takes 4 times as long, quadratic work 16 times.
+#: Maximum growth from n to 4n characters: linear work takes 4 times as long, quadratic work 16 times.
 WORST_FACTOR: Final = 8.0
 #: Seconds below which a time is noise.
 NOISE: Final = 0.0003
-#: Texts grow fourfold until a suspicion is confirmed at more than this many seconds, or dispelled: work
-#: that has a budget grows by the square until it is spent, which takes a part of this.
+#: Seconds of a call that confirm a suspicion. Until then the text grows fourfold. Work with a budget grows
+#: quadratically until the budget is spent, which takes less time than this.
 PROOF: Final = 2.0
 LARGEST: Final = 800_000
 RUNS: Final = 3
@@ -28,7 +28,7 @@ RUNS: Final = 3
 
 @frozen
 class Growth:
-    """How long the text of `length` took, in seconds, and how many times that of a quarter."""
+    """Seconds for a text of `length` characters, and the factor compared with a quarter of the text."""
 
     length: int
     seconds: float
@@ -37,7 +37,7 @@ class Growth:
 
 @contextmanager
 def steady() -> Iterator[None]:
-    """No garbage collection in between."""
+    """Disable garbage collection during the block."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -48,16 +48,16 @@ def steady() -> Iterator[None]:
 
 
 def seconds_of(parse: Parse, text: str) -> float:
-    """Processor time of one call."""
+    """Return the processor time of one call."""
     begin = time.thread_time_ns()
     parse(text)
     return (time.thread_time_ns() - begin) / 1e9
 
 
 def find_growth(parse: Parse, pattern: Callable[[int], str], length: int) -> Growth | None:
-    """The growth to `length` characters when it is worse than allowed, None when it is linear.
+    """Return the growth to `length` characters if it is worse than allowed, or None if it is linear.
 
-    A suspicion is looked into with ever longer texts before it counts.
+    A suspicion is checked with ever longer texts before it counts.
     """
     whole = seconds_of(parse, pattern(length))
     if whole < NOISE:
@@ -67,7 +67,7 @@ def find_growth(parse: Parse, pattern: Callable[[int], str], length: int) -> Gro
         least = min(seconds_of(parse, quarter) for _ in range(RUNS))
         if whole <= WORST_FACTOR * least:
             return None
-        # Suspicious: other processes may have disturbed the measurement.
+        # Suspicious growth: other processes may have disturbed the measurement.
         whole = min(seconds_of(parse, pattern(length)) for _ in range(RUNS))
         if whole <= WORST_FACTOR * least:
             return None

@@ -1,7 +1,7 @@
-"""The parsers and normalisers of models, as calls that take one text, and of `stores` those that take some.
+"""Parsers and normalisers of models as calls that take one text, including some of `stores`.
 
-Each function of models that takes text is found and called (`making`). Here are calls whose text must be
-in a particular place to be read; the first word of a name is the function.
+`making` finds and calls each model function that takes text. This module contains calls whose text must be in
+a particular place to be read. The first word of a name is the function.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _REFUSALS: Final = (
     chats.NoConversation, observations.NoGraphLine,
     LithosError, document.UnreadableNote, query.QuerySyntaxError, ValueError,
     OAuthRefused, claims.NoPrincipal, NotExtractable, canvas.NoCanvas,
-    YAMLError, KeyError, AttributeError,  # names that are made
+    YAMLError, KeyError, AttributeError,  # generated names
 )  # fmt: skip
 
 
 def refusing(parse: Parse) -> Parse:
-    """The same; a refusal is an answer."""
+    """Return the call with its expected exceptions suppressed, because a refusal is a valid result."""
 
     def run(given: str) -> object:
         with suppress(*_REFUSALS):
@@ -103,7 +103,7 @@ def _cards(given: str) -> list[dict[str, str]]:
 
 
 def _all_parts(found: Iterator[object]) -> object:
-    """All parts of a file, or the error that none can be read."""
+    """Return all parts of a file, or the error if no part can be read."""
     with suppress(NotExtractable):
         return list(found)
     return None
@@ -116,7 +116,7 @@ def _decompress(given: str) -> object:
 
 
 def _likely(given: str) -> object:
-    """A link that is spelled like two names, as long as they are."""
+    """Look up a link that consists of two long similar names."""
     names = likely_targets.LikelyNotes()
     names.add(findings.NamedNote("id", given, "a.md"), (given, given[::-1]))
     return names.find(given[1:])
@@ -219,7 +219,7 @@ def _diff(one: str, other: str) -> object:
 
 
 def _broken(given: str) -> str:
-    """With a line break behind every third character."""
+    """Return the text with a line break after every third character."""
     return "\n".join(given[at : at + 3] for at in range(0, len(given), 3))
 
 
@@ -249,7 +249,7 @@ def _edit_body(given: str, op: str) -> object:
 
 
 def _chatgpt_of(given: str) -> object:
-    """A tree whose nodes, edges, texts and citations are those of the text."""
+    """Convert a ChatGPT tree whose nodes, edges, texts and citations come from the text."""
     parts = pieces(given)
     nodes = {
         str(at): {

@@ -1,6 +1,6 @@
-"""Texts that parsers are known to be slow with: single characters, pairs of them, and bad patterns.
+"""Texts that are known to slow parsers down: single characters, pairs of characters, and bad patterns.
 
-A pattern is a function of a length: it returns a text of about that many characters.
+A pattern is a function that returns a text of about the given number of characters.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ CHARACTERS: Final[Mapping[str, str]] = {
     "selector": "\ufe0f", "ideographic stop": "。", "edge": "\x1f",
 }  # fmt: skip
 
-#: Of these every ordered pair is tried too.
+#: Characters of which every ordered pair is tried too.
 PAIRED: Final = (
     "blank", "newline", "letter", "mark", "quote", "open bracket", "close bracket", "hash", "dash", "colon",
     "star", "backtick", "pipe", "dot", "CJK", "double quote",
 )  # fmt: skip
 
-#: Repeated unchanged.
+#: Texts that are repeated unchanged.
 _REPEATED: Final[Mapping[str, str]] = {
     "open links": "[[", "links without end": "[[a", "links with bars": "[[a|", "links": "[[a]] ",
     "embedded links": "![[a|b]] ", "nested links": "[[a[[b]]", "link labels": "[a](", "link ends": "](b)",
@@ -67,7 +67,7 @@ def _repeat(unit: str) -> Pattern:
 
 
 def _marks_of_two_classes(length: int) -> str:
-    """Marks that normalisation has to sort: every one of the second half is moved before the first half."""
+    """Return marks that normalisation must sort: each mark of the second half moves before the first half."""
     half = length // 2
     return "a" + "\u0301" * half + "\u0323" * half
 
@@ -77,7 +77,7 @@ def _marks_after_hash(length: int) -> str:
 
 
 def _yaml_bomb(length: int) -> str:
-    """Each level is the one above nine times."""
+    """Return YAML in which each level refers to the level above nine times."""
     lines = ["a0: &a0 [x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, length // 60 + 1)]
     return "\n".join(lines) + "\n"
@@ -98,7 +98,7 @@ def _different_keys(length: int) -> str:
 
 
 def _deep_block(length: int) -> str:
-    """A new column for each level, as deep as a text of this length can be."""
+    """Return a block whose levels are indented as deeply as its length allows."""
     depth = int((2 * length) ** 0.5)
     return "".join(f"{' ' * level}a:\n" for level in range(depth))
 
@@ -116,7 +116,7 @@ def _different_headings(length: int) -> str:
 
 
 def _long_fences(length: int) -> str:
-    """Each fence is longer than the one before."""
+    """Return fences of which each is longer than the previous one."""
     return "".join("`" * (3 + n) + "\n" for n in range(int((2 * length) ** 0.5)))
 
 
@@ -129,7 +129,7 @@ def _one_name(length: int) -> str:
 
 
 def _before_the_end(unit: str, last: str) -> Pattern:
-    """A run that fits until its last character does not."""
+    """Return a pattern that matches until its last character, which does not match."""
     return lambda length: _repeat(unit)(length) + last
 
 
@@ -189,13 +189,13 @@ _MADE: Final[Mapping[str, Pattern]] = {
 
 
 def single_patterns() -> dict[str, Pattern]:
-    """Single characters and the known bad patterns, by what they are called."""
+    """Return single characters and the known bad patterns, by name."""
     single = {name: _repeat(character) for name, character in CHARACTERS.items()}
     return {**single, **{name: _repeat(unit) for name, unit in _REPEATED.items()}, **_MADE}
 
 
 def pair_patterns() -> dict[str, Pattern]:
-    """Every ordered pair of the characters in `PAIRED`."""
+    """Return every ordered pair of the characters in `PAIRED`."""
     return {
         f"{first} and {second}": _repeat(CHARACTERS[first] + CHARACTERS[second])
         for first, second in permutations(PAIRED, 2)

@@ -1,7 +1,7 @@
-"""Asking `/health` all the time from a thread of its own, and how long the slowest answer took.
+"""Thread that polls `/health` continuously and measures the slowest answer.
 
-Time in which a thread was ready to run but other programs had the processors is not the server's: Linux
-counts it for each thread (`schedstat`), and it is taken off. Elsewhere all time counts.
+The time in which a thread waited for a processor that other programs used is subtracted. Linux counts this
+time for each thread (`schedstat`). On other systems all time counts.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from typing import Final, Self
 
 from tests.e2e.process import Lithos
 
-#: Seconds within which `/health` answers, whatever the server is asked meanwhile (issue 11, defect 4).
+#: Seconds within which `/health` must answer, whatever else the server is doing (issue 11, defect 4).
 PATIENCE: Final = 1.0
-#: Seconds between an answer and the next question.
+#: Seconds between an answer and the next request.
 PAUSE: Final = 0.02
 _BROKEN: Final = 120.0
 
 
 def _queued(threads: Path) -> dict[str, float]:
-    """Seconds that each thread of a process has waited for a processor."""
+    """Return the seconds that each thread of a process has waited for a processor."""
     seconds: dict[str, float] = {}
     with suppress(OSError):
         for thread in threads.iterdir():
-            with suppress(OSError, ValueError, IndexError):  # it has ended, or there is no such file
+            with suppress(OSError, ValueError, IndexError):  # the thread has ended or has no such file
                 seconds[thread.name] = int((thread / "schedstat").read_text().split()[1]) / 1e9
     return seconds
 
 
 class HealthPoll:
-    """`with HealthPoll(server) as poll: ...; poll.slowest()`: the longest wait since the last time.
+    """Poller that measures the slowest answer: `with HealthPoll(server) as poll: ...; poll.slowest()`.
 
-    It begins with the first answer: a server does not answer until it has loaded its programs.
+    The measurement begins with the first answer, because a starting server does not answer until its code is
+    loaded.
     """
 
     def __init__(self, server: Lithos) -> None:
@@ -60,16 +61,16 @@ class HealthPoll:
         self._thread.join(_BROKEN)
 
     def slowest(self) -> float:
-        """Seconds of the slowest answer since the last call, one that is still awaited included."""
+        """Return the seconds of the slowest answer since the last call, and reset the measurement."""
         slowest, self._slowest = self._slowest, 0.0
         return slowest
 
     def _lost(self) -> tuple[dict[str, float], dict[str, float]]:
-        """The time that the threads of the server, and this one, have waited for a processor until now."""
+        """Return the total time that the threads of server and test have waited for a processor."""
         return _queued(Path(f"/proc/{self._server}/task")), _queued(Path("/proc/self/task"))
 
     def _waited(self, began: float, before: tuple[dict[str, float], dict[str, float]]) -> float:
-        """Seconds since `began` without those lost; only one other thread can be in the way."""
+        """Return seconds since `began` without waiting times; only one other thread can delay the server."""
         seconds = time.monotonic() - began
         after = self._lost()
         server, own = ({name: now[name] - was.get(name, 0.0) for name in now}

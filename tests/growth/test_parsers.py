@@ -16,10 +16,11 @@ from tests.growth.parsers import PARSERS, refusing
 from tests.growth.patterns import Pattern, pair_patterns, single_patterns
 from tests.house import modules
 
-#: Characters at 4n: few for the quick tests, still enough that a square shows.
+#: Maximum characters of the quick tests: few, but enough to reveal quadratic growth.
 QUICK = 1_400
 THOROUGH = 6_000
-#: Of each kind that was slow with some parser: runs, openings without an end, marks to sort, deep nests.
+#: One pattern of each kind that was slow with some parser: runs, openings without an end, marks to sort, deep
+#: nesting.
 WORST = (
     "blank", "newline", "mark", "open bracket", "backtick", "links without end", "marks of two classes",
     "YAML bomb", "deep block", "different links", "growing fences", "blanks in a heading", "keys in keys",
@@ -27,7 +28,7 @@ WORST = (
 
 
 def nonlinear(parser: str, patterns: Mapping[str, Pattern], length: int) -> dict[str, Growth]:
-    """The patterns with which a parser takes too long, and how long."""
+    """Return the patterns with which a parser takes too long, and their growth."""
     assert patterns
     measured = refusing(PARSERS[parser])
     with steady():
@@ -36,8 +37,8 @@ def nonlinear(parser: str, patterns: Mapping[str, Pattern], length: int) -> dict
 
 
 @pytest.mark.slow
-def test_no_parser_is_slow_with_the_texts_that_are_worst() -> None:
-    """tools §1.2: no call takes long for what is in it; the nightly run tries all texts"""
+def test_parsers_are_linear_with_worst_texts() -> None:
+    """tools §1.2: no call takes long because of its text; the nightly run tries all texts"""
     patterns = single_patterns()
     worst = {name: patterns[name] for name in WORST}
     assert {parser: bad for parser in PARSERS if (bad := nonlinear(parser, worst, QUICK))} == {}
@@ -45,21 +46,21 @@ def test_no_parser_is_slow_with_the_texts_that_are_worst() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("parser", PARSERS)
-def test_a_parser_is_linear_in_known_bad_patterns_and_pairs_of_characters(parser: str) -> None:
-    """tools §1.2: no call takes long for what is in it"""
+def test_parser_is_linear_with_all_patterns_and_character_pairs(parser: str) -> None:
+    """tools §1.2: no call takes long because of its text"""
     assert nonlinear(parser, single_patterns(), QUICK) == {}
     assert nonlinear(parser, pair_patterns(), THOROUGH) == {}
 
 
-def test_every_text_function_of_a_model_can_be_called() -> None:
-    """Else write one in `tests/growth/parsers.py`: a parser that nothing measures may stop the server."""
+def test_every_text_function_of_models_can_be_called() -> None:
+    """If a call fails, write one in `tests/growth/parsers.py`: an unmeasured parser may block the server."""
     assert len(PARSERS) > 400
     for parse in PARSERS.values():
         refusing(parse)("a [[b]]\n" * 20)
 
 
-def test_every_parser_is_called_after_what_it_measures() -> None:
-    """A call written by hand replaces the one that is made, as long as both have the same name."""
+def test_every_parser_is_named_after_its_function() -> None:
+    """A handwritten call replaces the generated call of the same name."""
     modules_named = defaultdict(list)
     for module in modules():
         modules_named[module.rpartition(".")[2]].append(module)
@@ -79,8 +80,8 @@ def _has(module: ModuleType, name: str) -> bool:
     return True
 
 
-def test_a_square_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The measure itself must not pass what it is there for; its clock is the length here, or its square."""
+def test_quadratic_growth_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measurement must find quadratic growth. The clock returns a function of the text length."""
     letters = single_patterns()["letter"]
     clocks: Mapping[Callable[[int], int], bool] = {
         lambda length: length: False,

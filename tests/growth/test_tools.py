@@ -1,4 +1,4 @@
-"""No single call, and no file, keeps the server from answering others (issue 11, growth)."""
+"""Tests that no single call and no file keeps the server from answering others (issue 11, growth)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from tests.growth.polling import PATIENCE, HealthPoll
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
 
-#: Characters of an argument. The size of a whole note where that is allowed; other arguments
-#: accept far less, so a quarter of it shows how they refuse it.
+#: Characters of an argument: the size of a whole note where allowed. Other arguments accept far less, so a
+#: quarter of this size is enough to show their refusal.
 NOTE: Final = 1_000_000
 ARGUMENT: Final = 120_000
-#: Patterns that may slow parsers of arguments; the parsers themselves see all patterns in `test_parsers`.
+#: Patterns that may slow down parsers of arguments. `test_parsers` tries all patterns with the parsers
+#: themselves.
 PATTERNS: Final = ("blank", "marks of two classes", "CJK", "different links", "query pairs")
 #: Patterns that may be slow in whole notes.
 NOTE_PATTERNS: Final = (
@@ -31,7 +32,7 @@ NOTE_PATTERNS: Final = (
 
 
 def values_of(kind: str, text: str) -> Iterator[Any]:
-    """The ways to give a text to a parameter of this type."""
+    """Yield the values that contain the text for a parameter of this type."""
     if kind == "string":
         yield text
     elif kind == "array":
@@ -44,7 +45,7 @@ def values_of(kind: str, text: str) -> Iterator[Any]:
 
 
 def text_arguments(tools: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    """(tool, argument, type, schema) of every argument that takes text in some form."""
+    """Yield (tool, argument, type, schema) for every argument that accepts text in some form."""
     for tool in tools:
         for name, schema in tool["inputSchema"]["properties"].items():
             kind = schema.get("type", "object")
@@ -53,7 +54,7 @@ def text_arguments(tools: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, s
 
 
 def required_of(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with which the call gets as far as possible."""
+    """Return the required arguments with which a call gets as far as possible."""
     plain = {"string": "x", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
     return {
         name: known.get(name, plain[schema["properties"][name].get("type", "object")])
@@ -78,7 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lithos]:
 
 
 async def ids_of(client: WireClient) -> dict[str, Any]:
-    """Values of required arguments, so that calls are not refused before they do their work."""
+    """Return values of required arguments, so that calls are not refused before they do their work."""
     note = await client.call("lithos_write", title="A note", content="text [[other]]", agent="ann")
     task = await client.call("lithos_task_create", title="A task", agent="ann")
     other = await client.call("lithos_task_create", title="Another task", agent="ann")
@@ -90,7 +91,7 @@ async def ids_of(client: WireClient) -> dict[str, Any]:
 
 
 @pytest.mark.deadline(600)
-async def test_no_text_of_any_argument_of_any_tool_keeps_health_waiting(server: Lithos) -> None:
+async def test_health_answers_in_time_during_any_call_with_text(server: Lithos) -> None:
     """tools §1.2, lifecycle §3: /health answers within a second during any single call"""
     patterns = single_patterns()
     late: dict[tuple[str, str, str], float] = {}
@@ -119,8 +120,8 @@ async def test_no_text_of_any_argument_of_any_tool_keeps_health_waiting(server: 
 
 @pytest.mark.deadline(600)
 @pytest.mark.nightly
-async def test_no_note_of_a_megabyte_keeps_health_waiting(server: Lithos) -> None:
-    """tools §1.2, lifecycle §3: written, updated, searched, related and read"""
+async def test_health_answers_in_time_during_work_on_megabyte_notes(server: Lithos) -> None:
+    """tools §1.2, lifecycle §3: notes are written, updated, searched, related and read"""
     late: dict[str, dict[str, float]] = {}
     async with WireClient.open(server.address) as client:
         with HealthPoll(server) as poll:
@@ -135,7 +136,7 @@ async def test_no_note_of_a_megabyte_keeps_health_waiting(server: Lithos) -> Non
 async def _live(
     client: WireClient, poll: HealthPoll, name: str, pattern: Pattern
 ) -> AsyncIterator[tuple[str, float]]:
-    """A note from its creation to its end; the slowest answer to `/health` during each step."""
+    """Create, use and delete a note. Yield the slowest answer of `/health` during each step."""
     text = f"start {pattern(NOTE)}"
     content = text.encode()[:NOTE].decode(errors="ignore")
     written = await send(
@@ -159,7 +160,7 @@ async def _live(
 
 
 def large_files() -> dict[str, bytes]:
-    """Files as people or programs may leave them: bytes by name."""
+    """Return files as people or programs may leave them: bytes by name."""
     patterns = single_patterns()
     megabytes = 10_000_000
     return {
@@ -179,13 +180,13 @@ def large_files() -> dict[str, bytes]:
 
 
 async def _start_anew(data: Path) -> float:
-    """The slowest answer of `/health` during a first scan, from the first answer on."""
+    """Return the slowest answer of `/health` during a first scan, from the first answer on."""
     for name in ("manifest.db", "manifest.db-wal", "manifest.db-shm"):
         with suppress(FileNotFoundError):
             (data / ".lithos" / name).unlink()
     with running_lithos(data) as lithos:
         with HealthPoll(lithos) as poll, trio.fail_after(200):
-            while lithos.log().count("semantic search ready") < 2:  # the earlier server wrote there too
+            while lithos.log().count("semantic search ready") < 2:  # the earlier server wrote to the same log
                 await trio.sleep(0.05)
             slowest = poll.slowest()
         assert lithos.stop(within=90.0) == 0
@@ -194,8 +195,8 @@ async def _start_anew(data: Path) -> float:
 
 @pytest.mark.deadline(600)
 @pytest.mark.nightly
-async def test_no_external_file_keeps_health_waiting(tmp_path: Path) -> None:
-    """notes §4, lifecycle §5: the watcher and the start scan process it during other work"""
+async def test_health_answers_in_time_while_external_files_are_read(tmp_path: Path) -> None:
+    """notes §4, lifecycle §5: the watcher and the start scan process files during other work"""
     files = large_files()
     data = tmp_path / "data"
     with running_lithos(data) as lithos:
@@ -209,7 +210,7 @@ async def test_no_external_file_keeps_health_waiting(tmp_path: Path) -> None:
 
 
 async def _leave_files(lithos: Lithos, folder: Path, files: Mapping[str, bytes]) -> dict[str, float]:
-    """Put each file there and wait until it is indexed, or known to be unreadable."""
+    """Write each file and wait until it is indexed, or known to be unreadable."""
     late: dict[str, float] = {}
     async with WireClient.open(lithos.address) as client:
         with HealthPoll(lithos) as poll:
@@ -219,7 +220,7 @@ async def _leave_files(lithos: Lithos, folder: Path, files: Mapping[str, bytes])
 
 
 async def _leave(client: WireClient, lithos: Lithos, poll: HealthPoll, file: Path, content: bytes) -> float:
-    """The slowest answer of `/health` while a file is taken in."""
+    """Return the slowest answer of `/health` while a file is processed."""
     poll.slowest()
     file.write_bytes(content)
     with trio.fail_after(120):

@@ -39,7 +39,7 @@ async def test_person_keeps_a_file_as_a_note(tmp_path: Path) -> None:
         await lithos.server.get(CatchingUp).done.wait()
         await make(lithos, "three", "3 by them", path="plan 2.md")
         page = await person.look("/console/copies")
-        assert "the name may be a person's choice" in page.text
+        assert "a person may have chosen this name" in page.text
         (link,) = [each for each in page.links if each.startswith("/console/copies/one")]
         assert 'name="act" value="keep"' in await person.page(link)
         done = await person.submit(link, "/console/copies/one", act="keep")

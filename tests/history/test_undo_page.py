@@ -207,7 +207,7 @@ async def test_long_preview_says_which_notes_it_has_not_checked(
         clock.advance(seconds=1)
         html = await person.page(LOOK)
         assert ahead_of(html) == {"deleted": ["*N2"], "": ["*N1", "*N0"]}
-        assert html.count("is checked when it is undone") == 2
+        assert html.count("is checked during the undo") == 2
         assert "Older changes are not shown." not in html
         await person.lithos.write("N3", "spam", agent="bad")
         clock.advance(seconds=1)
@@ -236,7 +236,7 @@ async def test_the_page_opens_with_all_changes_by_session_and_the_newest_ticked(
         assert f"/console/notes/{page}/diff?from=2&amp;to=3" in html
         one = await person.page(f"/console/undo?agent=bad&note={page}&version=2")
         assert ahead_of(one) == {"reverted": ["Page", "*Page"]}
-        assert "Only its changes of Page . All its changes" in check(one).told
+        assert "This page shows only the changes to Page . All changes of the agent" in check(one).told
         done = await person.post(*form_of(one, "/console/undo")[:1], **form_of(one, "/console/undo")[1])
         assert parts_of(done.text) == {"merged": ["Page"]}
         assert (await person.lithos.read(page))["content"] == "a\n\nb\n\nWORSE\n\nd"
@@ -251,13 +251,13 @@ async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> Non
         address = "/console/undo?agent=bad"
         html = await person.page(address)
         assert [one.text for one in check(html).all("button", "danger")] == ["Undo the ticked changes"]
-        assert "nothing left to undo" not in html
+        assert "are already undone" not in html
         action, fields = form_of(html, "/console/undo")
         await person.post(action, **fields)
         page = await person.look(address)
-        assert "There is nothing left to undo" in page.text
+        assert "All changes shown here are already undone" in page.text
         assert not page.all("main")[0].all("button", "danger")
-        assert "To the agent" in page.text
+        assert "Back to the agent" in page.text
 
 
 async def test_failing_step_ends_undo_with_repeatable_page(

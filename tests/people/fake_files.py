@@ -1,8 +1,8 @@
-"""A file system in memory that passes the contract of `SystemCalls`.
+"""A file system in memory that fulfils the contract of `SystemCalls`.
 
-Before each call of the product `reach` is called with its name: there others may act. A person's open() for
-writing of a leased file blocks until the lease ends, as in the kernel, and then continues with the
-file it had found.
+The function `reach` gets the name of each system call before the product makes it, so that other parties can
+act. A person's open() for writing blocks on a leased file until the lease ends, as in the kernel, and then
+continues with the same file.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import attrs
 
 from lithos.notes.files.system_calls import UNNAMED
 
-#: The call without which a file system has not what `Protection` names so.
+#: The system call that a file system needs for each capability of `Protection`.
 NEEDED = {
     "exchange": "exchange", "no_replace": "rename_new", "links": "link", "leases": "lease",
     "unnamed": "link_unnamed",
 }  # fmt: skip
-#: Every file was saved long ago, so that only leases reveal a save in progress: the hardest case.
+#: Every file was saved long ago, so only leases reveal a running save, which is the hardest case.
 NOW = 1_000_000.0
 
 
 @attrs.define(eq=False)
 class Inode:
-    """A file: `names` it has, people who have it open for writing, leases by descriptor (False: breaking)."""
+    """A file with its `names`, its open writers, and its leases by descriptor (False: breaking)."""
 
     number: int
     data: bytes = b""
@@ -39,11 +39,11 @@ class Inode:
 
 
 def nothing(call: str) -> None:
-    """No other party acts."""
+    """Do nothing, because no other party acts."""
 
 
 class FakeCalls:
-    """The product's calls. `lacking` are calls that this file system does not have."""
+    """System calls of the product. `lacking` are calls that this file system does not have."""
 
     def __init__(self, lacking: frozenset[str] = frozenset(), reach: Callable[[str], None] = nothing) -> None:
         self.lacking = lacking
@@ -51,7 +51,7 @@ class FakeCalls:
         self.names: dict[str, Inode] = {}
         self.opened: dict[int, tuple[Inode, int]] = {}
         self.calls = 0
-        #: The answers that the product got so far: all that its next steps can depend on.
+        #: All answers that the product has received so far; its next steps can depend only on these.
         self.answers: list[Any] = []
         self._descriptors = 2
         self._inodes = 0
@@ -64,7 +64,7 @@ class FakeCalls:
         return Inode(self._inodes, data)
 
     def put(self, path: str, data: bytes) -> Inode:
-        """A file that is there from the beginning."""
+        """Create a file that exists from the beginning."""
         inode = self.new_inode(data)
         self._name(path, inode)
         return inode
@@ -88,10 +88,10 @@ class FakeCalls:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return self.names[path]
 
-    # -- the calls ----------------------------------------------------------------------------------
+    # -- the system calls -----------------------------------------------------------------------------
 
     def _begin(self, call: str, *, is_private: bool = False) -> None:
-        """`is_private`: a step on a file that no other party sees: it commutes with all their steps."""
+        """Begin a system call. `is_private`: no other party sees the file, so the order does not matter."""
         if not is_private:
             self.reach(call)
         self.calls += 1

@@ -1,13 +1,13 @@
-"""People and an agent at the same notes, and the exploration of all interleavings of their steps.
+"""A model of people and an agent at the same notes, and the exploration of all interleavings.
 
-The agent is the product's own code (`NoteFiles`) on a fake file system; before each of its system calls
-every person, and the watcher, may take any number of steps, and the process may die. A ledger follows every
-piece of text that a person saved: at the end it is in a file, or in a displaced file, or a person overwrote
-or deleted it, or an agent that had seen it did.
+The agent is the product's own code (`NoteFiles`) on a fake file system. Before each of its system calls,
+every person and the watcher may take any number of steps, and the process may die. A ledger follows every
+text that a person saved. At the end, each text must be in a file or a displaced file, or it was overwritten
+or deleted by a person, or by an agent that had read it.
 
-Pruning: two schedules that led to the same files, the same positions of all people and the same answers to
-the product so far have the same futures, since the product's next step depends on nothing else; only one of
-them is continued. The number of schedules is that of all paths through the graph of such states.
+Pruning: the product's next step depends only on the files, the positions of all people and the answers that
+the product has received. Two schedules with the same state therefore have the same futures, and only one of
+them is continued. The reported number of schedules counts all paths through the graph of these states.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lithos.notes.files.replacing import Replacing
 from lithos.notes.files.values import FileBusy, FileChanged, Kept, Move, PrivateFolder, Put, Remove, digest_of
 from tests.people.fake_files import NEEDED, FakeCalls, Inode
 
-#: Rounds in which the writer decides again.
+#: Number of rounds in which the writer decides again.
 ROUNDS = 2
 
 Step = tuple[str, ...]
@@ -42,12 +42,12 @@ class Dead(BaseException):
 
 
 class Pruned(BaseException):
-    """This state was met before."""
+    """This state was already explored."""
 
 
 @attrs.define(eq=False)
 class Person:
-    """One who takes steps: an editor, a sync client, or the watcher."""
+    """A party that takes steps: an editor, a sync client, or the watcher."""
 
     steps: Sequence[Step]
     position: int = 0
@@ -57,7 +57,7 @@ class Person:
 
     @property
     def is_able(self) -> bool:
-        """False when done, or while a lease holds an open() back."""
+        """Return False if all steps are done, or while a lease blocks an open()."""
         return self.position < len(self.steps) and not (self.waiting and self.waiting.leases)
 
     def key(self) -> tuple[Any, ...]:
@@ -65,11 +65,11 @@ class Person:
         return self.position, inode, self.waiting.number if self.waiting else 0, self.seen
 
 
-# -- what people do ---------------------------------------------------------------------------------
+# -- steps of people --------------------------------------------------------------------------------
 
 
 def in_place(path: str, *pieces: str) -> list[Step]:
-    """Truncate and write, in one piece or several."""
+    """Truncate a file and write it, in one piece or several."""
     return [("open", path, "truncate"), *(("write", piece) for piece in pieces), ("close",)]
 
 
@@ -90,12 +90,12 @@ def delete(path: str) -> list[Step]:
 
 
 def take_up(path: str) -> list[Step]:
-    """The watcher: the calls of `NoteFiles.read`, then the writer's second look."""
+    """Return the watcher's steps: the calls of `NoteFiles.read`, then the writer's second check."""
     return [("peek", path), ("read",), ("take", path)]
 
 
 class World:
-    """One run: the files, the people, the agent, and the ledger."""
+    """One run with its files, people, agent and ledger."""
 
     def __init__(
         self, root: Path, notes: dict[str, str], people: Sequence[Sequence[Step]], lacking: frozenset[str]
@@ -103,7 +103,7 @@ class World:
         self.root = root
         self.calls = FakeCalls(lacking)
         self.files = NoteFiles(root, self.calls)
-        #: Where displaced files are, on a file system that does not keep them next to their notes.
+        #: Folder of displaced files on a file system that does not keep them next to their notes.
         self.place = PrivateFolder(f"{root}-place", str(root)) if "beside" in lacking else None
         self.files._replacing = Replacing(
             self.calls,
@@ -129,7 +129,7 @@ class World:
     # -- people -------------------------------------------------------------------------------------
 
     def act(self, person: Person) -> None:
-        """One step of a person."""
+        """Take one step of a person."""
         kind, *more = person.steps[person.position]
         if getattr(self, f"_{kind}")(person, *more) is not False:
             person.position += 1
@@ -146,7 +146,7 @@ class World:
             if inode.leases:
                 inode.leases = dict.fromkeys(inode.leases, False)
                 person.waiting = inode
-                inode.writers += 1  # the kernel counts who waits
+                inode.writers += 1  # the kernel counts waiting writers
                 return False
         if how == "truncate":
             self._excuse(inode)
@@ -160,7 +160,7 @@ class World:
         person.inode.data += text.encode()
         self.saved |= tokens(text.encode())
         if person.inode.number in self.removed_by_people and not person.inode.names:
-            self.excused |= tokens(text.encode())  # another person deleted the file meanwhile
+            self.excused |= tokens(text.encode())  # another person deleted the file in the meantime
 
     def _close(self, person: Person) -> None:
         assert person.inode is not None
@@ -174,7 +174,7 @@ class World:
     def _rename(self, person: Person, source: str, target: str) -> None:
         path, other = self.path(source), self.path(target)
         if path not in self.calls.names:
-            return  # gone: the person sees an error
+            return  # the file is gone, and the person sees an error
         inode, old = self.calls.names.pop(path), self.calls.names.get(other)
         if old is not None:
             self._lose_name(old)
@@ -186,7 +186,7 @@ class World:
             self._lose_name(inode)
 
     def _lose_name(self, inode: Inode) -> None:
-        inode.names -= 1  # it may have a private one for another moment
+        inode.names -= 1  # the file may keep a private name for another moment
         self.removed_by_people.add(inode.number)
         self._excuse(inode)
 
@@ -200,7 +200,7 @@ class World:
         person.seen = None if person.inode is None else person.inode.data
 
     def _take(self, person: Person, name: str) -> None:
-        """The state is size and mtime, and all times are the same here."""
+        """The state is size and mtime, and all times are equal in the model."""
         inode = self.calls.names.get(self.path(name))
         if person.seen is not None and inode is not None and len(inode.data) == len(person.seen):
             self.known[name] = digest_of(person.seen)
@@ -209,7 +209,7 @@ class World:
     # -- the agent ----------------------------------------------------------------------------------
 
     def ask(self, request: Step) -> None:
-        """The writer's handling of a request, and of the files that it displaced."""
+        """Handle a request as the writer does, and the files that it displaced."""
         kind, name, *text = request
         for _ in range(ROUNDS):
             outcome = self._try(kind, name, "".join(text).encode())
@@ -251,7 +251,7 @@ class World:
         return "done"
 
     def settle_at_once(self) -> None:
-        """Without any grace, which is allowed where leases reveal writers."""
+        """Settle displaced files without a grace period, which is allowed where leases reveal writers."""
         for kept in self.files.take_kept():
             try:
                 settle(self.calls, kept, self._save, leases=True)
@@ -264,7 +264,7 @@ class World:
     # -- the end ------------------------------------------------------------------------------------
 
     def end(self, *, is_dead: bool) -> None:
-        """All parties finish; files left by a killed process are recovered; then nothing may be missing."""
+        """Finish all parties, recover files of a killed process, and check that no text is missing."""
         self.calls.reach = lambda call: None
         if is_dead:
             for descriptor in list(self.calls.opened):
@@ -296,7 +296,7 @@ class World:
         assert not lost, f"lost: {sorted(lost)}, outcomes {self.outcomes}"
 
     def key(self) -> tuple[Any, ...]:
-        """All that the future depends on."""
+        """Return the whole state on which the future depends."""
         calls = self.calls
         inodes = {inode.number: inode for inode in calls.names.values()}
         inodes |= {inode.number: inode for inode, _ in calls.opened.values()}
@@ -321,7 +321,7 @@ class World:
 
 @attrs.define
 class Explored:
-    """How many runs were made, distinct states met, and schedules they stand for."""
+    """Numbers of runs, of distinct states, and of schedules that these states represent."""
 
     runs: int = 0
     states: int = 0
@@ -330,7 +330,7 @@ class Explored:
 
 @attrs.define(eq=False)
 class _Graph:
-    """The states and, of each, where every choice leads: another state, or None for the end."""
+    """Graph of states: each choice in a state leads to another state, or to None for the end."""
 
     choices: dict[int, list[int | None]] = attrs.field(factory=dict)
 

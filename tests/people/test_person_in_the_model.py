@@ -1,4 +1,4 @@
-"""A person in the model: every interleaving of an agent's calls with what people do loses nothing."""
+"""Tests that every interleaving of an agent's system calls with people's steps loses nothing."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ REQUESTS: dict[str, list[Step]] = {
     "move onto": [("move", A, "c.md")],
     "move, then rewrite its links": [("move", A, "d.md"), ("patch", "d.md", "<X1>")],
 }
-#: Two notes, one after the other: the second request meets what the first displaced.
+#: Two notes, changed one after the other: the second request meets the files displaced by the first.
 TWO: list[Step] = [("patch", A, "<X1>"), ("patch", B, "<X2>")]
 
 
 BEST = FILE_SYSTEMS["exchange and leases"]
-#: The fast set has the best and the poorest where the slow one has them all.
+#: The fast set has the best and the poorest file system; the slow set has all.
 EXTREMES = [
     pytest.param(lacking, id=name, marks=() if name in ("exchange and leases", "nothing but links") else SLOW)
     for name, lacking in FILE_SYSTEMS.items()
@@ -67,7 +67,7 @@ def run(
     return explore(lambda: World(root, NOTES, people, lacking), requests, dies=dies)
 
 
-#: With what is saved in place where there are no leases, the states are many: the slow set has them.
+#: Saves of the fast set. Saves in place without leases have many states, so only the slow set has them.
 QUICK = ("atomic", "moved onto it", "moved away", "delete", "take-up")
 
 
@@ -78,7 +78,7 @@ def explore_all(
     *people: Iterable[list[Step]],
     dies: bool = False,
 ) -> Explored:
-    """Every request with every combination of people."""
+    """Explore every request with every combination of people."""
     total = Explored()
     for request in requests:
         for combination in itertools.product(*people):
@@ -112,24 +112,24 @@ def test_single_person_loses_nothing_when_file_system_lacks_system_calls(
         if name != "exchange and leases"
     ],
 )
-def test_one_person_who_saves_in_place_where_calls_lack_loses_nothing(
+def test_save_in_place_loses_nothing_when_system_calls_are_missing(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
-    """Issue 11, build 1: to exhaustion."""
+    """Issue 11, build 1: explored exhaustively."""
     names = ("in pieces", "append") if lacking == {"lease"} else ("in place", "append")
     found = explore_all(tmp_path, lacking, ["patch"], [SAVES[name] for name in names])
     assert found.schedules > 2_000
 
 
 @pytest.mark.slow
-def test_one_person_during_a_write_or_creation_loses_nothing(tmp_path: Path) -> None:
-    """Issue 11, build 1: to exhaustion."""
+def test_one_person_during_write_or_creation_loses_nothing(tmp_path: Path) -> None:
+    """Issue 11, build 1: explored exhaustively."""
     found = explore_all(tmp_path, BEST, ("write", "create"), SAVES.values())
     assert found.schedules > 20_000
 
 
 @pytest.mark.parametrize("lacking", [BEST, pytest.param(frozenset({"exchange"}), marks=SLOW)])
-def test_a_process_dying_anywhere_during_edits_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
+def test_process_death_during_edits_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
     """behaviour 1"""
     found = explore_all(tmp_path, lacking, ["patch"], [SAVES["atomic"]], dies=True)
     assert found.schedules > 300
@@ -137,9 +137,7 @@ def test_a_process_dying_anywhere_during_edits_loses_nothing(tmp_path: Path, lac
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lacking", EXTREMES)
-def test_a_process_dying_anywhere_during_any_save_loses_nothing(
-    tmp_path: Path, lacking: frozenset[str]
-) -> None:
+def test_process_death_during_any_save_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
     """behaviour 1"""
     saves = [SAVES[name] for name in ("atomic", "delete")]
     found = explore_all(tmp_path, lacking, ("patch", "remove"), saves, dies=True)
@@ -147,7 +145,7 @@ def test_a_process_dying_anywhere_during_any_save_loses_nothing(
 
 
 @pytest.mark.parametrize("lacking", EXTREMES)
-def test_a_killed_move_during_any_save_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
+def test_killed_move_during_any_save_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
     """behaviour 255: the saved text moves with the note, stays at its old place, or makes the move fail."""
     names = [name for name in SAVES if name in QUICK or "lease" not in lacking]
     saves = [*map(SAVES.__getitem__, names), atomic("d.md", "<P1>"), move(B, "c.md")]
@@ -158,7 +156,7 @@ def test_a_killed_move_during_any_save_loses_nothing(tmp_path: Path, lacking: fr
 @pytest.mark.parametrize(
     "save", [pytest.param(atomic("d.md", "<P1>"), marks=SLOW), SAVES["atomic"], move(A, "e.md")]
 )
-def test_rewriting_a_moved_note_during_a_save_loses_nothing(tmp_path: Path, save: list[Step]) -> None:
+def test_rewriting_moved_note_during_save_loses_nothing(tmp_path: Path, save: list[Step]) -> None:
     """behaviour 255"""
     found = explore_all(tmp_path, BEST, ["move, then rewrite its links"], [save], dies=True)
     assert found.schedules > 100
@@ -167,8 +165,8 @@ def test_rewriting_a_moved_note_during_a_save_loses_nothing(tmp_path: Path, save
 @pytest.mark.parametrize(
     "request_", [pytest.param("patch", marks=NIGHTLY), pytest.param("remove", marks=SLOW)]
 )
-def test_two_people_during_a_request_lose_nothing(tmp_path: Path, request_: str) -> None:
-    """Issue 11, build 1: to exhaustion."""
+def test_two_people_during_request_lose_nothing(tmp_path: Path, request_: str) -> None:
+    """Issue 11, build 1: explored exhaustively."""
     others = ("atomic", "delete", "take-up") if request_ == "patch" else tuple(SECOND)
     found = explore_all(tmp_path, BEST, [request_], [SAVES["atomic"]], [SECOND[name] for name in others])
     assert found.schedules > 100_000
@@ -181,16 +179,16 @@ def test_two_people_during_a_request_lose_nothing(tmp_path: Path, request_: str)
         for name, lacking in FILE_SYSTEMS.items()
     ],
 )
-def test_two_notes_that_people_save_and_move_lose_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
-    """Issue 11, build 1: two notes; on the best file system also with death anywhere."""
+def test_two_people_saving_and_moving_two_notes_lose_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
+    """Issue 11, build 1: two notes; on the best file system, the process may also die at any point."""
     schedules = 0
     for name in ("moved onto it", "delete"):
         schedules += run(tmp_path, lacking, TWO, SAVES[name], move(A, B), dies=not lacking).schedules
     assert schedules > 1_000
 
 
-def test_the_scripted_take_up_makes_the_calls_of_the_product(tmp_path: Path) -> None:
-    """The watcher in the model does the same as `NoteFiles.read`."""
+def test_watcher_in_model_makes_same_calls_as_product(tmp_path: Path) -> None:
+    """The watcher in the model makes the same calls as `NoteFiles.read`."""
     made: list[str] = []
     calls = FakeCalls(reach=made.append)
     calls.put(str(tmp_path / A), b"text")
@@ -199,9 +197,11 @@ def test_the_scripted_take_up_makes_the_calls_of_the_product(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("blunder", ["no put back", "no look at what was removed", "no lease"])
-def test_the_model_finds_a_blunder(tmp_path: Path, blunder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_finds_text_loss_when_protocol_is_broken(
+    tmp_path: Path, blunder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The invariant can fail: without a part of the protocol, text is lost."""
-    if blunder == "no lease":  # and no grace either
+    if blunder == "no lease":  # and no grace period either
         monkeypatch.setattr(FakeCalls, "lease", lambda self, descriptor: None)
         monkeypatch.setattr(FakeCalls, "is_leased", lambda self, descriptor: True)
     else:

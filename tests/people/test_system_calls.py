@@ -1,4 +1,4 @@
-"""The contract of the system calls: the real ones and the fake file system answer alike."""
+"""Contract of the system calls: the kernel and the fake file system give the same answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def calls(request: pytest.FixtureRequest) -> SystemCalls:
 
 @pytest.fixture(autouse=True)
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls of a file system whose type is trusted: its calls show its capabilities."""
+    """Trust the file system type, so that its system calls reveal its capabilities."""
     monkeypatch.setattr(protection, "file_system_of", lambda _: "ext4")
 
 
@@ -60,7 +60,7 @@ def test_written_bytes_are_read_and_counted(calls: SystemCalls, folder: str) -> 
         calls.open(path, WRITE)
 
 
-def test_names_are_traded_taken_and_never_overwritten(calls: SystemCalls, folder: str) -> None:
+def test_names_are_exchanged_moved_and_never_overwritten(calls: SystemCalls, folder: str) -> None:
     one, other = put(calls, f"{folder}/1", b"one"), put(calls, f"{folder}/2", b"other")
     calls.exchange(one, other)
     assert (get(calls, one), get(calls, other)) == (b"other", b"one")
@@ -79,7 +79,7 @@ def test_names_are_traded_taken_and_never_overwritten(calls: SystemCalls, folder
             change(one, other)
 
 
-def test_an_open_file_stays_itself_without_its_name(calls: SystemCalls, folder: str) -> None:
+def test_open_file_stays_same_when_its_name_gets_new_file(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"first")
     pinned = calls.pin(path)
     calls.unlink(path)
@@ -88,7 +88,7 @@ def test_an_open_file_stays_itself_without_its_name(calls: SystemCalls, folder: 
     calls.close(pinned)
 
 
-def test_a_file_without_a_name_is_nowhere_until_it_gets_one(calls: SystemCalls, folder: str) -> None:
+def test_unnamed_file_has_no_name_until_linked(calls: SystemCalls, folder: str) -> None:
     taken, path = put(calls, f"{folder}/a", b"theirs"), f"{folder}/b"
     descriptor = calls.open(folder, UNNAMED)
     assert calls.write(descriptor, memoryview(b"text")) == 4
@@ -103,7 +103,7 @@ def test_a_file_without_a_name_is_nowhere_until_it_gets_one(calls: SystemCalls, 
     assert (get(calls, taken), get(calls, path)) == (b"theirs", b"text")
 
 
-def test_a_lease_is_refused_while_a_writer_has_the_file(calls: SystemCalls, folder: str) -> None:
+def test_lease_is_refused_while_writer_has_file_open(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"text")
     reading = calls.open(path, os.O_RDONLY)
     writing = calls.open(path, os.O_WRONLY)
@@ -117,7 +117,7 @@ def test_a_lease_is_refused_while_a_writer_has_the_file(calls: SystemCalls, fold
     calls.close(reading)
 
 
-def test_capabilities_are_detected_without_leftovers(calls: SystemCalls, folder: str) -> None:
+def test_capabilities_are_detected_without_leftover_files(calls: SystemCalls, folder: str) -> None:
     assert probe_protection(calls, folder) == Protection(
         exchange=True, no_replace=True, links=True, leases=True, unnamed=True
     )

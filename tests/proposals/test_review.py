@@ -175,7 +175,7 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         assert "Decided 2 of 3" in page.told
         assert names_of(page) == ["N1", "*N3"]
         conflicting = rows_of(page)[0]
-        assert "It cannot be approved as it is: others have changed the same" in conflicting.told
+        assert "This proposal cannot be approved as it is, because others have" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
         # A client that sends it anyway
@@ -297,7 +297,7 @@ async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> N
         page = check(
             (await person.post(action, **(fields | {"once": "new", "act": "approve", "text": text}))).text
         )
-        assert "This is approved, by person; it cannot be changed any more." in page.told
+        assert "This proposal is approved, by person, so it cannot be changed any more." in page.told
         assert "my own words" in page.all("pre")[0].text
         broken = await propose_text(lithos, note, "one more")
         page = await change(person, broken, "approve", "---\nid: [\n---\n\nx")
@@ -426,11 +426,11 @@ async def test_a_proposal_decided_elsewhere_names_the_person(tmp_path: Path) -> 
         ]
         for one, said in zip(
             ids,
-            ("rejected, by Ann; it cannot", "approved, by Ann; it cannot", "withdrawn; it cannot"),
+            ("rejected, by Ann, so", "approved, by Ann, so", "withdrawn, so"),
             strict=True,
         ):
             alone = await person.look(f"/console/review/{one}")
-            assert f"This is {said}" in alone.told
+            assert f"This proposal is {said}" in alone.told
             assert not alone.all("textarea")
             assert not alone.all("button", data_do="approve")
         assert "The reason: Not now." in (await person.look(f"/console/review/{ids[0]}")).told
@@ -581,7 +581,7 @@ async def test_without_time_to_look_nothing_can_be_approved_unseen(
         monkeypatch.setattr(review_page, "DECIDE_SECONDS", -1.0)
         page = await person.look("/console/review")
         assert names_of(page) == ["N0", "N1", "N2"]
-        assert page.told.count("There was no time to compare this proposal: open it .") == 3
+        assert page.told.count("because the comparison takes too long for this page. Open the proposal") == 3
         boxes = dict(re.findall(r'type="checkbox" name="pick" value="(\S+) (\w+)"', html))
         _, fields = form_of(html[html.index('id="many"') - 60 :])
         data = {**fields, "act": "approve", "pick": [f"{one} {boxes[one]}" for one in ids]}

@@ -126,7 +126,7 @@ async def test_a_task_shows_its_blockers_holders_and_findings(tmp_path: Path) ->
         await call("lithos_task_complete", task_id=before, agent="worker")
         await call("lithos_task_complete", task_id=task, agent="worker", cited_nodes=[note])
         html = await person.page(f"/console/tasks/{task}")
-        cited = html[html.index("Cited at its completion") :]
+        cited = html[html.index("Notes cited on completion") :]
         assert "Known note" in cited[: cited.index("</section>")]
         assert "/cancel" not in html
 
@@ -252,7 +252,7 @@ async def test_a_person_resolves_a_gate(tmp_path: Path) -> None:
             )
         html = await person.page(f"/console/tasks/{gate}/resolve")
         told = check(html).told
-        assert "Can start Free task" in told
+        assert "Tasks that can start Free task" in told
         assert "Held still waits for “Other”" in told
         shown = await person.submit(f"/console/tasks/{gate}/resolve", outcome="Agreed on Monday")
         assert "The gate was resolved. 1 task can start now." in shown.text

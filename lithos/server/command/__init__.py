@@ -1,6 +1,6 @@
-"""The shell of the command line: options, session, output and failures.
+"""Shell of the command line: options, session, output and failures.
 
-Its own package and later ones use it.
+Importers: the server package and packages above it.
 Never here: the work of a command.
 """
 

@@ -1,4 +1,4 @@
-"""The server that answers a command: a running server, or a local one in the command's process."""
+"""Interfaces of the server that answers a command: a running server, or a local one in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.server_ports import RunServer
 
 
 class ToolClient(Protocol):
-    """A server, as a command calls it."""
+    """Interface of a server for commands."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         """Return the structured answer of a tool. Refusals are returned, not raised."""
@@ -34,7 +34,7 @@ class StartLocalServer(Protocol):
 
 @frozen
 class LocalServers:
-    """Servers in the process of a command."""
+    """Starter of servers in the process of a command."""
 
     run: RunServer
     ask: StartLocalServer

@@ -1,4 +1,4 @@
-"""The server that answers a command: the running server over HTTP, or a local one in this process."""
+"""Access to the server that answers a command: the running one over HTTP, or a local one."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ async def _run(
 
 
 def local_servers(session: CommandSession) -> LocalServers:
-    """Return the starter of local servers, for a command that found no running server."""
+    """Return the starter of local servers for a command that found no running server."""
     local: LocalServers | None = session.invocation.local
     if local is None:
-        raise CommandFailed(_none_owns(session, "this program does not start a server of its own"))
+        raise CommandFailed(_none_owns(session, "this program cannot start a server of its own"))
     return local
 
 

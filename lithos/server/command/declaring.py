@@ -1,4 +1,4 @@
-"""The declaration of a command, and its parsed arguments.
+"""Declaration of a command, and its parsed arguments.
 
 A capability declares its commands in its `commands.py`. Every call of `lithos` imports these modules, so they
 import only this one. The function that runs a command is named by a string and imported when it runs.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lithos.server.command.ask_ports import LocalServers
 
 #: An option or argument: its names and the keywords for `add_argument`. Two more keywords are allowed:
-#: `alone` marks the options of a command that exclude each other; `under` is the heading of a group.
+#: `alone` marks the options of a command that exclude each other, and `under` is the heading of a group.
 Taken = tuple[list[str], dict[str, Any]]
 
 
@@ -41,12 +41,12 @@ def flag(spelling: str, text: str, **more: Any) -> Taken:
     return spelling.split(" "), {"action": "store_true", **more, "help": text}
 
 
-#: The headings under which `lithos --help` lists the commands.
+#: Headings under which `lithos --help` lists the commands.
 GROUPS: Final = ("serve and connect", "read and search", "history", "upkeep", "admin")
 
 
 class CliCommand(NamedTuple):
-    """A command, or a subcommand.
+    """A command or subcommand.
 
     `runs` names a module and its function as `module:function`. The function gets a `Session`, or the
     `Invocation` if `needs_session` is False. The argument that selects one of `parts` is called `chosen`.
@@ -62,7 +62,7 @@ class CliCommand(NamedTuple):
     parts: Sequence[CliCommand] = ()
     #: One of `GROUPS`; empty for a subcommand.
     group: str = ""
-    #: The position of the command in its group.
+    #: Position of the command in its group.
     place: int = 0
     #: Names a function as `runs` does. It gets the `Invocation` when a client runs the command with `--hook`.
     hook: str = ""
@@ -87,12 +87,12 @@ class Invocation:
     typed: dict[str, Any]
     #: The values of `--vault`, unchanged; a single value that is not `NAME=PATH` is in `typed`, too.
     vaults: tuple[str, ...] = ()
-    #: Starts servers in this process. None if the command only uses a running server.
+    #: Starts servers in this process. None if the command uses only a running server.
     local: LocalServers | None = None
 
     @property
     def command(self) -> str:
-        """The name of the command."""
+        """Name of the command."""
         return self.declared.name
 
 

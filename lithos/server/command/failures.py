@@ -19,14 +19,14 @@ from lithos.server.tools.arguments import ArgumentFault
 
 OWNED = 4
 
-#: The message and the exit code for each exception of a command; the first class that matches counts.
+#: Message and exit code for each exception of a command; the first matching class counts.
 _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
     **dict.fromkeys((AlreadyOwned, OwnerRefuses), ("{}", OWNED)),
     **dict.fromkeys((DatabaseLost, NoLocks), ("{}.", 1)),
     **dict.fromkeys((CannotListen, OwnerUnreachable, ArgumentFault, NewerLayout), ("{}", 1)),
     CorruptDatabase: (
-        "{}. It holds tasks, claims and the event journal, so nothing was started. "
-        "Restore it from a backup, or move the file away to begin without them.",
+        "{}. The file holds tasks, claims and the event journal, so nothing was started. Restore "
+        "the file from a backup, or move it away to begin without them.",
         1,
     ),
     ActorGaveUp: ("A part of the server failed several times: {}", 1),

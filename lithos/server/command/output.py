@@ -40,12 +40,12 @@ def tell(asked: CommandSession | Invocation, document: Any, lines: str | Iterabl
 
 
 def warn(text: str) -> None:
-    """Print a line for a person on stderr, whatever the format of the answer."""
+    """Print a line for the user on stderr, whatever the format of the answer."""
     print(f"lithos: {text}", file=sys.stderr)
 
 
 def agrees(question: str) -> bool:
-    """Ask the person at the terminal. Return False if no terminal is attached."""
+    """Ask the user at the terminal. Return False if no terminal is attached."""
     if not sys.stdin.isatty():
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -65,7 +65,7 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
     """Print the cause of a failure on stderr: a log line if `serve` logs JSON, else plain text."""
     if serves and logs_json(os.environ):
         ensure_logging(sys.stderr)
-        log.error("not serving", reason=str(failure), exit_code=failure.exit_code)
+        log.error("server not started", reason=str(failure), exit_code=failure.exit_code)
     else:
         warn(str(failure))
 

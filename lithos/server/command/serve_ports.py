@@ -1,4 +1,4 @@
-"""Optional capabilities that `lithos serve` displays, and the file in which it publishes its address."""
+"""Interfaces of the optional capabilities that `lithos serve` displays, and of its address file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lithos.server.settings import ServerConfig
 
 
 class Backlog(Protocol):
-    """Files other than notes that a server still has to read."""
+    """Files other than notes that a server has not read yet."""
 
     @property
     def waiting(self) -> int:
-        """Number of files that have not been read yet."""
+        """Return the number of files that have not been read yet."""
 
     async def known(self) -> bool:
         """Wait until the number of unread files is known. Return False if the server reads no such files."""
@@ -35,7 +35,7 @@ class StartupNotice(Protocol):
 def publish_address(server: Parts, url: str, *, private: bool = False) -> None:
     """Write a server's address to its lock file, with the token for commands of the same user.
 
-    `private`: only commands of this user may use the address.
+    With `private`, only commands of this user may use the address.
     """
     own = server.find(OwnToken)
     token = None if own is None else own.own_token

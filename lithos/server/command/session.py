@@ -1,4 +1,4 @@
-"""The setup of every command: its parsed arguments, configuration and logging."""
+"""Setup of every command: its parsed arguments, configuration and logging."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NO_VAULT = "The folder {} does not exist. Name the folder of your notes with --
 
 
 class CommandFailed(Exception):
-    """The command ends with `exit_code`. The message says what to do."""
+    """A command failed and ends with `exit_code`; the message says what to do."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -61,12 +61,12 @@ class CommandSession:
 
     invocation: Invocation
     config: Config
-    #: The source of each setting by key, and the errors of ignored settings.
+    #: Source of each setting by key, and the errors of ignored settings.
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
     #: All named vaults. `config` belongs to the vault `default_vault`.
     named: ConfiguredVaults = ConfiguredVaults()
-    #: The name of the vault of `config`, or None if the vault has no name.
+    #: Name of the vault of `config`, or None if the vault has no name.
     default_vault: str | None = None
 
     @property
@@ -133,11 +133,11 @@ class CommandSession:
 def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str | None:
     """Return the problem with the named folders and its fix, or None if they can be used.
 
-    `makes_folder`: the command creates the folder of the vault if it is missing.
+    With `makes_folder`, the command creates the folder of the vault if it is missing.
     """
     vault, data = storage.vault, storage.data_dir
     if vault is None:
-        # A used data directory without notes has lost them. Another check reports that.
+        # A used data directory without notes has lost its notes. Another check reports that.
         if storage.notes_folder.exists():
             return None
         found = find_own_notes(data)
@@ -155,7 +155,7 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
         return (
             f"The data directory {data} is inside the vault {vault}, where Lithos writes only "
-            "notes. Choose another one with --data-dir."
+            "notes. Choose another data directory with --data-dir."
         )
     return None
 
@@ -190,7 +190,7 @@ def overrides_of(invocation: Invocation) -> dict[str, Any]:
 def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> ConfiguredVaults:
     """Return the named vaults, or none if the command uses a vault without a name.
 
-    Raises as `load_vaults`.
+    Raises the errors of `load_vaults`.
     """
     overrides = overrides_of(invocation)
     overrides.pop("storage.vault", None)
@@ -221,7 +221,7 @@ def _one_vault(invocation: Invocation) -> CommandSession:
 
 
 def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
-    """Return the session of the chosen vault, with all other named vaults. Raises as `load_session`."""
+    """Return the session of the chosen vault, with all named vaults. Raises the errors of `load_session`."""
     chosen = named.chosen
     if len(chosen) > 1 and not invocation.declared.takes_several:
         raise CommandFailed(

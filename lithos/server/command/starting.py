@@ -1,4 +1,4 @@
-"""The command line with which another program starts Lithos for the same data directory."""
+"""Command line with which another program starts Lithos for the same data directory."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def make_printable(text: str) -> str:
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-#: The parent process at the start. If the parent ends early, `getppid` returns another process.
+#: Parent process at the start. If the parent ends early, `getppid` returns another process.
 PARENT = os.getppid()
 
 
@@ -55,7 +55,7 @@ def hold_standard_streams() -> None:
 
 
 class LossyStream(io.TextIOBase):
-    """Writes text to a descriptor whose reader may be slow, and drops text that would block."""
+    """A text stream to a slow reader, which drops text instead of blocking."""
 
     encoding = "utf-8"
 

@@ -1,6 +1,6 @@
-"""The shell of the console: sessions, frame, formats, templates and static files.
+"""Shell of the console: sessions, page frame, formats, templates and static files.
 
-Its own package and later ones use it.
+Importers: the server package and packages above it.
 Never here: the content of a page.
 """
 

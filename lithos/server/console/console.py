@@ -1,4 +1,4 @@
-"""The console: routes under `/console/`, admission by session, changes, rendering, error pages, headers."""
+"""The console: routes below `/console/`, sessions, changes, rendering, error pages, headers."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ V = TypeVar("V")
 
 log = get_logger("lithos.console")
 
-#: Bytes of a page.
+#: Maximum size of a page in bytes.
 LARGEST: Final = 200_000
-#: The pages of the console itself.
+#: Module with the login pages, which belong to the console itself.
 LOGIN: Final = "lithos.server.console.login"
-#: HTTP status of refusals by their code; others are 400.
+#: HTTP status of refusals by error code; other codes get 400.
 _STATUSES: Final[Mapping[str, int]] = {
     "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
     "receipt_not_found": 404, "proposal_not_found": 404, "not_found": 404, "version_conflict": 409,
@@ -59,18 +59,18 @@ _STATUSES: Final[Mapping[str, int]] = {
 }  # fmt: skip
 
 Form = MultiDict[str, str]
-#: Answers a request with what Quart takes for a response.
+#: Answers a request with a value that Quart accepts as a response.
 View = Callable[..., Awaitable[Any]]
-#: Carries a submitted form out; gives the location that shows the outcome.
+#: Carries out a submitted form and returns the location that shows the outcome.
 FormHandler = Callable[..., Awaitable[str]]
 
 
-#: Adds values to a page of another capability: it is given what that page shows.
+#: Adds values to a page of another capability; its argument is the object that the page shows.
 Panel = Callable[[Any], Awaitable[Mapping[str, Any]]]
 
 
 class PageRefused(Exception):
-    """A page or a change that cannot be: `message` says what, why and what to do next."""
+    """A page or change was refused; `message` says what was refused, why, and what to do next."""
 
     def __init__(self, message: str, status: int = 400, code: str = "") -> None:
         super().__init__(message)
@@ -80,17 +80,16 @@ class PageRefused(Exception):
 
 
 class WholePath(PathConverter):
-    """The rest of an address, in which there may be line breaks."""
+    """The rest of an address, which may contain line breaks."""
 
     regex = r"[^/](?s:.*?)"
 
 
 class Console:
-    """Serves the pages. `parts` are the services; `sessions` are shared with the live feed,
-    and `pages` are those of all capabilities.
+    """Web console. `parts` are the services; `sessions` are shared with the live feed.
 
-    `own_agent` is the name of changes unless the person chooses another; `wrong_tokens` are counted by
-    address, at the login as in the header of a request.
+    `pages` are the pages of all capabilities. Changes are recorded under `own_agent` unless the user chooses
+    another name. `wrong_tokens` are counted by address, at the login and in request headers alike.
     """
 
     def __init__(
@@ -111,41 +110,44 @@ class Console:
         self.own_agent = parts.get(ServerConfig).console_agent
         #: Called with the reason of each refusal for a missing session or right.
         self.rejected = partial(parts.get(Metrics).count, "http_rejected")
-        #: Templates, their filters and globals.
+        #: Jinja environment with the templates, filters and globals.
         self.environment = make_environment()
         self._rendering = Threads()
         self._static_key = digest_of(STATIC)
         self._panels: dict[str, list[Panel]] = {}  # bounded: those that capabilities register
-        #: Endpoints that are reached without a session.
+        #: Endpoints that need no session.
         self._open = {"console.static_file"}  # bounded: those that capabilities register
-        #: Values for the template of every page.
+        #: Values for the templates of all pages.
         self.shared: dict[str, Any] = {
             "note_tabs": [(tab.label, tab.address) for tab in pages.tabs]
         }  # bounded: those that capabilities register
 
-    # -- what pages use -------------------------------------------------------------------------
+    # -- used by pages ---------------------------------------------------------------------------
 
     @property
     def tools(self) -> ToolBox:
-        """The tools with the rights of the person who asks, as Lithos's own pages call them."""
+        """Return the tools with the current user's rights."""
         return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """A tool's answer, as an agent gets it. Raises `PageRefused` where it refuses; None is left out."""
+        """Return a tool's answer, as an agent gets it.
+
+        Arguments that are None are left out. Raises `PageRefused` if the tool refuses.
+        """
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
             answer = await self.tools.call(tool, given)
         except ArgumentFault as fault:
             raise PageRefused(str(fault)) from fault
         if answer is None:
-            raise PageRefused("There is no such thing.", 404)
+            raise PageRefused("The requested object does not exist.", 404)
         code = answer.get("code")
         if isinstance(code, str) and "message" in answer:
             raise PageRefused(str(answer["message"]), _STATUSES.get(code, 400), code)
         return dict(answer)
 
     async def show(self, template: str, status: int = 200, **context: Any) -> Response:
-        """A page, rendered in a worker thread."""
+        """Return a page, which a worker thread renders."""
         session: BrowserSession | None = g.get("session")
         shared = self.shared | {
             "now": self.parts.clock(),
@@ -180,9 +182,9 @@ class Console:
         return response
 
     def change(self, act: FormHandler, needs: Rights = "write") -> View:
-        """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
+        """Return a POST view that checks rights and the form's token, and runs `act(form, **values)` once.
 
-        `act` has to check the owner of an object with `demand_of`.
+        `act` must check the owner of an object with `demand_of`.
         """
 
         @wraps(act)
@@ -193,8 +195,8 @@ class Console:
             key = form.get("once", "")
             if not session.owns(form.get("csrf", "")) or not key:
                 raise PageRefused(
-                    "Nothing was changed: this form is not from a page of your session. Load the page again, "
-                    "and submit its form.",
+                    "Nothing was changed, because this form is not from a page of your session. "
+                    "Load the page again, and submit its form.",
                     403,
                 )
             return redirect(await session.once(key, partial(act, form, **values)), 303)
@@ -207,7 +209,7 @@ class Console:
         app.post(path, endpoint=f"do {path}")(self.change(act, needs))
 
     def only(self, needs: Rights, view: View) -> View:
-        """A view for a GET whose page takes more than the right `read`."""
+        """Return a GET view for a page that needs more than the right `read`."""
 
         @wraps(view)
         async def guarded(**values: Any) -> Any:
@@ -217,46 +219,46 @@ class Console:
         return guarded
 
     def _vaults(self, session: BrowserSession | None) -> Sequence[VaultLink]:
-        """The vaults to switch between; nothing where there is only one, as for a server of one."""
+        """Return the vaults to switch between. The list is empty if there is only one vault."""
         links = self.settings.vaults(session.principal) if session and self.settings.vaults else ()
         return links if len(links) > 1 else ()
 
     def lacks(self, needed: Rights) -> str:
-        """Why the person may not do what takes this right; empty where they may."""
+        """Return why the user lacks this right, or an empty text if the user has it."""
         mine = self.principal
         if mine.may(needed):
             return ""
         return f"This needs the right {needed}; you have {mine.rights} (token {mine.name})."
 
     def demand(self, needed: Rights) -> None:
-        """Raise `PageRefused` unless the person has this right."""
+        """Raise `PageRefused` unless the user has this right."""
         if reason := self.lacks(needed):
             raise PageRefused(reason, 403, "forbidden")
 
     def demand_of(self, owner: str | None) -> None:
-        """Raise `PageRefused` unless the person may change what is this agent's: `admin` for another's."""
+        """Raise `PageRefused` unless the user may change this agent's objects; other agents' need `admin`."""
         self.demand("write")
         if owner != self.agent and (reason := self.lacks("admin")):
-            whose = f"It belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
+            whose = f"The object belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
             raise PageRefused(f"{reason} {whose}", 403, "forbidden")
 
     def sees_all_of(self, agent: str | None) -> bool:
-        """Whether the person may see the audit log of an agent: their own, or with `admin`."""
+        """Return whether the user may see the audit log of an agent: their own, or any with `admin`."""
         return agent == self.agent or self.principal.may("admin")
 
     @property
     def principal(self) -> Principal:
-        """Whose token the person logged in with."""
+        """Return the principal of the token with which the user logged in."""
         principal: Principal = g.session.principal
         return principal
 
     @property
     def agent(self) -> str:
-        """The agent name of the person who asks."""
+        """Return the agent name of the current user."""
         return str(g.session.agent)
 
     def waiting(self) -> dict[str, int]:
-        """How much waits for the person, by the address of the page that lists it."""
+        """Return how many items wait for the user, by the address of the page that lists them."""
         found = ((each, self.parts.find(each.kind)) for each in self.pages.waiting)
         return {each.address: each.count(part) for each, part in found if part is not None}
 
@@ -271,20 +273,20 @@ class Console:
         """Show a sentence on the next page of this session."""
         g.session.tell(notice)
 
-    # -- what capabilities register ---------------------------------------------------------------
+    # -- registered by capabilities -----------------------------------------------------------------
 
     def add_panel(self, page: str, panel: Panel) -> None:
-        """Have a panel add values to a page of another capability."""
+        """Register a panel that adds values to a page of another capability."""
         self._panels.setdefault(page, []).append(panel)
 
     def open(self, *endpoints: str) -> None:
-        """Have pages reached without a session."""
+        """Make pages reachable without a session."""
         self._open |= {f"console.{endpoint}" for endpoint in endpoints}
 
     # -- serving --------------------------------------------------------------------------------
 
     def add_routes(self, app: QuartTrio) -> None:
-        """Serve the pages, the static files and the errors."""
+        """Add the pages, the static files and the error pages to `app`."""
         blueprint = Blueprint("console", "lithos.server.console", url_prefix="/console", static_folder=None)
         blueprint.before_request(self._admit)
         blueprint.after_request(self._add_headers)
@@ -297,7 +299,7 @@ class Console:
 
         @blueprint.route("/<whole:rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
         async def missing(rest: str) -> Response:
-            raise AssertionError("no page is admitted here")
+            raise AssertionError("only admitted requests reach this endpoint")
 
         app.url_map.converters["whole"] = WholePath
         app.register_blueprint(blueprint)
@@ -308,12 +310,12 @@ class Console:
             return redirect("/console/", 302)
 
     async def _admit(self) -> Any:
-        """Find or begin the session; without one, where a token is needed, show the login."""
+        """Find or create the session. Without a session, show the login if a token is needed."""
         session_id = request.cookies.get(COOKIE)
         session = self.sessions.find(session_id)
         if not _is_page():
             g.session = session
-            raise PageRefused("There is no such page. Look for it by the navigation or the search.", 404)
+            raise PageRefused("Unknown page address. Use the navigation or the search to find the page.", 404)
         if session is None and not self.sessions.needs_login:
             session = self.begin_session()
         g.session = session
@@ -337,7 +339,7 @@ class Console:
         return add_headers(response)
 
     async def _explain(self, failure: Exception) -> Response:
-        """The page of a refusal."""
+        """Return the page of a refusal."""
         if isinstance(failure, PageRefused):
             status, message = failure.status, failure.message
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
@@ -348,7 +350,7 @@ class Console:
             log.warning("page not shown", path=request.path, reason=str(failure))
             status = HTTPStatus.SERVICE_UNAVAILABLE
             message = (
-                f"A database does not answer: {failure}. The System page says more; try again in a moment."
+                f"A database does not answer: {failure}. Try again in a moment. The System page has details."
             )
         return await self.show(
             "error.html", status, message=message, http_status=status, title=HTTPStatus(status).phrase
@@ -356,24 +358,24 @@ class Console:
 
 
 def keep(kept: Newest[str, V], value: V) -> str:
-    """Keep a value for the page that shows it; its key there."""
+    """Keep a value for the page that shows it; return its key on that page."""
     key = token_urlsafe(12)
     kept[key] = value
     return key
 
 
 def given(name: str, most: int = 1_000) -> str:
-    """A value of the query, without space around it and cut where it is too long; "" for none."""
+    """Return a value of the query, stripped and at most `most` characters; "" if it is missing."""
     return request.args.get(name, "").strip()[:most]
 
 
 def given_offset(total: int = 10_000_000) -> int:
-    """The row at which a page of a list begins, of `total` rows."""
+    """Return the first row of a list page from the query, for a list of `total` rows."""
     return min(whole(request.args.get("offset")) or 0, max(total - 1, 0))
 
 
 def _is_page() -> bool:
-    """Whether there is a page at this address, in this spelling: an encoded slash is part of one value."""
+    """Return whether exactly this address has a page. An encoded slash is part of one value."""
     rule, path = request.url_rule, sent_address().partition("?")[0]
     if rule is None or rule.endpoint == "console.missing":
         return False

@@ -1,4 +1,4 @@
-"""How values look on pages: times, numbers, names, differences, charts; Jinja filters and environment."""
+"""Formats of values on pages: times, numbers, names, differences, charts; Jinja filters, environment."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from markupsafe import Markup
 from lithos.kernel.values.times import parse_time
 from lithos.server.console.labels import FILTERS, OWN_AGENTS
 
-#: Groups of lines that are shown.
+#: Maximum number of line groups that are shown.
 MOST_GROUPS: Final = 1_000
 _KINDS: Final = {"+": "added", "-": "removed", "@": "place", "\\": "remark"}
 
 
 @frozen
 class DiffLines:
-    """Lines of one kind: `added`, `removed`, `same`, `place` (where in the file), `remark`."""
+    """Lines of one kind: `added`, `removed`, `same`, `place` (position in the file), `remark`."""
 
     kind: str
     text: str
@@ -33,7 +33,7 @@ class DiffLines:
 
 @frozen
 class Difference:
-    """A diff in groups of lines, with the numbers of lines added and removed."""
+    """A diff in groups of lines, with the numbers of added and removed lines."""
 
     groups: Sequence[DiffLines]
     added: int
@@ -42,7 +42,7 @@ class Difference:
 
 
 def read_diff(text: str, *, is_cut: bool) -> Difference:
-    """Read a unified diff; `is_cut`: it was shortened already."""
+    """Parse a unified diff; `is_cut` says that the diff was already shortened."""
     lines = text.split("\n")
     moved = 2 if text.startswith("rename from ") else 0
     header = 2 if lines[moved : moved + 1] and lines[moved].startswith("--- ") else 0
@@ -61,17 +61,17 @@ def read_diff(text: str, *, is_cut: bool) -> Difference:
     )
 
 
-#: Width and height of the box of all points.
+#: Width and height of the box that contains all points.
 WIDTH, HEIGHT = 240, 48
-#: Places of a small line at least: ten minutes of samples.
+#: Minimum number of points of a small line: ten minutes of samples.
 SPARK_SLOTS: Final = 40
-#: A scale ends at one of these times a power of ten.
+#: A scale ends at one of these values times a power of ten.
 _ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @frozen
 class ChartLine:
-    """One line of a chart: pieces of points where there are gaps, and its last value."""
+    """A chart line: pieces of points, separated by gaps, and its last value."""
 
     name: str
     pieces: tuple[str, ...]
@@ -80,7 +80,7 @@ class ChartLine:
 
 @frozen
 class Chart:
-    """Lines over the same time and scale, from 0 to `top`; `unit` says how numbers are shown."""
+    """Lines over the same time and scale, from 0 to `top`; `unit` selects the format of numbers."""
 
     key: str
     title: str
@@ -102,7 +102,7 @@ def make_chart(
 
 
 def round_up(value: float) -> float:
-    """The next round number, for the top of a scale; 1 for nothing."""
+    """Return the next round number for the top of a scale, or 1 for zero."""
     if value <= 0:
         return 1.0
     power = 1.0
@@ -114,13 +114,13 @@ def round_up(value: float) -> float:
 
 
 def sparkline(series: Sequence[float]) -> str:
-    """The points of one small line over its own scale; empty without values."""
+    """Return the points of one small line over its own scale, or an empty text without values."""
     pieces = _pieces(series, max(series, default=0.0) or 1.0, max(len(series), SPARK_SLOTS))
     return pieces[0] if pieces else ""
 
 
 def _pieces(series: Sequence[float | None], top: float, slots: int) -> tuple[str, ...]:
-    """Points of each run without gaps; a run of one value is drawn as a short dash."""
+    """Return the points of each run without gaps; a single value becomes a short dash."""
     step, first = WIDTH / max(slots - 1, 1), slots - len(series)
     pieces: list[str] = []
     points: list[str] = []
@@ -137,14 +137,14 @@ def _pieces(series: Sequence[float | None], top: float, slots: int) -> tuple[str
     return tuple(pieces)
 
 
-#: Characters of a name or a title on a page; its tooltip has the whole one.
+#: Maximum characters of a name or title on a page; its tooltip has the full text.
 LONGEST_LABEL: Final = 160
 LONGEST_TOOLTIP: Final = 1_000
-#: Control characters, and those that turn the direction of what follows: a name must not rearrange a page.
+#: Control characters and text direction characters: a name must not rearrange a page.
 _UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
-#: The same in a text of several lines.
+#: The same characters, except line breaks, for a text of several lines.
 _UNSEEN_IN_LINES: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -153,7 +153,7 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """A time as seen from now: `just now`, `5 min ago`, `in 2 h`."""
+    """Return a time relative to now: `just now`, `5 min ago`, `in 2 h`."""
     seconds = (now - moment).total_seconds()
     value, unit = abs(seconds), "s"
     if value < 5:
@@ -170,18 +170,18 @@ def ago(moment: datetime, now: datetime) -> str:
 
 
 def readable(text: object, most: int = LONGEST_LABEL) -> str:
-    """Return a text for one line: without control and direction characters, at most `most` characters."""
+    """Return a text in one line: without control and direction characters, at most `most` characters."""
     plain = _UNSEEN.sub(" ", str(text)[: most * 4]).strip()
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
 
 def visible(text: object) -> str:
-    """A text of several lines with its control and direction characters shown as U+FFFD."""
+    """Return a text of several lines with its control and direction characters shown as U+FFFD."""
     return _UNSEEN_IN_LINES.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def label(text: object, most: int = LONGEST_LABEL) -> Markup:
-    """A name or a title as its own direction, cut where it is long, with the whole one as tooltip."""
+    """Return a name or title with its own text direction, cut if long, with the full text as tooltip."""
     shown = readable(text, most)
     whole = readable(text, LONGEST_TOOLTIP)
     if shown == whole:
@@ -190,9 +190,9 @@ def label(text: object, most: int = LONGEST_LABEL) -> Markup:
 
 
 def commands(text: object, most: int = 800) -> Markup:
-    """Return a sentence that shows the words in back-ticks as code."""
+    """Return a sentence with the words in back-ticks marked up as code."""
     pieces = readable(text, most).split("`")
-    if not len(pieces) % 2:  # one is not closed
+    if not len(pieces) % 2:  # one back-tick is not closed
         return Markup("{}").format("`".join(pieces))
     code, plain = Markup("<code>{}</code>"), Markup("{}")
     return Markup("").join((code if place % 2 else plain).format(piece) for place, piece in enumerate(pieces))
@@ -200,7 +200,7 @@ def commands(text: object, most: int = 800) -> Markup:
 
 @pass_context
 def when(context: Context, value: datetime | str | None, missing: str = "never") -> Markup:
-    """A `<time>` element: relative, with the exact time in UTC as tooltip."""
+    """Return a `<time>` element: relative, with the exact time in UTC as tooltip."""
     if value is None or value == "":
         return Markup("<span class=muted>{}</span>").format(missing)
     moment = parse_time(value) if isinstance(value, str) else value
@@ -210,29 +210,29 @@ def when(context: Context, value: datetime | str | None, missing: str = "never")
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Format whole numbers with thousands separated, others with `digits` digits."""
+    """Return a whole number with thousands separators, or any other number with `digits` decimals."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
 def size(count: float) -> str:
-    """Bytes in a readable unit."""
+    """Return a number of bytes in a readable unit."""
     value = float(count)
     for unit in _UNITS:
         if value < 1000 or unit == _UNITS[-1]:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
         value /= 1000
-    raise AssertionError("there is always a last unit")
+    raise AssertionError("the last unit always matches")
 
 
 def short_id(value: str) -> Markup:
-    """The beginning of an id, with the whole one as tooltip."""
+    """Return the beginning of an id, with the full id as tooltip."""
     return Markup('<code class=id title="{}">{}</code>').format(readable(value), readable(value)[:8])
 
 
 def as_json(value: Mapping[str, Any], most: int) -> str:
-    """Metadata as JSON in lines, control and direction characters escaped, cut at `most`; "" for none."""
+    """Return metadata as indented JSON without control characters, cut at `most`; "" if empty."""
     text = json.dumps(dict(value), ensure_ascii=False, indent=1)[:most] if value else ""
     return "\n".join(_UNSEEN.sub(_escape, line) for line in text.split("\n"))
 
@@ -242,12 +242,12 @@ def _escape(character: re.Match[str]) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """`1 note`, `2 notes`."""
+    """Return a count with its noun: `1 note`, `2 notes`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def whole(text: str | None, digits: int = 9) -> int | None:
-    """A whole number of an address or a form; None for anything else, or more digits."""
+    """Return the whole number of an address or form, or None for other text or too many digits."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
@@ -266,13 +266,13 @@ def told_ids(value: object) -> list[str] | None:
 
 
 def folders_of(path: str) -> list[tuple[str, str]]:
-    """The folders down to a path, the last of them too, each by its name and its path."""
+    """Return the name and path of each folder down to `path`, including the last."""
     parts = path.split("/")[:20]
     return [(part, "/".join(parts[: place + 1]) + "/") for place, part in enumerate(parts) if part]
 
 
 def query_with(args: Mapping[str, Any], **changed: Any) -> str:
-    """A query string with some values changed; None takes one out."""
+    """Return a query string with some values changed; None removes a value."""
     from urllib.parse import urlencode  # noqa: PLC0415 - a name that templates do not see
 
     merged = {**args, **changed}
@@ -282,7 +282,7 @@ def query_with(args: Mapping[str, Any], **changed: Any) -> str:
 
 @functools.cache
 def make_environment() -> Environment:
-    """The Jinja environment, one of a process: templates of the package, compiled once; all is escaped."""
+    """Return the process's Jinja environment, with autoescape and compiled templates of the package."""
     environment = Environment(
         loader=PackageLoader("lithos.server.console", "templates"),
         autoescape=True,

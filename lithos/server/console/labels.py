@@ -19,25 +19,25 @@ from lithos.kernel.values.principals import (
     WATCHER_AGENT,
 )
 
-#: Names that need other words than the name with spaces for underscores.
+#: Readable names that differ from the identifier with spaces instead of underscores.
 _WORDS: Final[Mapping[str, str]] = {
     # warnings and versions of notes
     "conflict_markers": "conflict of git", "duplicated": "second file",
     "outside": "changed by another program",
     "copy": "conflict copy kept", "renamed": "moved", "body": "text", "extra": "other keys",
-    # edges, and what became of contradictions
+    # edges and outcomes of contradictions
     "derived_from_ids": "derived from", "accepted_dual": "both are right", "refuted": "no contradiction",
     "is_example_of": "is an example of", "analogy_to": "is like", "contradicts": "contradicts",
-    # access, gates, and searches
+    # access, gates and searches
     "agent_private": "private to its author", "needs_verify": "to be verified",
     "source_url": "source address", "access_scope": "access", "note_type": "type", "created_at": "created",
     "updated_at": "changed", "expires_at": "expires", "schema_version": "schema",
 }  # fmt: skip
-#: A name from a program, in a form that people do not write.
+#: An identifier from a program, in a form that people do not write.
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-#: A time in UTC as tools give it.
+#: A UTC time as the tools return it.
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d{1,9})?(?:Z|\+00:00)")
-#: Names under which Lithos itself acts; the person at the console is not among them.
+#: Agent names under which Lithos itself acts, except the name of the console's user.
 OWN_AGENTS: Final[Mapping[str, str]] = {
     WATCHER_AGENT: "Another program", SCAN_AGENT: "Another program", TIMER_AGENT: "A timer",
     ENRICH_AGENT: "Enrichment", UNDO_AGENT: "Undo", MERGE_AGENT: "Merging of copies",
@@ -47,7 +47,7 @@ OWN_AGENTS: Final[Mapping[str, str]] = {
 
 
 def worded(name: object) -> str:
-    """The name of a kind, a state or an operation in words; names that people chose are unchanged."""
+    """Return the readable name of a kind, state or operation; names that people chose are unchanged."""
     text = str(name)
     if _NAME.fullmatch(text):
         text = _WORDS.get(text) or text.replace("_", " ")
@@ -55,7 +55,7 @@ def worded(name: object) -> str:
 
 
 def with_times(text: object) -> str:
-    """A sentence with its times as people write them: `2026-01-31 12:00 UTC`."""
+    """Return a sentence with its times in readable form: `2026-01-31 12:00 UTC`."""
     return _TIME.sub(r"\1 \2 UTC", str(text))
 
 
@@ -65,7 +65,7 @@ def agent_name(agent: object) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A setting as people read it: no text of Python, at any depth."""
+    """Return a setting's value in readable form, without Python syntax at any depth."""
     if value is None or value in ("", [], {}, ()):
         return "none"
     if isinstance(value, bool):
@@ -78,7 +78,7 @@ def in_words(value: Any) -> str:
 
 
 def _inside(value: Any) -> str:
-    """The same within another one: in brackets where it has parts."""
+    """Return a nested value in readable form, in brackets if it has several parts."""
     has_parts = isinstance(value, Mapping | list | tuple | set | frozenset) and len(value) > 1
     return f"({in_words(value)})" if has_parts else in_words(value)
 

@@ -1,4 +1,4 @@
-"""Login with a token, logout, and the name under which a person makes changes."""
+"""Login with a token, logout, and the name under which a user makes changes."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class LoginPages:
-    """The pages about who is there."""
+    """Pages for login, logout and the user's name."""
 
     _console: Console
 
     async def login(self) -> Any:
-        """The form that asks for a token; after a session that ended, it says why."""
+        """Return the login form. After a session ended, the form says why."""
         sessions = self._console.sessions
         target = _inside(request.args.get("next", ""))
         if g.session is not None or not sessions.needs_login:
@@ -66,7 +66,7 @@ class LoginPages:
         if principal is None:
             return await self._refuse(target)
         if not principal.may("read"):
-            message = f"The token {principal.name} may see /metrics alone. Log in with one that may read."
+            message = f"The token {principal.name} may only see /metrics. Log in with a token that may read."
             return await self._console.show("login.html", 403, next=target, message=message)
         try:
             chosen = choose_agent(form.get("agent", ""), self._console.own_agent, self._console.own_agent)
@@ -78,7 +78,7 @@ class LoginPages:
         return redirect(target, 303)
 
     async def _refuse(self, target: str) -> Response:
-        """The form again: 401, or 429 for an address that sent too many wrong tokens."""
+        """Return the login form again, with 401, or 429 for an address that sent too many wrong tokens."""
         console = self._console
         wrong = note_wrong_token(console.wrong_tokens)
         console.rejected("too_many_wrong_tokens" if wrong.seconds else "unauthorized")
@@ -96,7 +96,7 @@ class LoginPages:
         return response
 
     async def identity(self) -> Any:
-        """The form that asks for the name of one's changes, or why it stays."""
+        """Return the form for the name of the user's changes, or the reason why it is fixed."""
         return await self._console.show("identity.html", fixed=self._fixed())
 
     async def rename(self, form: Form) -> str:
@@ -105,55 +105,56 @@ class LoginPages:
             raise PageRefused(fixed, 403, "forbidden")
         name = choose_agent(form.get("agent", ""), self._console.own_agent)
         if not name:
-            raise PageRefused("The name is blank. Give the name under which your changes shall be recorded.")
+            raise PageRefused("The name is blank. Enter the name under which your changes will be recorded.")
         g.session.agent = name
         self._console.tell(f"Your changes are recorded as {name}.")
         return START
 
     def _fixed(self) -> str:
-        """Why the name of the person's changes cannot be chosen; empty where it can."""
+        """Return why the name of the user's changes is fixed, or an empty text if it is not."""
         principal = self._console.principal
         if principal.agent is None:
             return self._console.lacks("write")
         return (
-            f"{_why_bound(principal)}: your changes are recorded under that name. To choose a name, log "
-            "in with a token that is not bound to an agent."
+            f"{_why_bound(principal)}. Your changes are recorded under that name. To choose a "
+            "name, log in with a token that is not bound to an agent."
         )
 
 
 @frozen
 class WrongToken:
-    """The answer to a wrong token; after too many, `seconds` until another one is read."""
+    """The response to a wrong token; after too many, `seconds` until the next token is read."""
 
     status: int
     message: str
     seconds: float
 
     def slowing(self, page: Response) -> Response:
-        """The page, with how long to wait, if at all."""
+        """Return the page with the response's status and, if needed, the seconds to wait."""
         if self.seconds:
             page.headers["Retry-After"] = str(ceil(self.seconds))
         return page
 
 
 def note_wrong_token(wrong_tokens: WrongTokens) -> WrongToken:
-    """Count the wrong token of this request: 401, or 429 for an address that sent too many."""
+    """Count the wrong token of this request. Return 401, or 429 for an address that sent too many."""
     address, *_ = request.scope.get("client") or ("",)
     seconds = wrong_tokens.note(str(address), trio.current_time())
     return WrongToken(429, TOO_MANY, seconds) if seconds else WrongToken(401, INVALID, 0.0)
 
 
 def choose_agent(given: str, own_agent: str, otherwise: str = "") -> str:
-    """A name as it is recorded, or `otherwise` where it is blank. Raises `InvalidInput`.
+    """Return a valid agent name, or `otherwise` if `given` is blank. Raises `InvalidInput`.
 
-    `own_agent` may be chosen, though it is one of Lithos's own: it is a person's at the console.
+    `own_agent` may be chosen although it is one of Lithos's own names, because it is the name of the
+    console's user.
     """
     name = " ".join(given.split())[:LONGEST_NAME]
     return name if name == own_agent else check_agent(name, "name") or otherwise
 
 
 def tell_if_bound(session: BrowserSession, chosen: str) -> None:
-    """Say on the next page that a name was not taken, as the token is bound to an agent."""
+    """Show on the next page that the chosen name was not used because the token is bound to an agent."""
     if session.agent != chosen:
         why = _why_bound(session.principal)
         session.tell(f"{why}, so your changes are not recorded as {readable(chosen)}.")
@@ -164,6 +165,6 @@ def _why_bound(principal: Principal) -> str:
 
 
 def _inside(location: str) -> str:
-    """A location of the console; anything else is its start, so that a login leads nowhere else."""
+    """Return `location` if it is a console page, else the start page: a login must not redirect away."""
     is_inside = location.startswith("/console/") and "\\" not in location and location.isprintable()
     return location if is_inside else START

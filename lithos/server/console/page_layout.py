@@ -1,4 +1,4 @@
-"""Headers, static files and cookies of all pages, in the console of one vault and of several."""
+"""Headers, static files and cookies of all pages, for one vault or several."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from quart import Response, request, send_from_directory
 from lithos.server.console.sessions import COOKIE, LIFE
 
 STATIC: Final = Path(__file__).parent / "static"
-#: Seconds for which a browser keeps the stylesheet and the script; their addresses change with their bytes.
+#: Seconds for which a browser keeps the stylesheet and the script. Their addresses change with their content.
 STATIC_AGE: Final = 86_400
-#: The address of a console: its cookies are sent below it alone.
+#: Address of a console. Its cookies are sent only below this address.
 PLACE: Final = "/console"
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -29,7 +29,7 @@ HEADERS: Final = {
 
 
 async def static_file(name: str) -> Response:
-    """The stylesheet, the script or the icon."""
+    """Return the stylesheet, the script or the icon."""
     return await send_from_directory(STATIC, name, cache_timeout=STATIC_AGE)
 
 
@@ -41,7 +41,7 @@ def add_headers(response: Response) -> Response:
 
 
 def set_cookie(response: Response, session_id: str, place: str = PLACE) -> None:
-    """Have the browser keep a session for the console at `place`."""
+    """Set the session cookie for the console at `place`."""
     response.set_cookie(
         COOKIE,
         session_id,
@@ -54,7 +54,7 @@ def set_cookie(response: Response, session_id: str, place: str = PLACE) -> None:
 
 
 def sent_address() -> str:
-    """The address of a request as it was sent."""
+    """Return the address of a request as it was sent."""
     scope: Any = request.scope
     query = scope["query_string"].decode("latin-1")
     return str(scope["raw_path"].decode("ascii")) + (f"?{query}" if query else "")
@@ -67,6 +67,6 @@ def digest_of(folder: Path) -> str:
 
 
 def _is_encrypted() -> bool:
-    """Whether the browser reached this server by TLS, itself or by a proxy."""
+    """Return whether the browser uses TLS, either to this server or to a proxy."""
     forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
     return request.scheme == "https" or forwarded == "https"

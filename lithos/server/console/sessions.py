@@ -1,9 +1,9 @@
-"""Sessions of the console: their agent names and the form submissions that were carried out.
+"""Console sessions: their agent names and the form submissions that were carried out.
 
-Sessions are kept in memory, so a restart needs a new login. Without tokens every browser gets a
-session automatically. It only names the agent and protects against forged submissions. A session keeps the
-principal of its token and never the token; it ends when that token does. `/console/events` (`ConsoleFeed`)
-is the event stream for pages, which carry a cookie and no bearer token.
+Sessions are kept in memory, so users log in again after a restart. If no token is defined, every browser gets
+a session automatically; it only names the agent and protects against forged submissions. A session keeps the
+principal of its token but not the token, and ends when the token does. `/console/events` (`ConsoleFeed`) is
+the event stream for pages, which send a cookie instead of a bearer token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, ans
 from lithos.server.tools.token_ports import Keyring
 
 PATH: Final = "/console/events"
-#: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
+#: Minimum seconds between two sends to one page (the first event is sent at once), and maximum number of
+#: queued events.
 PAUSE, CAPACITY = 1.0, 2_000
 #: Seconds between two checks that the session of an open stream is still valid.
 LOOK: Final = 0.5
@@ -32,7 +33,7 @@ LOOK: Final = 0.5
 
 @frozen(eq=False)
 class ConsoleFeed:
-    """An ASGI application: the event stream of a session; it ends with the session.
+    """ASGI application of a session's event stream, which ends with the session.
 
     `rejected` is called with `unauthorized` for a request without a required session.
     """
@@ -42,20 +43,20 @@ class ConsoleFeed:
     _rejected: Callable[[str], None] = ignore_rejection
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one subscriber; 401 without a session where one is needed."""
+        """Serve one subscriber. Answer with 401 if a session is required and missing."""
         session = self._sessions.find(_cookie_of(scope))
         if session is None and self._sessions.needs_login:
             self._rejected("unauthorized")
             await answer(scope, receive, send, 401, {"error": "unauthorized"})
             return
 
-        def holds() -> bool:  # also for a browser that has not loaded a page yet
+        def holds() -> bool:  # also true for a browser that has not loaded a page yet
             return not self._sessions.needs_login if session is None else self._sessions.holds(session)
 
         await self._stream(scope, self._receiving_while(holds, receive), send)
 
     def _receiving_while(self, holds: Callable[[], bool], receive: Receive) -> Receive:
-        """A `receive` that sends a disconnect to the stream once `holds` is false."""
+        """Return a `receive` that sends a disconnect to the stream once `holds` is false."""
 
         async def receiving() -> Message:
             while holds():
@@ -67,7 +68,7 @@ class ConsoleFeed:
 
 
 def _cookie_of(scope: Scope) -> str | None:
-    """The id of the session in the cookies of a request."""
+    """Return the session id in the cookies of a request."""
     for name, value in scope["headers"]:
         if name == b"cookie":
             try:
@@ -80,21 +81,21 @@ def _cookie_of(scope: Scope) -> str | None:
 
 
 COOKIE: Final = "lithos_session"
-#: How long a session lasts.
+#: Lifetime of a session.
 LIFE: Final = timedelta(hours=12)
-#: Maximum number of sessions; the least recently used one is deleted first.
+#: Maximum number of sessions; the least recently used session is deleted first.
 MOST_SESSIONS: Final = 1_000
-#: Submissions of one session that are remembered, so that a repeated one is not carried out again.
+#: Maximum number of remembered submissions of a session, which are not carried out again.
 MOST_SUBMISSIONS: Final = 100
-#: Sentences that wait for the next page.
+#: Maximum number of sentences that wait for the next page.
 MOST_NOTICES: Final = 5
-#: Characters of an agent name.
+#: Maximum characters of an agent name.
 LONGEST_NAME: Final = 200
 
 
 @define(eq=False)
 class Submission:
-    """One submitted form: `location` is where its outcome is shown, once it is `done`."""
+    """A submitted form; `location` shows its outcome once it is `done`."""
 
     done: trio.Event = field(factory=trio.Event)
     location: str | None = None
@@ -102,10 +103,10 @@ class Submission:
 
 @define(eq=False)
 class BrowserSession:
-    """One browser. `csrf` is in each of its forms, and proves that a submission comes from its pages.
+    """Session of one browser. Each of its forms contains `csrf`, which proves their origin.
 
-    `agent` is the name of its changes; that of a principal which is bound to an agent stays. The principal
-    `ANYONE` has not logged in: no token was defined.
+    `agent` is the name for the session's changes, fixed if the principal is bound to an agent. The principal
+    `ANYONE` has not logged in, because no token was defined.
     """
 
     id: str = field(repr=False)
@@ -114,27 +115,28 @@ class BrowserSession:
     principal: Principal = ANYONE
     csrf: str = field(factory=lambda: secrets.token_urlsafe(24), repr=False)
     submissions: Newest[str, Submission] = field(factory=lambda: Newest(MOST_SUBMISSIONS), repr=False)
-    #: Sentences for the next page that is shown.
+    #: Sentences for the next page.
     _notices: list[str] = field(factory=list, repr=False)
 
     def tell(self, notice: str) -> None:
-        """Have a sentence shown on the next page."""
+        """Show a sentence on the next page."""
         self._notices = [*self._notices, notice][-MOST_NOTICES:]
 
     def take_notices(self) -> list[str]:
-        """The sentences to show, once."""
+        """Return the sentences to show, and clear them."""
         taken, self._notices = self._notices, []
         return taken
 
     def owns(self, csrf: str) -> bool:
-        """Whether a form is one of this session's; compared in constant time."""
+        """Return whether a form's token is this session's. Compares in constant time."""
         return hmac.compare_digest(csrf.encode(), self.csrf.encode())
 
     async def once(self, key: str, act: Callable[[], Awaitable[str]]) -> str:
-        """Carry a submission out, or wait for the one that does; the location of its outcome.
+        """Carry out a submission, or wait for a running repetition; return the location of its outcome.
 
-        `key` was made for the form. If it raises, it may be submitted again: of those that wait, one
-        is carried out and the others wait for that. `act` has its own deadlines, so that waiting ends.
+        `key` was created for the form. If `act` raises, the form may be submitted again: one waiting
+        repetition is then carried out, and the others wait for it. `act` has its own deadlines, so the
+        waiting ends.
         """
         while (known := self.submissions.get(key)) is not None:
             await known.done.wait()
@@ -152,13 +154,13 @@ class BrowserSession:
 
 @define(eq=False)
 class Sessions:
-    """All sessions by id; `agent` is the name of those who choose none, and are bound to none."""
+    """All sessions by id; `agent` is the default name for changes."""
 
     _clock: Callable[[], datetime]
     _agent: str
     keyring: Keyring
     _by_id: Newest[str, BrowserSession] = field(factory=lambda: Newest(MOST_SESSIONS))
-    #: Why sessions ended, by their ids, for browsers that come back with one.
+    #: Why sessions ended, by session id, for browsers that return with an ended session.
     _ended: Newest[str, str] = field(factory=lambda: Newest(MOST_SESSIONS))
 
     def __len__(self) -> int:
@@ -166,11 +168,11 @@ class Sessions:
 
     @property
     def needs_login(self) -> bool:
-        """Whether a session takes a token now: one may be defined while the server runs."""
+        """Return whether a session needs a token now. A token may be defined while the server runs."""
         return not self.keyring.is_open
 
     def find(self, session_id: str | None) -> BrowserSession | None:
-        """The session with this id, unless it has ended."""
+        """Return the session with this id, unless it has ended."""
         session = self._by_id.get(session_id or "")
         if session is None or not self.holds(session):
             return None
@@ -191,11 +193,11 @@ class Sessions:
         return self.find(_cookie_of(scope)) is not None
 
     def why_ended(self, session_id: str | None) -> str:
-        """Why the session with this id ended, as a sentence; empty where it is not known or did not."""
+        """Return why this session ended, as a sentence, or an empty text if unknown or still open."""
         return self._ended.get(session_id or "", "")
 
     def begin(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
-        """A new session, under the agent that the principal is bound to, if any."""
+        """Create a session under the agent that the principal is bound to, if any."""
         session = BrowserSession(
             secrets.token_urlsafe(32),
             principal.agent or agent or self._agent,
@@ -212,10 +214,10 @@ class Sessions:
             self._ended[session.id] = reason
 
     def _end_of(self, session: BrowserSession) -> str:
-        """Why a session has to end now; empty where it has not."""
-        # One that ends much later than a new one would was begun before the clock was put back.
+        """Return why a session has to end now, or an empty text if it has not."""
+        # A session that ends much later than a new one would was created before the clock was set back.
         if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
-            return f"Your session has ended: it lasts {LIFE // timedelta(hours=1)} hours."
+            return f"Your session has ended because it lasts {LIFE // timedelta(hours=1)} hours."
         if self.keyring.is_valid(session.principal):
             return ""
         if session.principal == ANYONE:

@@ -1,6 +1,6 @@
-"""The HTTP server: Hypercorn, the gate, access, limits and the application.
+"""HTTP server: Hypercorn, access control, limits and the ASGI application.
 
-Its own package and later ones use it.
+Importers: the server package and packages above it.
 Never here: the content of an endpoint.
 """
 

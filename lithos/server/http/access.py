@@ -1,11 +1,11 @@
-"""Access control by address, Host, Origin and bearer token, decided in that order from the head alone.
+"""Access control by address, Host, Origin and bearer token, in that order, from the head alone.
 
-The checks answer DNS rebinding (a foreign page reaching a local port under its own name carries its
-own Host), foreign pages (Origin) and foreign programs (Token). Nothing here does I/O.
+The Host check stops DNS rebinding, where a foreign page reaches a local port under its own host name. The
+Origin check stops foreign pages, and the token check stops foreign programs. This module does no I/O.
 
-An address has one spelling, byte for byte as in the request: with a second slash, a letter encoded,
-a dot segment, another case or a slash at the end it does not match, and the response is 404 without a token
-check. So access control and routing always read a request the same way. Only paths listed here are served.
+An address has exactly one valid spelling. A request path with a double slash, an encoded letter, a dot
+segment, another case or a trailing slash gets a 404 without a token check. Access control and routing
+therefore always read a request the same way. Only the paths listed here are served.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from lithos.server.http.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OA
 from lithos.server.http.ports import Header
 from lithos.server.tools.token_ports import Keyring, OneToken
 
-#: A segment of a page's address: only reserved characters are encoded, in capitals; no letter or digit is.
+#: A segment of a page's address. Reserved characters are encoded in capitals; letters and digits are never
+#: encoded.
 _ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"
 _SEGMENT: Final = rf"/(?!\.\.?(?:/|\Z))(?:[^/\\%]++|{_ENCODED})++"
 _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
@@ -34,18 +35,19 @@ _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
 
 @frozen
 class RouteAccess:
-    """The access rules for one address.
+    """Access rules for one address.
 
-    `needs` is the required right, or None if no token is needed. The console's pages ask for the token.
+    `needs` is the required right, or None if the path needs no token. The console's pages check the token
+    themselves.
     """
 
     needs: Rights | None = "read"
     is_console: bool = False
-    #: Browsers give their token in the query, as they can set no header.
+    #: Browsers send their token in the query because they cannot set a header here.
     takes_query_token: bool = False
-    #: Bytes of a body; None for those of every body.
+    #: Maximum number of bytes of a body; None means the general limit.
     most_bytes: int | None = None
-    #: Values of JSON, of the console's forms fields, that a body may hold.
+    #: Maximum number of values that a body may hold: JSON values, or form fields of the console.
     most_values: int = JSON_VALUES
     #: Whether remote clients request this path before they have a token, from pages of any origin.
     is_oauth: bool = False
@@ -54,7 +56,8 @@ class RouteAccess:
 _ADMIN: Final = RouteAccess("admin")
 _STREAM: Final = RouteAccess(takes_query_token=True)
 _CONSOLE: Final = RouteAccess(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
-#: MCP answers every token with the tools that it may call; the console's pages ask for more themselves.
+#: MCP accepts every token and offers the tools that the token may call. The console's pages check further
+#: rights themselves.
 ADDRESSES: Final[Mapping[str, RouteAccess]] = MappingProxyType(
     {
         "/health": RouteAccess(None),
@@ -79,16 +82,16 @@ ADDRESSES: Final[Mapping[str, RouteAccess]] = MappingProxyType(
 _OAUTH: Final = RouteAccess(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
-#: With `server.public_url` alone: of the server as a resource, and as its own authorization server.
+#: Metadata paths that exist only if `server.public_url` is set: the server as a resource and as its own
+#: authorization server.
 RESOURCE_ADDRESSES: Final = (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse")
 OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke")
 
 
 def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> RouteAccess | None:
-    """Return the address that matches `path` exactly as sent, or None if no address matches.
+    """Return the rules of the address that matches `path` exactly as sent, or None if no address matches.
 
-    The console defines the pages below `/console/`. `oauth` are the OAuth paths of
-    this server.
+    The console defines the pages below `/console/`. `oauth` lists the OAuth paths of this server.
     """
     found = ADDRESSES.get(path)
     if found is None and path in oauth:
@@ -99,7 +102,10 @@ def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> Ro
 
 
 def _is_utf8(path: str) -> bool:
-    """Whether what is encoded is text; else different bytes would read as the same."""
+    """Return whether the encoded bytes are valid UTF-8.
+
+    Otherwise different bytes would decode to the same text.
+    """
     try:
         unquote(path, errors="strict")
     except UnicodeDecodeError:
@@ -107,7 +113,7 @@ def _is_utf8(path: str) -> bool:
     return True
 
 
-#: Names of hosts of which it is known what they are: clients call this server by few.
+#: Maximum number of cached host names. Clients call this server by few names.
 MOST_NAMES: Final = 64
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
 _LABEL = "[a-z0-9_-]{1,63}"  # names with an empty or longer label are not valid
@@ -119,31 +125,32 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @frozen
 class AccessPolicy:
-    """The settings of access control; `bound_host` is the configured listening address."""
+    """Settings of access control; `bound_host` is the configured listening address."""
 
     bound_host: str
     auth_token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
-    #: The console is served: it asks for the token itself, at its login.
+    #: Whether the console is served. The console checks the token itself, at its login.
     console: bool = False
-    #: The tokens that are valid; `auth_token` alone, where nothing is given.
+    #: The valid tokens; by default only `auth_token`.
     keyring: Keyring = Factory(lambda self: OneToken(self.auth_token), takes_self=True)
-    #: Every request needs a token although none is defined: the port is for commands of the same user.
+    #: Whether every request needs a token although no token is defined: the port is for commands of the same
+    #: user.
     private: bool = False
-    #: `server.public_url`, and the addresses of OAuth that are served.
+    #: `server.public_url`, and the OAuth addresses that are served.
     public_url: str | None = None
     oauth: frozenset[str] = frozenset()
 
     @property
     def is_open(self) -> bool:
-        """Whether requests without a token are admitted."""
+        """Return whether requests without a token are admitted."""
         return self.keyring.is_open and not self.private
 
 
 @frozen
 class RequestHead:
-    """The parts of a request head that decide, as they were sent. One entry per header line."""
+    """Parts of a request head that access control reads, as they were sent. One entry per header line."""
 
     path: str
     method: str = "GET"
@@ -159,9 +166,9 @@ class RequestHead:
 
 @frozen
 class AdmittedRequest:
-    """An admitted request; `headers` (CORS) belong on the response.
+    """An admitted request; `headers` are the CORS headers for the response.
 
-    `principal` may be None on a path that needs no token: the request came without a valid one.
+    `principal` may be None if the path needs no token and the request came without a valid one.
     """
 
     address: RouteAccess
@@ -171,13 +178,16 @@ class AdmittedRequest:
 
 @frozen
 class Refusal:
-    """Rejected with this status; `reason` is the metrics label, `body` None means empty."""
+    """A refused request with its `status`.
+
+    `reason` is the metrics label; `body` None means an empty response.
+    """
 
     status: int
     reason: str
     body: dict[str, str] | None = None
     headers: tuple[Header, ...] = ()
-    #: A token was given, which is wrong.
+    #: Whether the request had a wrong token.
     guessed: bool = False
 
 
@@ -188,7 +198,10 @@ class _Authority:
 
 
 def decide(policy: AccessPolicy, head: RequestHead) -> AdmittedRequest | Refusal:
-    """Admit or refuse one request; `/health` skips Host, Origin and Token, the console the token."""
+    """Admit or refuse one request.
+
+    `/health` skips Host, Origin and token checks; the console skips the token check.
+    """
     address = find_address(head.path, console=policy.console, oauth=policy.oauth)
     if address is None:
         return Refusal(404, "not_found", {"error": "not_found"})
@@ -219,7 +232,10 @@ def decide(policy: AccessPolicy, head: RequestHead) -> AdmittedRequest | Refusal
 
 
 def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
-    """Return the challenge for a missing or wrong token. A public URL adds where to get one (RFC 9728)."""
+    """Return the challenge for a missing or wrong token.
+
+    With a public URL, it says where to get a token (RFC 9728).
+    """
     if policy.public_url is None:
         return b"Bearer"
     metadata = f"{RESOURCE}{path}"
@@ -231,12 +247,15 @@ def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
 
 
 def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
-    """Whether a request comes from a page of the console, of an admitted Host. No CORS is given for it.
+    """Return whether a request comes from a console page with an admitted Host.
 
-    A page of `server.public_url` counts, whatever Host a reverse proxy sends.
+    Such a request gets no CORS headers.
 
-    A form of a page without a referrer has the origin `null`, as an unknown page has. The browser's
-    `Sec-Fetch-Site` distinguishes them where it is sent (TLS, this machine); else the form's token does.
+    A page of `server.public_url` counts too, whatever Host a reverse proxy sends.
+
+    A form of a page without a referrer sends the origin `null`, as an unknown page does. The browser's
+    `Sec-Fetch-Site` distinguishes the two where it is sent (TLS, this machine). Elsewhere the form's token
+    does.
     """
     for origin in head.origins:
         if origin.strip() == "null":
@@ -248,7 +267,7 @@ def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
 
 
 def is_same_origin(origin: str, hosts: Iterable[str]) -> bool:
-    """Whether an origin names the host that is asked."""
+    """Return whether `origin` names the host that the request was sent to."""
     scheme, separator, rest = origin.strip().partition("://")
     given = tuple(hosts)
     if not separator or scheme not in _DEFAULT_PORTS or len(given) != 1:
@@ -261,7 +280,7 @@ def is_same_origin(origin: str, hosts: Iterable[str]) -> bool:
 
 
 def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:
-    """Whether exactly one well-formed Host names loopback, the bound address or an allowed host."""
+    """Return whether exactly one well-formed Host names loopback, the bound address or an allowed host."""
     if "*" in policy.allowed_hosts:
         return True
     given = tuple(hosts)
@@ -278,12 +297,12 @@ def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Whether a Host header is a name or an address, with or without a port."""
+    """Return whether a Host header is a name or an address, with or without a port."""
     return _parse_authority(text) is not None
 
 
 def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
-    """Whether requests of this origin are allowed: loopback pages and `server.allowed_origins`."""
+    """Return whether requests of this origin are allowed: loopback pages and `server.allowed_origins`."""
     if "*" in policy.allowed_origins:
         return True
     asked = _normal_origin(origin)
@@ -295,13 +314,13 @@ def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
 
 
 def _principal_of(policy: AccessPolicy, given: Iterable[bytes]) -> Principal | None:
-    """Return the principal of the token in the request, or `ANYONE` if no token is needed."""
+    """Return the principal of the request's token, or `ANYONE` if no token is needed."""
     found = [policy.keyring.find(token) for token in given]
     return next((each for each in found if each is not None), ANYONE if policy.is_open else None)
 
 
 def open_bind_warning(policy: AccessPolicy) -> str | None:
-    """Return the warning for a server that strangers can reach without a token, else None."""
+    """Return a warning if strangers can reach the server without a token, else None."""
     reached = policy.bound_host.strip("[]").lower()
     if not policy.is_open or _is_loopback(_normal_name(reached)):
         return None
@@ -313,7 +332,7 @@ def open_bind_warning(policy: AccessPolicy) -> str | None:
 
 
 def without_query_token(query: bytes) -> bytes:
-    """Return the query string without `access_token`, so that nothing behind the gate can log it."""
+    """Return the query string without `access_token`, so that the application cannot log the token."""
     if b"access_token" not in query and b"%" not in query:
         return query
     kept = [part for part in query.split(b"&") if not _is_token_parameter(part)]
@@ -327,7 +346,7 @@ def _is_token_parameter(part: bytes) -> bool:
 
 
 def presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
-    """The tokens of a request; in its query where browsers may give one there."""
+    """Return the tokens of a request, including the query's token if `in_query`."""
     given: list[bytes] = []
     if len(head.authorizations) == 1:
         scheme, _, token = head.authorizations[0].strip().partition(" ")
@@ -340,7 +359,10 @@ def presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
 
 
 def _parse_authority(text: str) -> _Authority | None:
-    """Read `name`, `name:port` or `[v6]:port`; None for everything else, user information included."""
+    """Parse `name`, `name:port` or `[v6]:port`.
+
+    Return None for everything else, including user information.
+    """
     found = _AUTHORITY.fullmatch(text.strip())
     if found is None:
         return None
@@ -400,8 +422,9 @@ def _preflight_headers(head: RequestHead) -> tuple[Header, ...]:
 
 def _forbidden(principal: Principal, needed: Rights, path: str, cors: tuple[Header, ...]) -> Refusal:
     message = (
-        f"The token '{principal.name}' has the right {principal.rights}; {path} needs {needed}. Use a token "
-        f"that has it, or ask for one (lithos token create --rights {needed})."
+        f"The token '{principal.name}' has the right {principal.rights}, but {path} needs "
+        f"{needed}. Use a token that has this right, or ask for one (lithos token create --rights "
+        f"{needed})."
     )
     return Refusal(403, "forbidden", {"error": "forbidden", "message": message}, cors)
 

@@ -1,8 +1,8 @@
-"""The state of access control: admitted requests that still run, and clients that guess tokens.
+"""State of access control: running admitted requests, and clients that guess tokens.
 
-A request carries its principal in its scope, and an event that is set once its token is valid no longer:
-streams end at that. Wrong tokens are counted by address; a right one always passes, also behind a reverse
-proxy, where all requests have one address.
+The scope of a request holds its principal and an event that is set once its token becomes invalid; streams
+then end. Wrong tokens are counted by address. A valid token always passes, even behind a reverse proxy, where
+all requests have the same address.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lithos.kernel.values.principals import Principal
 from lithos.server.http.ports import Scope
 from lithos.server.tools.token_ports import Keyring
 
-#: Keys of an ASGI scope.
+#: Keys in an ASGI scope.
 PRINCIPAL: Final = "lithos.principal"
 ENDED: Final = "lithos.ended"
-#: Wrong tokens of one address in `WINDOW` seconds after which the next are refused for as long.
+#: Number of wrong tokens within `WINDOW` seconds after which an address is refused for `WINDOW` seconds.
 MOST_WRONG: Final = 20
 WINDOW: Final = 60.0
-#: Maximum number of addresses; the oldest one is deleted first.
+#: Maximum number of remembered addresses; the oldest is deleted first.
 MOST_ADDRESSES: Final = 10_000
 
 
@@ -37,7 +37,7 @@ def principal_of(scope: Scope) -> Principal | None:
 
 
 def ended_of(scope: Scope) -> trio.Event:
-    """Set once the token of a request is valid no longer."""
+    """Return the event that is set once the token of a request becomes invalid."""
     event: trio.Event | None = scope.get(ENDED)
     return trio.Event() if event is None else event
 
@@ -49,7 +49,7 @@ class _Admission:
 
 
 class Admissions:
-    """The requests that are being served, each with the token that let it in."""
+    """Requests that are being served, each with the principal of its token."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
@@ -57,7 +57,7 @@ class Admissions:
 
     @contextmanager
     def entered(self, scope: Scope, principal: Principal | None) -> Iterator[None]:
-        """Have a request carry its principal for as long as it is served."""
+        """Store the principal in the scope, and track the request until it is served."""
         scope[PRINCIPAL] = principal
         if principal is None:
             yield
@@ -71,7 +71,7 @@ class Admissions:
             self._open.discard(admission)
 
     async def run(self) -> None:
-        """End the streams of tokens that are revoked or expire, until cancelled."""
+        """End the streams of revoked and expired tokens, until cancelled."""
         while True:
             await self._keyring.wait_changed()
             for admission in self._open:
@@ -87,7 +87,7 @@ class _Guesses:
 
 
 class WrongTokens:
-    """Counts wrong tokens by address."""
+    """Counter of wrong tokens by address."""
 
     def __init__(self) -> None:
         self._by_address: Newest[str, _Guesses] = Newest(MOST_ADDRESSES)
@@ -96,7 +96,10 @@ class WrongTokens:
         return len(self._by_address)
 
     def note(self, address: str, now: float) -> float:
-        """Note a wrong token at `now`; for how many seconds the next ones are refused, 0 for not at all."""
+        """Count a wrong token at `now`.
+
+        Return for how many seconds its address is refused; 0 means not at all.
+        """
         key = _network_of(address)
         guesses = self._by_address.get(key)
         if guesses is None or (now >= guesses.refused_until and now - guesses.began >= WINDOW):
@@ -108,7 +111,7 @@ class WrongTokens:
 
 
 def _network_of(address: str) -> str:
-    """An address; of IPv6 the network, as each of its customers has 2^64 addresses."""
+    """Return an IPv4 address, or the network of an IPv6 address (2^64 addresses per customer)."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,6 +1,7 @@
-"""The ASGI application of one server: access control, then MCP, `/health` and Quart's pages.
+"""ASGI application of one server: access control, then MCP, `/health` and Quart's pages.
 
-`serve_http` listens for one; several vaults on one port have one each (`vaults/http/vault_routes.py`).
+`serve_http` listens for one application. Several vaults on one port each have their own application
+(`vaults/http/vault_routes.py`).
 """
 
 from __future__ import annotations
@@ -36,21 +37,22 @@ from lithos.server.tools.token_ports import Keyring, OneToken
 if TYPE_CHECKING:
     from lithos.server.http.quart_app import RouteModule
 
-#: Seconds that plain calls have the interpreter for themselves, while no client needs the SDK.
+#: Seconds during which plain calls are not slowed down by loading the SDK, while no client needs the SDK.
 UNDISTURBED: Final = 2.0
 HEALTH_PATH: Final = "/health"
 NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
 
 
 class Application:
-    """An ASGI application that answers for one server, once it runs.
+    """ASGI application of one server; `run` must be running.
 
-    The libraries behind all but plain tool calls, `/health` and `apps` are loaded meanwhile, and requests
-    wait for them: Quart at the first request for a page, the MCP SDK once `wanted` is set, as the first
-    client that needs it does, and otherwise after `UNDISTURBED`; `on_loaded` is called then. `rejected` gets
-    the reason of every refusal. `apps` serve single paths over HTTP, past Quart, also `/health` if no
-    `health` is given; those of `oauth` are for clients without a token. `keyring` has the tokens that are
-    valid; without one it is `settings.auth_token` alone. `wrong_tokens` counts the others.
+    Plain tool calls, `/health` and `apps` are served at once. The libraries for everything else are loaded
+    meanwhile, and requests wait for them. Quart is loaded at the first request for a page. The MCP SDK is
+    loaded when `wanted` is set (by the first client that needs the SDK), or after `UNDISTURBED` seconds; then
+    `on_loaded` is called. `rejected` gets the reason of every refusal. `apps` serve single paths over HTTP
+    without Quart, including `/health` if no `health` is given. `oauth` holds the same for clients without a
+    token. `keyring` has the valid tokens; by default only `settings.auth_token`. `wrong_tokens` counts the
+    wrong ones.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class Application:
         self.gate = Gate(dispatch, self.policy, settings.max_body_bytes, rejected, wrong_tokens)
 
     async def run(self, config: Config, ended: trio.Event) -> None:
-        """Load what is needed and hold what runs for it, until `ended` is set and its pages are shut down."""
+        """Load the libraries and run the background tasks, until `ended` is set and the pages are closed."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._load_sdk, nursery)
             nursery.start_soon(self.gate.run)
@@ -113,7 +115,7 @@ class Application:
         self._on_loaded()
 
     async def _serve_pages(self, config: Config, nursery: trio.Nursery) -> None:
-        """Bring Quart up for the first who wants a page, until the end."""
+        """Start Quart at the first request for a page, and run it until the end."""
         await self._page_wanted.wait()
         app = await self._pages.make()
         lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
@@ -145,12 +147,12 @@ def _tell_health(health: HealthReport) -> AsgiApp:
 
 
 def _by_path(routes: dict[str, AsgiApp], pages: Late[AsgiApp]) -> AsgiApp:
-    """Route HTTP requests by path, each of one spelling: `apps` serve theirs, Quart everything else."""
+    """Route HTTP requests by exact path: `apps` serve their own paths, Quart everything else."""
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         app = routes.get(scope["path"]) if scope["type"] == "http" else None
         if app is None and scope.get("root_path"):
-            scope = {**scope, "root_path": ""}  # Quart takes it for a part of the path
+            scope = {**scope, "root_path": ""}  # Quart treats root_path as a part of the path
         await (app or await pages.get())(scope, receive, send)
 
     return dispatch

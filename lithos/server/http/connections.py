@@ -1,4 +1,4 @@
-"""Client connections: each is a `TCPServer` of Hypercorn over a `Connection`, with its own application."""
+"""Client connections: each is a Hypercorn `TCPServer` over a `Connection`, with its own application."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def hypercorn_config() -> Config:
 class Connections:
     """All open connections, served by Hypercorn.
 
-    `rejected` gets `head_too_large` or `bad_request` for bytes that are not a request.
+    `rejected` gets `head_too_large` or `bad_request` when a client sends bytes that are not a valid request.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Connections:
         self._open.add(connection)
         try:
             with connection.scope:
-                # Hypercorn names what it makes, not what it needs of a stream.
+                # Hypercorn's type names its own stream class; `Connection` has all the methods that it uses.
                 await TCPServer(app, self._config, self._context, ConnectionState({}), connection)  # type: ignore[arg-type]
         except Exception:
             log.exception("connection failed")
@@ -73,7 +73,7 @@ class Connections:
         self._rejected("head_too_large" if status == HEAD_TOO_LARGE else "bad_request")
 
     async def end_idle(self) -> None:
-        """Close idle connections, and every other after its current response."""
+        """Close idle connections now, and the other connections after their current response."""
         await self._context.terminated.set()
 
     async def wait_empty(self) -> None:
@@ -82,14 +82,14 @@ class Connections:
             await self._emptied.wait()
 
     def abort(self) -> None:
-        """Cut every connection that is still open."""
+        """Cut every open connection."""
         for connection in tuple(self._open):
             connection.abort()
 
 
 @frozen
 class _Requests:
-    """The requests of one connection: `_app` answers those that can be read in one way only."""
+    """Requests of one connection; `_app` gets only requests that can be read in exactly one way."""
 
     _connection: Connection
     _app: AsgiApp

@@ -1,8 +1,8 @@
-"""Requests and WebSockets in flight, so that a graceful shutdown can end each kind appropriately.
+"""Running requests and WebSockets, so that a graceful shutdown can end each kind appropriately.
 
-Event streams and WebSockets end at once; requests may finish. The end of every response is sent
-under a bounded shield: the server reports the disconnect of a finished exchange while that send is
-still running, and an application that cancels itself then would leave the connection open permanently.
+At shutdown, event streams and WebSockets end at once, while requests may finish. The end of every response is
+sent under a bounded shield: the server reports a finished exchange as disconnected while that send is still
+running. An application that cancelled itself at that moment would leave the connection open forever.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ log = get_logger("lithos.front.exchanges")
 CLIENT_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 STOPPING: Final = {
     "error": "stopping",
-    "message": "The server stopped before this call finished; its outcome is unknown. Look first.",
+    "message": "The server stopped before this call finished, so its outcome is unknown. Check "
+    "the current state before you repeat the call.",
 }
-FAULT: Final = {"error": "internal_error", "message": "The server failed on this request; its log says why."}
+FAULT: Final = {
+    "error": "internal_error",
+    "message": "The server failed on this request. The server's log has the reason.",
+}
 GOING_AWAY, SERVER_FAULT = 1001, 1011
 
 
 class Exchanges:
-    """An ASGI application that runs `app` and knows all its open exchanges.
+    """ASGI application that runs `app` and tracks all its open exchanges.
 
-    Paths in `end_themselves` are streams that watch for the stop on their own.
+    The paths in `end_themselves` are streams that end on their own at shutdown.
     """
 
     def __init__(self, app: AsgiApp, end_themselves: Collection[str] = ()) -> None:
@@ -43,7 +47,7 @@ class Exchanges:
 
     @property
     def open_count(self) -> int:
-        """How many exchanges are in flight."""
+        """Return the number of running exchanges."""
         return len(self._open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,10 +76,10 @@ class Exchanges:
         try:
             await exchange.end()
         except Exception:
-            log.exception("response could not be completed", path=exchange.path)
+            log.exception("response not completed", path=exchange.path)
 
     def end_streams(self) -> None:
-        """Begin the shutdown: end event streams and WebSockets now; requests go on."""
+        """Begin the shutdown: end event streams and WebSockets now, but let requests finish."""
         self._stopping = True
         if not self._open:
             self._empty.set()
@@ -84,16 +88,16 @@ class Exchanges:
                 exchange.cancel_scope.cancel()
 
     def cancel(self) -> None:
-        """Cancel the exchanges in flight; each gets a final response (`503`) or close code (`1001`).
+        """Cancel the running exchanges. Each gets a final response (`503`) or close code (`1001`).
 
-        Answers that are on their way go on.
+        Responses that are already being sent are not cancelled.
         """
         for exchange in self._open:
             if exchange.is_stream or not exchange.has_started:
                 exchange.cancel_scope.cancel()
 
     async def wait_empty(self) -> None:
-        """Wait until no exchange is in flight. Only after `end_streams`."""
+        """Wait until no exchange is running. Call `end_streams` first."""
         await self._empty.wait()
 
 
@@ -115,7 +119,9 @@ class _Exchange:
         self._send = send
 
     async def receive(self) -> Message:
-        """Pass on the server's messages, except that a plain answer is finished even without a reader.
+        """Return the server's next message.
+
+        A disconnect does not stop a plain response that is being produced.
 
         The server cannot distinguish a client that left from one that only closed its sending side.
         """
@@ -143,7 +149,7 @@ class _Exchange:
             self._accepted = True
 
     async def _send_last(self, message: Message) -> None:
-        """Send what may be long first, so that the shield only covers the end."""
+        """Send the long part of the message first, so that the shield covers only its end."""
         self._complete = True
         if len(message.get("body", b"")) > SEND_PIECE:
             await self._send({**message, "more_body": True})
@@ -152,7 +158,7 @@ class _Exchange:
             await self._send(message)
 
     async def end(self) -> None:
-        """Complete the response if the application did not."""
+        """Complete the response if the application did not complete it."""
         if self._complete or not (self.failed or self.cancel_scope.cancelled_caught or self.has_started):
             return
         with trio.move_on_after(FINAL_SEND, shield=True):
@@ -167,7 +173,7 @@ class _Exchange:
                 await answer(self.scope, self._rest, self.send, status, body)
 
     async def _rest(self) -> Message:
-        """The rest of the request body."""
+        """Return the rest of the request body."""
         return {"type": "http.disconnect"} if self._asked else await self._receive()
 
 
@@ -177,7 +183,7 @@ def _is_event_stream(start: Message) -> bool:
 
 
 def _fault_of(error: Exception) -> Exception | None:
-    """The error worth a log line, if any: a client's disconnect is not."""
+    """Return the error that should be logged, or None for a client's disconnect."""
     if isinstance(error, ExceptionGroup):
         return error.split(CLIENT_GONE)[1]
     return None if isinstance(error, CLIENT_GONE) else error

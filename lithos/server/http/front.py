@@ -1,4 +1,4 @@
-"""One HTTP front while it begins: capabilities add their endpoints to it."""
+"""An HTTP front under construction, to which capabilities add their endpoints."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @define(kw_only=True, eq=False)
 class Front:
-    """The endpoints of a front.
+    """Endpoints of an HTTP front.
 
-    `rejected` gets the reason of each refusal. `watch` adds a gauge by its name. Tasks of an endpoint are
-    started in `nursery`, and have to end its streams at `shutdown`.
+    `rejected` gets the reason of each refusal. `watch` adds a gauge by name. Endpoints start their tasks in
+    `nursery` and must end their streams at `shutdown`.
     """
 
     parts: Parts
@@ -33,13 +33,13 @@ class Front:
     wrong_tokens: WrongTokens
     rejected: Callable[[str], None]
     watch: Callable[[str, Callable[[], float]], None]
-    #: The sessions of the console, where it is served.
+    #: Sessions of the console, or None if the console is not served.
     sessions: Sessions | None
-    #: Whether this front has the tokens follow their file.
+    #: Whether this front reloads the tokens when the token file changes.
     keyring_runs: bool = True
-    #: Applications of single paths, past Quart.
+    #: ASGI applications by path, served without Quart.
     apps: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
-    #: The same for remote clients, which have no token yet.
+    #: ASGI applications by path for remote clients that have no token yet.
     oauth: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
     #: Functions that add routes to Quart, called once the server listens.
     routes: list[RouteModule] = field(factory=list)  # bounded: those of capabilities
@@ -47,7 +47,7 @@ class Front:
 
 @frozen
 class FrontParts:
-    """Arguments of `Application` except tools and state; the console's sessions, and a late console."""
+    """Arguments of `Application` except tools and state, the console's sessions, and its factory."""
 
     application: Mapping[str, Any]
     sessions: Sessions | None

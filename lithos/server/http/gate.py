@@ -1,6 +1,6 @@
-"""The gate in front of everything: access control, body limit, CORS headers, for HTTP and WebSocket.
+"""Gate in front of all endpoints: access control, body limits and CORS headers, for HTTP and WebSocket.
 
-The request body is read completely, with a size limit, before the application sees the request.
+The gate reads the whole request body, up to a size limit, before the application sees the request.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from lithos.server.http.limits import BODY_PATIENCE
 from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
 
 _TOO_MANY: Final = (
-    "The request holds more than {:,} JSON values: commas and opening brackets outside of texts are counted. "
-    "No call takes as many. Send fewer at once; a text counts as one value."
+    "The request holds more than {:,} JSON values (counted as commas and opening brackets "
+    "outside strings). No call needs that many. Split the request; a string counts as one value."
 )
 
 
 class BodyTooLarge(Exception):
-    """The body is larger, or holds more, than its address takes; the message says what to do."""
+    """The body has more bytes or values than its address accepts; the message says what to do."""
 
 
 class BodyStalled(Exception):
-    """The body paused for longer than `BODY_PATIENCE`."""
+    """The body paused for longer than `BODY_PATIENCE` seconds."""
 
 
 class BodyCutShort(Exception):
-    """The client disconnected in the middle of the body; there is no response to send."""
+    """The client disconnected in the middle of the body, so no response can be sent."""
 
 
 def announces_body(scope: Scope) -> bool:
-    """Whether the request head announces a body."""
+    """Return whether the request head announces a body."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
         for name, value in scope["headers"]
@@ -61,10 +61,10 @@ def announced_length(scope: Scope) -> int:
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, address: RouteAccess) -> bytes:
-    """Return the whole body of at most `limit` bytes, and of no more values than its address takes.
+    """Return the whole body, at most `limit` bytes and the number of values that its address accepts.
 
-    A parser stands still for as long as it reads many values, so they are counted as the body arrives.
-    Raises `BodyTooLarge` (as soon as it is known), `BodyStalled` or `BodyCutShort`.
+    A parser with many values would block the event loop, so values are counted as the body arrives. Raises
+    `BodyTooLarge` (as early as possible), `BodyStalled` or `BodyCutShort`.
     """
     too_large = (
         f"The request body is larger than {limit} bytes. Send less at once. The size limit of notes is "
@@ -81,8 +81,10 @@ async def read_body(scope: Scope, receive: Receive, limit: int, address: RouteAc
             raise BodyTooLarge(too_large)
         if address.is_console:
             if body.count(b"&") >= most:
-                raise BodyTooLarge(f"The form has more than {most:,} fields; no page has one with as many.")
-        elif len(body) > most:  # fewer bytes cannot hold as many
+                raise BodyTooLarge(
+                    f"The form has more than {most:,} fields, which is more than any page has."
+                )
+        elif len(body) > most:  # a shorter body cannot hold that many values
             if values.exceeds(bytes(body[counted:])):
                 raise BodyTooLarge(_TOO_MANY.format(most))
             counted = len(body)
@@ -100,7 +102,7 @@ async def _next_part(receive: Receive) -> Message:
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives `body` as one message and then whatever the server sends."""
+    """Return a `receive` that returns `body` as one message, and then the server's own messages."""
     given = False
 
     async def replay() -> Message:
@@ -114,12 +116,12 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 
 
 class Gate:
-    """An ASGI application that admits requests to `app` or refuses them.
+    """ASGI application that admits requests to `app` or refuses them.
 
-    An admitted request has `lithos.principal` in its scope, a `Principal`, or None where no token is needed
-    and none was given (`/health`, the console). `rejected` gets one word for each refusal:
-    `forbidden_host`, `forbidden_origin`, `unauthorized`, `too_many_wrong_tokens`, `forbidden`,
-    `body_too_large` or `body_stalled`.
+    An admitted request has `lithos.principal` in its scope: a `Principal`, or None if no token was needed or
+    given (`/health`, the console). `rejected` gets one word for each refusal: `forbidden_host`,
+    `forbidden_origin`, `unauthorized`, `too_many_wrong_tokens`, `forbidden`, `body_too_large` or
+    `body_stalled`.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class Gate:
         rejected: Callable[[str], None] = ignore_rejection,
         wrong_tokens: WrongTokens | None = None,
     ) -> None:
-        """`wrong_tokens` is shared with the login of the console."""
+        """Create a gate; `wrong_tokens` is shared with the console's login."""
         self._app = app
         self._policy = policy
         self._max_body_bytes = max_body_bytes
@@ -139,7 +141,7 @@ class Gate:
         self._wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
 
     async def run(self) -> None:
-        """End the streams of tokens that are valid no longer, until cancelled."""
+        """End the streams of tokens that become invalid, until cancelled."""
         await self._admissions.run()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -159,12 +161,14 @@ class Gate:
                 await self._admit(decision, scope, receive, send)
 
     def _slow_down(self, refusal: Refusal, scope: Scope) -> Refusal:
-        """The refusal of a wrong token: another one after too many of its address."""
+        """Return `refusal`, or "too many wrong tokens" if its address sent too many wrong tokens."""
         address, *_ = scope.get("client") or ("",)
         seconds = self._wrong_tokens.note(address, trio.current_time())
         if not seconds:
             return refusal
-        message = "Too many wrong tokens came from this address. Correct the token; right ones always pass."
+        message = (
+            "Too many wrong tokens came from this address. Correct the token; a valid token always passes."
+        )
         return evolve(
             refusal,
             status=429,
@@ -191,7 +195,7 @@ class Gate:
             self._rejected("body_stalled")
             stalled = {
                 "error": "request_timeout",
-                "message": "The request body stopped arriving; send it again.",
+                "message": "The request body stopped arriving. Send the request again.",
             }
             await answer(scope, receive, send, 408, stalled)
         except BodyCutShort:
@@ -201,7 +205,7 @@ class Gate:
 
 
 def read_head(scope: Scope) -> RequestHead:
-    """The request head for access control, from an ASGI scope."""
+    """Return the request head for access control from an ASGI scope."""
 
     def values(wanted: bytes) -> tuple[str, ...]:
         return tuple(value.decode("latin-1") for name, value in scope["headers"] if name == wanted)
@@ -221,7 +225,7 @@ def read_head(scope: Scope) -> RequestHead:
 
 
 def _with_readable_host(headers: Iterable[Header]) -> list[Header]:
-    """Return headers for the application, which fails on an invalid Host (`/health` accepts any)."""
+    """Return the headers without an invalid Host, on which the application would fail."""
     return [
         (name, value if name != b"host" or is_host(value.decode("latin-1")) else b"localhost")
         for name, value in headers

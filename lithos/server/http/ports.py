@@ -1,8 +1,8 @@
-"""Interfaces of the front: tools, health report, settings, ASGI types; small responses; lazy loading.
+"""Interfaces of the HTTP front: tools, health, settings, ASGI types, responses, lazy loading.
 
-`answer` sends small complete responses, to HTTP requests and rejected WebSocket upgrades alike. `Late` is a
-value that is loaded while requests are served already: loading the MCP SDK and Quart takes most of a second
-of processor time, and a plain tool call needs neither.
+`answer` sends a small complete response to an HTTP request or a rejected WebSocket upgrade. `Late` is a value
+that is loaded while requests are already served. Loading the MCP SDK and Quart takes most of a second of
+processor time, and a plain tool call needs neither.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ Header = tuple[bytes, bytes]
 
 
 class EncodedFrames(bytes):
-    """Encoded WebSocket frames (text messages), shared by all connections."""
+    """Encoded WebSocket text frames, shared by all connections."""
 
 
 class ToolBox(Protocol):
-    """The tools of one server, shared by all transports."""
+    """Tools of one server, shared by all transports."""
 
     def listed(self) -> Sequence[ToolSpec]:
-        """Return the tools `tools/list` shows, in their fixed order."""
+        """Return the tools of `tools/list` in their fixed order."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Run one tool and return its JSON object, or `None` where the tool may answer null.
+        """Run one tool. Return its JSON object, or None if the tool returned null.
 
-        Domain errors are envelopes already. Raises `ArgumentFault` for unknown, missing or wrongly
-        typed arguments and `UnknownTool` for a name that no profile has.
+        Domain errors are returned as error objects. Raises `ArgumentFault` for unknown, missing or wrongly
+        typed arguments, and `UnknownTool` for a name that no profile has.
         """
         ...
 
 
 class SharedToolBox(ToolBox, Protocol):
-    """The tools of one server, of which every caller has its own view."""
+    """Tools of one server, with a separate view for each caller."""
 
     @property
     def told(self) -> str:
-        """Instructions for clients in addition to the usual ones."""
+        """Return the instructions for clients in addition to the usual instructions."""
         ...
 
     def acting_as(self, principal: Principal) -> ToolBox:
-        """Return the tools as this caller has them: with its rights, under its identity."""
+        """Return the tools as this caller sees them: with its rights and under its identity."""
         ...
 
 
 class HealthReport(Protocol):
-    """The source of the `/health` report."""
+    """Source of the `/health` report."""
 
     async def report(self) -> tuple[int, Mapping[str, Any]]:
         """Return the HTTP status and the JSON body of `/health`."""
@@ -73,19 +73,19 @@ class HealthReport(Protocol):
 
 @frozen
 class VaultLink:
-    """A vault of this process that a person may switch to; `address` is the address of its console."""
+    """A vault of this process that a user may switch to; `address` is the address of its console."""
 
     name: str
     address: str
     is_current: bool = False
 
 
-#: The vaults that the token of this principal may use.
+#: Returns the vaults that this principal's token may use.
 VaultsOf = Callable[[Principal], Sequence[VaultLink]]
 
 
 def base_of(vault: str) -> str:
-    """Return the prefix of the endpoints of one vault of several: `/v/NAME`."""
+    """Return the path prefix of one vault among several: `/v/NAME`."""
     return f"/v/{vault}"
 
 
@@ -96,14 +96,14 @@ def path_in_vault(path: str) -> str:
 
 @frozen
 class FrontSettings:
-    """How the HTTP front listens and whom it admits.
+    """Settings that say where the HTTP front listens and which clients it admits.
 
-    `port` 0 takes any free port. `max_body_bytes` bounds each request body; `version` is the package
-    version sent to clients. `auth_token` is left out of every representation. `console` serves the console,
-    which shows the `sources` of settings by their keys, and the `warnings` about those that were ignored.
-    `private`: no client is admitted without a token, even if none is defined. `public_url`: the address of
-    the server for remote clients, which use OAuth; None for a port without OAuth. `vaults`: those of this
-    process that the console of each offers to switch to; None for a process with one vault.
+    `port` 0 takes any free port. `max_body_bytes` limits each request body. `version` is the package version
+    that clients see. `auth_token` is left out of every representation. `console` serves the console, which
+    shows `sources` (the source of each setting, by key) and `warnings` about ignored settings. With
+    `private`, every client needs a token, even if no token is defined. `public_url` is the address for remote
+    clients, which use OAuth; None means a port without OAuth. `vaults` returns the vaults between which the
+    console can switch; None means a process with one vault.
     """
 
     host: str
@@ -122,11 +122,11 @@ class FrontSettings:
 
 
 def ignore_rejection(reason: str) -> None:
-    """Count nothing: the default for `serve_http(rejected=...)`."""
+    """Ignore a refusal; the default for `serve_http(rejected=...)`."""
 
 
 def compact_json(value: Any) -> str:
-    """Return `value` as JSON without needless spaces and with every script readable; NaN is an error."""
+    """Return `value` as compact JSON without escaping non-ASCII characters; raise an error on NaN."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -139,9 +139,10 @@ async def answer(
     *,
     headers: Iterable[Header] = (),
 ) -> None:
-    """Answer with `status` and a JSON body (None: empty), dropping what is left of the request body.
+    """Send a response with `status` and a JSON body (None: empty), and discard the rest of the request body.
 
-    Dropping matters: a connection closed with unread input is reset, and the client never sees why.
+    Discarding matters: closing a connection with unread input resets it, and the client never sees the
+    response.
     """
     content = b"" if body is None else compact_json(body).encode()
     kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
@@ -170,27 +171,27 @@ async def cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
 
 
 T = TypeVar("T")
-#: Seconds that something may wait for its application: far more than any disk takes to load it.
+#: Seconds that a request waits for its application to load, far longer than any disk needs.
 PATIENCE = 60.0
-#: Seconds until what could not be loaded is tried again.
+#: Seconds until a failed load is tried again.
 LOADED_AGAIN = 1.0
 
 
 class Late(Generic[T]):
-    """A future whose value is made in a worker thread."""
+    """A future whose value is created in a worker thread."""
 
     def __init__(self, make: Callable[[], T], wanted: trio.Event) -> None:
-        """`wanted` is set at the first wait for the value."""
+        """Create the future; `wanted` is set at the first wait for the value."""
         self._make = make
         self._wanted = wanted
         self._given: T | None = None
         self._is_given = trio.Event()
 
     async def make(self) -> T:
-        """Make the value in a worker thread, again and again while a file of it cannot be opened.
+        """Create the value in a worker thread, repeatedly while one of its files cannot be opened.
 
-        The server survives a process limit on open files, and a disk that fails. Any other exception
-        propagates, such as that of a module that is not installed.
+        The server thus survives a process limit on open files and a failing disk. Any other exception
+        propagates, for example for a module that is not installed.
         """
         while True:
             try:
@@ -198,7 +199,7 @@ class Late(Generic[T]):
             except ModuleNotFoundError:
                 raise
             except (OSError, ImportError) as failure:
-                log.error("loading waits", seconds=LOADED_AGAIN, reason=str(failure))
+                log.error("application load failed", seconds=LOADED_AGAIN, reason=str(failure))
             await trio.sleep(LOADED_AGAIN)
 
     def give(self, made: T) -> None:

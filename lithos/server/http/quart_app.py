@@ -1,4 +1,4 @@
-"""The Quart-Trio application: routes of other modules, JSON error responses."""
+"""Quart-Trio application: the routes of other modules, and JSON error responses."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RouteModule = Callable[[QuartTrio], None]
 
 
 def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
-    """Return the application. Streams are never cut by a timer; the gate bounds the bodies."""
+    """Return the application. Streams have no time limit, because the gate limits the bodies."""
     app = QuartTrio("lithos.server.http.quart_app", static_folder=None)
     app.config.update(RESPONSE_TIMEOUT=None, MAX_CONTENT_LENGTH=None, BACKGROUND_TASK_SHUTDOWN_TIMEOUT=None)
-    app.url_map.merge_slashes = False  # an address has one spelling
+    app.url_map.merge_slashes = False  # an address has exactly one spelling
 
     app.register_error_handler(HTTPException, _describe)
     for add_routes in routes:
@@ -28,7 +28,7 @@ def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
 
 
 def json_response(status: int, body: object) -> Response:
-    """Return `body` as compact JSON that is not cached, keys in their order."""
+    """Return `body` as a compact JSON response with its keys in their order, marked as not cacheable."""
     response = Response(compact_json(body), status=status, content_type="application/json")
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -40,7 +40,7 @@ def refuse(status: int, code: str, message: str) -> Response:
 
 
 async def _describe(error: HTTPException) -> Response:
-    """Answer `{"error": "not_found"}` and the like, keeping headers such as Allow."""
+    """Return an error such as `{"error": "not_found"}`, keeping headers such as Allow."""
     status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
     response = json_response(status, {"error": HTTPStatus(status).name.lower()})
     kept = ("Allow", "Location", "Retry-After")

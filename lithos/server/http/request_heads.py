@@ -1,9 +1,9 @@
-"""Rules for request heads that h11 or Hypercorn would let through.
+"""Checks of request heads that h11 or Hypercorn would wrongly accept.
 
-They are strict against request smuggling (RFC 9112): h11 checks the size of a head only while it waits for
-more of it, prefers chunks where a length is given too, and joins folded lines. Proxies that read such
-requests in another way are how one client gets its bytes into the request of another. Hypercorn, for its
-part, would switch to HTTP/2, and would unpack compressed WebSocket messages of any size.
+The checks prevent request smuggling (RFC 9112). h11 checks the size of a head only while it waits for more
+bytes, prefers chunks when a length is sent too, and joins folded lines. A proxy that reads such a request
+differently lets one client add bytes to another client's request. Hypercorn would also switch to HTTP/2, and
+would unpack compressed WebSocket messages of any size.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ BAD_REQUEST, HEAD_TOO_LARGE, VERSION_NOT_SUPPORTED = 400, 431, 505
 HEAD_END: Final = re.compile(rb"\n\r?\n")
 _FOLDED: Final = re.compile(rb"\n[ \t]")
 _OTHER_VERSION: Final = re.compile(rb"[^\n]* HTTP/(?!1\.[01]\r?\n)[0-9]\.[0-9]\r?\n")
-#: Handshake fields that Hypercorn fails on.
+#: Handshake fields that make Hypercorn fail.
 _UNREADABLE: Final = re.compile(rb"(?im)^(?:connection|sec-websocket-[a-z]*):[^\n]*[\x80-\xff]")
-#: Names of fields that offer what is not taken.
+#: Field names of offers that the server ignores.
 _OFFER: Final = re.compile(rb"(?im)^(?:upgrade(?=:[^\n]*h2c)|sec-websocket-extensions)(?=:)")
 _ABSOLUTE: Final = re.compile(rb"(?i:https?)://(?P<host>[^/?#]+)(?P<path>/[^?#]*)?")
 
 
 def fault_of(head: bytes) -> int | None:
-    """Return the status that refuses a whole head; None for one that Hypercorn may read."""
+    """Return the status that refuses a whole head, or None if Hypercorn may read the head."""
     if len(head) > HEAD_BYTES:
         return HEAD_TOO_LARGE
     if _OTHER_VERSION.match(head):
@@ -39,12 +39,12 @@ def fault_of(head: bytes) -> int | None:
 
 
 def without_offers(head: bytes) -> bytes:
-    """Return `head` without offers of HTTP/2 and of compression, which servers may ignore."""
+    """Return `head` without offers of HTTP/2 and compression, which servers may ignore."""
     return _OFFER.sub(b"x-ignored", head)
 
 
 def correct_scope(scope: Scope) -> bool:
-    """Make the path of `scope` one without a host; return False for a request that must be refused."""
+    """Remove the host from the path of `scope`. Return False if the request must be refused."""
     lengths = {name for name, _ in scope["headers"]} & {b"transfer-encoding", b"content-length"}
     if len(lengths) == 2 or (lengths and scope["type"] == "websocket"):
         return False
@@ -53,7 +53,7 @@ def correct_scope(scope: Scope) -> bool:
     raw_path: bytes = scope["raw_path"]
     if raw_path.startswith(b"/") or raw_path == b"*":
         return True
-    # A target may name the server too (RFC 9112, 3.2.2); all later layers use its path only.
+    # A target may also name the server (RFC 9112, 3.2.2); all later layers use only its path.
     absolute = _ABSOLUTE.fullmatch(raw_path)
     hosts = {value.lower() for name, value in scope["headers"] if name == b"host"}
     if absolute is None or absolute["host"].lower() not in hosts:
@@ -64,7 +64,7 @@ def correct_scope(scope: Scope) -> bool:
 
 
 def body_length(scope: Scope) -> int | None:
-    """Return the number of bytes of a request's body; None where it comes in chunks."""
+    """Return the length of a request's body in bytes, or None if the body comes in chunks."""
     for name, value in scope["headers"]:
         if name == b"content-length":
             return int(value)
@@ -74,7 +74,7 @@ def body_length(scope: Scope) -> int | None:
 
 
 class Chunks:
-    """A body in chunks, of which h11 says where it ends."""
+    """A body in chunks, whose end h11 finds."""
 
     def __init__(self) -> None:
         self._reader = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
@@ -88,7 +88,7 @@ class Chunks:
             try:
                 event = self._reader.next_event()
             except h11.RemoteProtocolError:
-                return 0  # the other h11 refuses the same bytes
+                return 0  # Hypercorn's h11 refuses the same bytes
             if isinstance(event, h11.EndOfMessage):
                 return len(self._reader.trailing_data[0])
             if event is h11.NEED_DATA:

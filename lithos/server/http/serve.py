@@ -1,4 +1,4 @@
-"""The HTTP server on one port: connections, exchanges, start and shutdown around an application."""
+"""HTTP server on one port: connections, exchanges, start and shutdown of an application."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.server.mcp.over_http import MCP_PATH, SSE_PATH
 
 log = get_logger("lithos.front.serve")
 
-#: Paths of streams that watch for the stop on their own.
+#: Paths of streams that end on their own at shutdown.
 STREAMS: Final = frozenset((SSE_PATH, MCP_PATH))
 
 
@@ -35,10 +35,10 @@ async def serve_http(
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
     **more: Any,
 ) -> None:
-    """Serve until `shutdown` is set; `started()` gives the real `(host, port)`.
+    """Serve until `shutdown` is set; `started()` gets the real `(host, port)`.
 
-    `more` are further arguments of `Application`. `on_listening` is called before its libraries are loaded.
-    Raises `PortInUse` or `CannotListen` before it starts.
+    `more` are further arguments of `Application`. `on_listening` is called before the libraries are loaded.
+    Raises `PortInUse` or `CannotListen` before serving.
     """
     application = Application(settings, toolbox, health, shutdown=shutdown, rejected=rejected, **more)
     listeners = await open_listeners(settings.host, settings.port)
@@ -60,11 +60,11 @@ async def listen(
     rejected: Callable[[str], None] = ignore_rejection,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Accept connections and have `app` answer.
+    """Accept connections and let `app` answer them.
 
-    `started()` gives the real `(host, port)`. The stop ends event streams at once and lets running calls
-    finish for `STOP_GRACE`; it is over within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the
-    clients do.
+    `started()` gets the real `(host, port)`. The stop ends event streams at once and lets running calls
+    finish for `STOP_GRACE` seconds. Whatever clients do, it takes little more than `STOP_GRACE` plus twice
+    `STOP_FLUSH`.
     """
     exchanges = Exchanges(app, STREAMS)
     connections = Connections(exchanges, hypercorn_config(), rejected)
@@ -90,13 +90,13 @@ async def _accept_until(
 
 
 async def _stop(connections: Connections, exchanges: Exchanges) -> None:
-    """Shut down: end gracefully what is open, then cancel and abort."""
+    """Shut down: end connections and exchanges gracefully, then cancel and abort the rest."""
     await connections.end_idle()
     exchanges.end_streams()
     with trio.move_on_after(STOP_GRACE):
         await exchanges.wait_empty()
     if exchanges.open_count:
-        log.warning("calls cut by the stop", calls=exchanges.open_count)
+        log.warning("calls cancelled at shutdown", calls=exchanges.open_count)
         exchanges.cancel()
         with trio.move_on_after(STOP_FLUSH):
             await exchanges.wait_empty()

@@ -1,4 +1,4 @@
-"""Listening sockets and the errors of opening them; a client's socket with a deadline for each send."""
+"""Listening sockets, the errors of opening them, and a client socket with a deadline for each send."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MAX_RECEIVE: Final = 2**16
 
 
 class CannotListen(Exception):
-    """The address cannot be listened on; the message says why and what to do."""
+    """Lithos cannot listen on the address; the message says why and what to do."""
 
 
 class PortInUse(CannotListen):
-    """Another program listens on the port."""
+    """Another program already listens on the port."""
 
 
 async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
@@ -43,7 +43,7 @@ async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
 
 
 def _notice_vanished_peers(listener: trio.socket.SocketType) -> None:
-    """Enable TCP keep-alive, which accepted sockets inherit: a vanished peer ends its connection."""
+    """Enable TCP keep-alive, which accepted sockets inherit, so that connections of vanished peers end."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_PATIENCE * 1000))
@@ -62,17 +62,17 @@ def _explain(error: OSError, host: str, port: int) -> CannotListen:
 
 
 class PatientSocket:
-    """A socket stream with bounded sends."""
+    """A socket stream with a deadline for each send."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
-        #: Held while a send waits for its client.
+        #: Held while a send waits for the client.
         self.sending = trio.Lock()
 
     async def receive(self, max_bytes: int = MAX_RECEIVE) -> bytes:
-        """Return what the client sends next; empty when it will send no more."""
+        """Return the client's next bytes; empty when the client will send no more."""
         while True:
-            # Read once it says that there is something: a stream of Trio first tries in vain.
+            # Wait for input before reading: a Trio stream would first try to read in vain.
             await trio.lowlevel.wait_readable(self._fileno())
             try:
                 data = os.read(self._fileno(), max_bytes)
@@ -84,7 +84,7 @@ class PatientSocket:
             return data
 
     def _fileno(self) -> int:
-        """The socket's number, of this moment: a closed one is another's soon."""
+        """Return the current file descriptor. After closing, the number may soon belong to another socket."""
         number = self._stream.socket.fileno()
         if number < 0:
             raise trio.ClosedResourceError
@@ -94,7 +94,7 @@ class PatientSocket:
         """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
         sent = 0
         if not self.sending.locked():
-            with suppress(OSError):  # a socket takes most answers at once, without others running
+            with suppress(OSError):  # usually succeeds, without a switch to other tasks
                 sent = os.write(self._fileno(), data[:SEND_PIECE])
         if sent == len(data):
             return
@@ -116,7 +116,7 @@ class PatientSocket:
 
     async def drain(self) -> None:
         """Read and discard input for a moment: closing with unread input would reset the last response."""
-        trio.lowlevel.notify_closing(self._fileno())  # Hypercorn reads no more
+        trio.lowlevel.notify_closing(self._fileno())  # wakes Hypercorn, which stops reading
         dropped = 0
         with trio.move_on_after(REFUSED_SECONDS):
             while dropped < REFUSED_BYTES and (part := await self.receive()):

@@ -1,8 +1,8 @@
-"""The stream that Hypercorn reads and writes: one whole request at a time, deadlines, checked frames.
+"""Stream that Hypercorn reads and writes: one whole request at a time, deadlines, checked frames.
 
-Hypercorn sends under an unbounded shield, leaves half-sent request heads unanswered, and never checks that a
-WebSocket client is still there. A `Connection` wraps the socket stream: every send has a deadline, a head
-is passed on once it is whole and passes `fault_of`, and the next request once the last is answered.
+Hypercorn sends under an unbounded shield, leaves incomplete request heads unanswered, and never checks that a
+WebSocket client is still connected. A `Connection` wraps the socket stream. Every send has a deadline. A head
+is passed on once it is complete and passes `fault_of`, and only after the previous request was answered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REFUSAL: Final = b"HTTP/1.1 %d \r\ncontent-length: 0\r\nconnection: close\r\n\r
 
 
 class _Phase(Enum):
-    """The state of a connection: waiting for a head, the application, its answer, frames, or ended."""
+    """State of a connection: before a request, asked, served, WebSocket or over."""
 
     HEAD = auto()
     ASKED = auto()
@@ -37,10 +37,10 @@ class _Phase(Enum):
 
 
 class Connection:
-    """A socket stream in the shape that Hypercorn's `TCPServer` takes.
+    """A socket stream with the interface that Hypercorn's `TCPServer` expects.
 
-    `refused` gets the status of each answer to what is not a request. `scope` is cancelled once the client
-    has left and no request is being served.
+    `refused` gets the status of each response to an invalid request. `scope` is cancelled once the client has
+    left and no request is being served.
     """
 
     def __init__(self, stream: trio.SocketStream, refused: Callable[[int], None] = lambda _: None) -> None:
@@ -51,9 +51,10 @@ class Connection:
         self._phase = _Phase.HEAD
         self._turned = trio.Event()
         self._received = bytearray()
-        #: Where to look for the end of a head; byte by byte, a search from its begin would be quadratic.
+        #: Where to continue the search for the end of a head. Without it, searching byte by byte would be
+        #: quadratic.
         self._searched = 0
-        #: Bytes of the body that are not passed on yet; 0 where it comes in `_chunks`.
+        #: Remaining bytes of the body that are not passed on yet; 0 if the body comes in `_chunks`.
         self._left = 0
         self._chunks: Chunks | None = None
         self._has_ended = self._has_refused = self._is_mute = False
@@ -67,28 +68,31 @@ class Connection:
     # Called by the application's side
 
     def begin(self, body_length: int | None) -> bool:
-        """Note that a request with such a body is served; return whether more came behind its head."""
+        """Record that a request is being served. Return whether more bytes follow its head."""
         self._is_serving, self._left = True, body_length or 0
         self._chunks = Chunks() if body_length is None else None
         self._turn(_Phase.SERVED)
         return bool(self._received)
 
     def begin_answer(self) -> None:
-        """Note that what is sent from here on is the application's answer."""
+        """Record that the application's response begins with the next bytes sent."""
         self._is_answering = True
 
     def finish(self) -> None:
-        """Note that the request is answered."""
+        """Record that the request is answered."""
         self._is_serving = False
         self._turn(_Phase.OVER if self._phase is _Phase.SOCKET else _Phase.HEAD)
         self._leave()
 
     def upgrade(self) -> None:
-        """Record that the client was informed that frames follow."""
+        """Record that the client was informed about the following frames."""
         self._turn(_Phase.SOCKET)
 
     async def ping(self) -> None:
-        """Ping a WebSocket until cancelled; cut a client off that does not answer before the next ping."""
+        """Ping a WebSocket until cancelled.
+
+        Cut the connection if a client does not answer before the next ping.
+        """
         while self._phase is not _Phase.SOCKET:
             await self._turned.wait()
         await trio.sleep(PING_INTERVAL)
@@ -99,7 +103,7 @@ class Connection:
         self.abort()
 
     async def send_frames(self, data: bytes) -> None:
-        """Send whole encoded frames; drop them once a close frame came or the client left."""
+        """Send whole encoded frames, or drop them if a close frame was exchanged or the client left."""
         if self._frames.is_open:
             try:
                 await self.send_all(data)
@@ -107,7 +111,7 @@ class Connection:
                 log.debug("client left")
 
     async def refuse(self, status: int) -> None:
-        """Answer what is not a request, in place of the application; nothing is sent after that."""
+        """Send the response to an invalid request in place of the application. Nothing is sent after that."""
         self._note_refusal(status)
         await self._say_last(_REFUSAL % status)
 
@@ -137,7 +141,7 @@ class Connection:
     # Read by Hypercorn
 
     async def receive_some(self, max_bytes: int = MAX_RECEIVE) -> bytes:
-        """Return what Hypercorn may read now; empty when the client will send no more."""
+        """Return the bytes that Hypercorn may read now; empty when the client will send no more."""
         while not self._is_over:
             if given := await self._next():
                 return given
@@ -153,7 +157,7 @@ class Connection:
         return b""
 
     async def _next(self) -> bytes:
-        """Return what was received and may be passed on."""
+        """Return the received bytes that may be passed on."""
         if self._phase is _Phase.HEAD:
             return await self._next_head()
         if self._phase is _Phase.SOCKET:
@@ -195,7 +199,7 @@ class Connection:
         return data
 
     async def _receive(self, max_bytes: int) -> bool:
-        """Wait for what the client sends; return False if it will send no more."""
+        """Wait for bytes from the client. Return False if it will send no more."""
         try:
             data = await self._client.receive(max_bytes)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -205,7 +209,7 @@ class Connection:
         return bool(data)
 
     def _end(self) -> bytes:
-        """Return the rest of what a client sent that sends no more: half a head, for h11 to refuse."""
+        """Return the rest of a client's input, such as half a head, which h11 then refuses."""
         self._has_ended = True
         if self._phase is not _Phase.HEAD or not self._received:
             self._leave()
@@ -221,11 +225,11 @@ class Connection:
         if self._is_mute or not data:
             return
         if not self._is_answering and data[:9] == b"HTTP/1.1 " and data[9:10] != b"1":
-            self._note_refusal(int(data[9:12]))  # h11 could not read it
+            self._note_refusal(int(data[9:12]))  # h11 could not read the request
         await self._client.send(data)
 
     async def send_eof(self) -> None:
-        """Close the sending side; `trio.BusyResourceError` while a send is running."""
+        """Close the sending side; raise `trio.BusyResourceError` while a send is running."""
         if self._client.sending.locked():
             raise trio.BusyResourceError
         await self._answer_half_request()
@@ -234,7 +238,7 @@ class Connection:
             await self._client.drain()
 
     async def aclose(self) -> None:
-        """Close the connection, even under a running send."""
+        """Close the connection, even while a send is running."""
         if not self._client.sending.locked():
             await self._answer_half_request()
         self.abort()
@@ -253,4 +257,4 @@ class Connection:
             with trio.move_on_after(1):
                 await self._client.send(TIMED_OUT)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            log.debug("client left in the middle of a request head")
+            log.debug("client left during request head")

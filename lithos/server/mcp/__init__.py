@@ -1,6 +1,6 @@
-"""MCP over streamable HTTP, SSE and stdio: sessions, calls and resources.
+"""MCP over streamable HTTP, SSE and stdio: sessions, tool calls and resources.
 
-Its own package and later ones use it.
+Importers: the server package and packages above it.
 Never here: the work of a tool.
 """
 

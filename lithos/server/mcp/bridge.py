@@ -1,9 +1,9 @@
-"""The stdio bridge: forwards a client's JSON-RPC requests to the owner's `/mcp` (docs/spec/lifecycle.md §2).
+"""Stdio bridge that forwards a client's JSON-RPC requests to the owner's `/mcp` (docs/spec/lifecycle.md §2).
 
-The only protocol state is the version that `initialize` negotiated, so owners may change within a session
-(failover). Requests that were never sent, and read-only ones, are retried with the next owner. The outcome of
-a tool call whose response was lost is unknown, which the error reply says. `ping` and notifications are
-handled locally: `/mcp` is stateless, so only cancellations matter, and these end the waiting here.
+The only protocol state is the version that `initialize` negotiated, so the owner may change within a session
+(failover). Unsent requests and read-only requests are retried with the next owner. If the response of a tool
+call is lost, its outcome is unknown, and the error reply says so. `ping` and notifications are handled
+locally. `/mcp` is stateless, so only cancellations matter, and they end the waiting here.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from lithos.server.mcp.stdio import Output, StdinMessages, claim_standard_stream
 
 log = get_logger("lithos.front.bridge")
 
-#: Unanswered requests; above it the client's next line is not read before one is answered.
+#: Maximum number of unanswered requests. At this limit, the client's next line is read only after an answer.
 UNANSWERED: Final = 256
-#: Answers that wait for the client to read; a client reads them one by one anyway.
+#: Maximum number of answers that wait for the client to read them. A client reads them one by one anyway.
 WRITTEN_AHEAD: Final = 16
-#: Seconds for a server in this process to stop; more than it ever takes.
+#: Seconds for a server in this process to stop, more than a stop ever takes.
 HOST_STOP: Final = 60.0
 #: Seconds before a request is sent again.
 RETRY: Final = 0.1
-#: How often what only reads is asked again after a lost answer.
+#: Maximum number of times that a read-only request is repeated after a lost answer.
 REPEATS: Final = 5
 
 
 class Bridge:
-    """The session of one stdio client."""
+    """Session of one stdio client."""
 
     def __init__(self, trail: OwnerTrail, output: Output) -> None:
         self._trail = trail
@@ -52,7 +52,7 @@ class Bridge:
         self._sender, self._outgoing = trio.open_memory_channel[bytes](WRITTEN_AHEAD)
 
     async def serve(self, lines: AsyncIterable[str]) -> None:
-        """Serve until `lines` end; requests in flight then may finish for `STOP_GRACE`."""
+        """Serve until `lines` end. Running requests may then finish for `STOP_GRACE` seconds."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write)
             async with self._sender, trio.open_nursery() as calls:
@@ -77,7 +77,7 @@ class Bridge:
             calls.start_soon(self._answer, message, scope)
 
     async def _answer(self, request: Request, scope: trio.CancelScope) -> None:
-        """Answer one request, unless its client cancels it; when the session ends, with an error."""
+        """Answer one request unless the client cancels it. Answer with an error when the session ends."""
         settled = False
         try:
             with scope:
@@ -115,7 +115,7 @@ class Bridge:
             )
 
     async def _try_owner(self, request: Request, attempt: int) -> bool:
-        """Forward a request to the current owner; False when it should be retried."""
+        """Forward a request to the current owner. Return False if the request should be retried."""
         link = await self._trail.link()
         try:
             answer = await link.send(request, messages.headers_of(request, self._version), self._sender.send)
@@ -126,7 +126,7 @@ class Bridge:
             self._trail.doubt()
             if not request.is_repeatable or isinstance(loss, OwnerHangs) or attempt >= REPEATS:
                 raise
-            log.info("asking again", method=request.method, reason=str(loss))
+            log.info("request repeated", method=request.method, reason=str(loss))
             return False
         if request.method == "initialize":
             self._version = messages.negotiated_version(answer) or self._version
@@ -152,7 +152,7 @@ def _lost_line(request: Request, reason: str) -> bytes:
 async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
     """Bridge the client on stdin and stdout until it leaves, `shutdown` is set, or the trail ends.
 
-    A server that runs here by then stops in order. Raises what ended the trail, after
+    A server that runs in this process by then stops in order. If an exception ended the trail, raise it after
     every request was answered with an error.
     """
     failures: list[Exception] = []
@@ -175,11 +175,11 @@ async def _follow(trail: OwnerTrail, shutdown: trio.Event, failures: list[Except
         await trail.follow()
     except Exception as failure:  # noqa: BLE001 - the client is answered first, then it is raised
         failures.append(failure)
-        trail.abandon("This server cannot take over; its stderr says why. Start it again.")
+        trail.abandon("This server cannot take over as owner; its stderr has the reason. Start it again.")
         shutdown.set()
 
 
 async def _give_up_after(shutdown: trio.Event, scope: trio.CancelScope) -> None:
-    """Shutdown deadline: a client that never reads its responses cannot delay it."""
+    """Cancel `scope` some time after `shutdown`, so that a client that never reads cannot delay the exit."""
     await shutdown.wait()
     scope.deadline = trio.current_time() + STOP_GRACE + 3 * STOP_FLUSH

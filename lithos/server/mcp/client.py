@@ -1,4 +1,4 @@
-"""A client of a running owner, for commands on the same machine: tool calls over `/mcp`, and `/health`."""
+"""Client of a running owner for commands on the same machine: tool calls over `/mcp`, and `/health`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT = 60.0
 
 
 class OwnerUnreachable(Exception):
-    """The owner does not answer as a Lithos server should; the message says what to try."""
+    """The owner does not answer like a Lithos server; the message says what to try."""
 
 
 class OwnerRefuses(Exception):
@@ -26,14 +26,14 @@ class OwnerRefuses(Exception):
 
 @frozen
 class OwnerClient:
-    """Speaks to the server at `url`; each call is one connection, in a worker thread."""
+    """Client of the server at `url`. Each call opens one connection, in a worker thread."""
 
     url: str
     _token: str | None = field(repr=False)
     _timeout: float = TIMEOUT
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The structured answer of a tool. Raises `OwnerUnreachable`."""
+        """Return the structured answer of a tool. Raises `OwnerUnreachable`."""
         message = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -50,15 +50,15 @@ class OwnerClient:
         return None if content == {"result": None} else content
 
     async def health(self) -> Mapping[str, Any]:
-        """The body of `/health`. Raises `OwnerUnreachable`."""
+        """Return the body of `/health`. Raises `OwnerUnreachable`."""
         return await self._request("GET", "/health", None)
 
     async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The body of `/audit`. Raises `OwnerUnreachable`."""
+        """Return the body of `/audit`. Raises `OwnerUnreachable`."""
         return _accepted(await self._request("GET", f"/audit?{urlencode(query)}", None))
 
     async def reconcile(self, scope: str) -> list[dict[str, Any]] | None:
-        """Return the findings of a dry run of `reconcile` by scope, or None if the server has no such call.
+        """Return what a dry run of `reconcile` finds, or None if the server has no such call.
 
         Raises `OwnerUnreachable`.
         """
@@ -66,16 +66,17 @@ class OwnerClient:
         return None if answer.get("error") == "not_found" else list(_accepted(answer)["results"])
 
     async def import_step(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a step of an import, `error` and `message` in it. Raises `OwnerUnreachable`."""
+        """Return the answer to one import step, with `error` and `message`. Raises `OwnerUnreachable`."""
         body = json.dumps(given, ensure_ascii=False)
         return await self._request("POST", "/import", body)
 
     async def metrics(self) -> str:
-        """The text of `/metrics`. Raises `OwnerUnreachable`."""
+        """Return the text of `/metrics`. Raises `OwnerUnreachable`."""
         status, content = await trio.to_thread.run_sync(self._fetch, "GET", "/metrics", None)
         if status != http.HTTPStatus.OK:
             raise OwnerUnreachable(
-                f"The server at {self.url} answered {status} instead of its metrics; is it a Lithos server?"
+                f"The server at {self.url} answered {status} instead of its metrics. Check that "
+                "it is a Lithos server."
             )
         return content.decode()
 
@@ -85,12 +86,12 @@ class OwnerClient:
             answer: dict[str, Any] = json.loads(content)
         except ValueError as failure:
             raise OwnerUnreachable(
-                f"The server at {self.url} answered {status} without JSON; is it a Lithos server?"
+                f"The server at {self.url} answered {status} without JSON. Check that it is a Lithos server."
             ) from failure
         return answer
 
     def _fetch(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
-        """Status and body of an answer. Blocks."""
+        """Return status and body of an answer. Blocks."""
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
         headers = {
@@ -101,7 +102,7 @@ class OwnerClient:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            # One vault of several is below a path of its own.
+            # When a process serves several vaults, each vault has its own path.
             connection.request(
                 method, parts.path.rstrip("/") + path, None if body is None else body.encode(), headers
             )
@@ -116,7 +117,7 @@ class OwnerClient:
             connection.close()
         if response.status == http.HTTPStatus.UNAUTHORIZED:
             raise OwnerUnreachable(
-                f"The server at {self.url} wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token."
+                f"The server at {self.url} requires a token. Set LITHOS_AUTH_TOKEN to its server.auth_token."
             )
         return response.status, content
 

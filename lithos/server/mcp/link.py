@@ -1,12 +1,12 @@
-"""The HTTP client of the bridge: requests to one owner's `/mcp` over keep-alive connections; failover.
+"""HTTP client of the bridge: keep-alive connections to one owner's `/mcp`, and failover.
 
-Failures are classified: never sent, perhaps processed, refused. An owner that has not responded for
-`PATIENCE` gets a health check (ping); without a reply within `PING_PATIENCE` every call that has waited as
-long fails, so that a stopped process cannot hang its clients.
+Failures have three classes: never sent, perhaps processed, refused. An owner that has not responded for
+`PATIENCE` seconds gets a health check (ping). Without a reply within `PING_PATIENCE` seconds, every call that
+has waited as long fails. A stopped process therefore cannot hang its clients.
 
-`OwnerTrail` finds the owner of the data directory, or takes over: its address is in the lock file, polled
-every `POLL` seconds and whenever a call fails; an owner that is gone for `TAKE_OVER_AFTER` seconds is
-replaced by whichever bridge acquires the lock.
+`OwnerTrail` finds the owner of the data directory, or takes over. The lock file has the owner's address; it
+is polled every `POLL` seconds and whenever a call fails. If there is no owner for `TAKE_OVER_AFTER` seconds,
+the first bridge that acquires the lock replaces it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ trail_log = get_logger("lithos.front.bridge_trail")
 
 POLL: Final = 0.5
 TAKE_OVER_AFTER: Final = 5.0
-#: Seconds that a request waits for an owner: the end of the old one, and a start with many notes.
+#: Seconds that a request waits for an owner: the old owner must stop, and the new one may start with many
+#: notes.
 OWNER_WAIT: Final = 60.0
 
 
@@ -39,7 +40,7 @@ class NoOwner(Exception):
 
 @frozen
 class Sighting:
-    """The owner as read from the lock file; one that is starting has no address yet."""
+    """The owner as read from the lock file. A starting owner has no address yet."""
 
     is_owned: bool
     record: OwnerRecord | None = None
@@ -47,10 +48,10 @@ class Sighting:
 
 @define(eq=False)
 class OwnerTrail:
-    """Tracks the link to the current owner.
+    """Tracker of the current owner and of the link to it.
 
-    `look` reads the lock, `connect` makes a link, `take` gets the lock or raises `AlreadyOwned`, and
-    `host` serves the data directory with it in this process until the event is set.
+    `look` reads the lock. `connect` creates a link. `take` gets the lock or raises `AlreadyOwned`. `host`
+    serves the data directory in this process with that lock until the event is set.
     """
 
     _look: Callable[[], Sighting]
@@ -65,11 +66,11 @@ class OwnerTrail:
     _lost_for_good: str | None = None
 
     async def link(self) -> OwnerLink:
-        """Wait for a link to an owner that is present. Raises `NoOwner` after `OWNER_WAIT`."""
+        """Wait for a link to a present owner. Raises `NoOwner` after `OWNER_WAIT` seconds."""
         with trio.move_on_after(OWNER_WAIT):
             while self._lost_for_good is None:
                 link = self._link
-                # Something else may answer where a killed owner did, and must not get the request.
+                # Another process may answer at the address of a killed owner, and must not get the request.
                 if link is not None and self._look() == Sighting(True, link.record):
                     return link
                 self.doubt()
@@ -80,21 +81,24 @@ class OwnerTrail:
         )
 
     def doubt(self) -> None:
-        """Poll the lock again soon: the owner did not respond as expected."""
+        """Poll the lock again soon, because the owner did not respond as expected."""
         self._doubted.set()
 
     def abandon(self, reason: str) -> None:
-        """Fail all waiting calls, because no owner will serve here."""
+        """Fail all waiting calls, because this data directory will get no owner."""
         self._lost_for_good = reason
         self._found.set()
 
     def close(self) -> None:
-        """Let `follow` end, and the server in this process with it."""
+        """Let `follow` end, and with it the server in this process."""
         self._closed.set()
         self.doubt()
 
     async def follow(self) -> None:
-        """Track owners, take over without one, until `close`. Raises as `host`; `OwnerRefuses`."""
+        """Track owners and take over if no owner is left, until `close`.
+
+        Raises `OwnerRefuses` or the error of `host`.
+        """
         async with trio.open_nursery() as nursery:
             while not self._closed.is_set():
                 sighting = self._look()
@@ -110,7 +114,7 @@ class OwnerTrail:
             await self._pause()
             return
         self._has_followed = True
-        trail_log.info("bridging", pid=record.pid, url=record.url)
+        trail_log.info("bridge connected", pid=record.pid, url=record.url)
         async with self._connect(record) as link:
             self._link = link
             try:
@@ -121,10 +125,10 @@ class OwnerTrail:
                     await self._pause()
             finally:
                 self._link = None
-        trail_log.info("the server has gone", pid=record.pid)
+        trail_log.info("owner gone", pid=record.pid)
 
     async def _wait_for_next(self, nursery: trio.Nursery) -> None:
-        """Wait for another owner, and take over if no owner appears for `TAKE_OVER_AFTER`.
+        """Wait for another owner, and take over if no owner appears for `TAKE_OVER_AFTER` seconds.
 
         A process that held the lock without serving, such as a query, has no successor to wait for.
         """
@@ -136,11 +140,11 @@ class OwnerTrail:
             try:
                 lock = await self._take()
             except VaultOwned:
-                raise  # by another data directory: there is nothing to bridge to
+                raise  # owned by another data directory: there is no owner to bridge to
             except AlreadyOwned:
                 await self._pause()
                 return
-            trail_log.info("taking over")
+            trail_log.info("owner takeover started")
             nursery.start_soon(self._host, lock, self._closed)
             return
 
@@ -158,11 +162,12 @@ PING_PATIENCE: Final = 10.0
 CONNECT_PATIENCE: Final = 5.0
 #: Seconds from the answer in an event stream to the end of that stream.
 STREAM_END: Final = 5.0
-#: Seconds after which a call ends although its owner is alive.
+#: Seconds after which a call ends even if its owner is alive.
 CALL_LIMIT: Final = 600.0
-#: Calls on their way to the owner at once; more wait in line.
+#: Maximum number of concurrent calls to the owner; further calls wait in a queue.
 CONNECTIONS: Final = 32
-#: Seconds; less than the owner keeps an idle connection open, so that none is used while it closes.
+#: Seconds until an idle connection is closed, before the owner closes it: a closing connection must not be
+#: used.
 IDLE: Final = 30.0
 _PING: Final = b'{"jsonrpc":"2.0","id":"bridge","method":"ping"}'
 _ENDED: Final = "the server ended before it answered"
@@ -179,13 +184,13 @@ class AnswerLost(Exception):
 
 
 class OwnerHangs(AnswerLost):
-    """The owner's process lives but fails the health check; a retry would only wait again."""
+    """The owner's process lives but fails the health check, so a retry would only wait again."""
 
 
 class OwnerLink(trio.abc.AsyncResource):
-    """A client of the server in `record`; `token` is used if the record is without one.
+    """Client of the server in `record`; `token` is used if the record has no token.
 
-    Closed by leaving its `async with`, which ends running requests with `AnswerLost`.
+    Leaving its `async with` closes the link and ends running requests with `AnswerLost`.
     """
 
     def __init__(
@@ -215,16 +220,16 @@ class OwnerLink(trio.abc.AsyncResource):
         self._is_gone = False
 
     async def aclose(self) -> None:
-        """End what is under way, and the connections."""
+        """End the running requests and close the connections."""
         self.give_up()
         await self._client.aclose()
 
     async def send(self, request: Request, headers: Mapping[str, str], deliver: Deliver) -> dict[str, Any]:
-        """Forward a request and deliver the reply messages as lines; the response itself comes last.
+        """Forward a request and deliver the reply messages as lines. The response itself comes last.
 
-        Returns the answer. Raises `NeverSent`, `AnswerLost`.
+        Returns the response. Raises `NeverSent` or `AnswerLost`.
         """
-        if request.is_lasting:  # does not take a place in the queue
+        if request.is_lasting:  # a lasting request does not take a place in the queue
             return await self._exchange(request, headers, deliver)
         async with self._slots:
             if self._is_gone:
@@ -232,9 +237,9 @@ class OwnerLink(trio.abc.AsyncResource):
             return await self._exchange(request, headers, deliver)
 
     async def check(self) -> None:
-        """Health-check the owner when calls wait long, or before it has ever responded.
+        """Check the owner's health when calls wait long, or before its first response.
 
-        Raises `OwnerRefuses` when it wants another token.
+        Raises `OwnerRefuses` if the owner requires another token.
         """
         now = trio.current_time()
         is_slow = any(now - since >= PATIENCE for since in self._waiting.values())
@@ -243,13 +248,13 @@ class OwnerLink(trio.abc.AsyncResource):
         self._asked = now
         if await self._ping() or not is_slow:
             return
-        log.warning("the server does not answer", pid=self.record.pid, url=self.record.url)
+        log.warning("owner unresponsive", pid=self.record.pid, url=self.record.url)
         for scope, since in tuple(self._waiting.items()):
             if now - since >= PATIENCE:
                 scope.cancel()
 
     def give_up(self) -> None:
-        """Fail every call in flight: the owner has gone."""
+        """Fail every running call, because the owner has gone."""
         self._is_gone = True
         for scope in tuple(self._waiting):
             scope.cancel()
@@ -270,10 +275,13 @@ class OwnerLink(trio.abc.AsyncResource):
         owner = f"The server of process {self.record.pid} at {self.record.url} owns the data directory and"
         if status == 401:
             return (
-                f"{owner} refuses the token of this one. Set LITHOS_AUTH_TOKEN (server.auth_token) to the "
-                "token it was started with."
+                f"{owner} refuses the token of this process. Set LITHOS_AUTH_TOKEN "
+                "(server.auth_token) to the token that the server was started with."
             )
-        return f"{owner} does not let this address in. Add its host name to server.allowed_hosts there."
+        return (
+            f"{owner} does not accept this host name. Add the host name to "
+            "server.allowed_hosts of that server."
+        )
 
     async def _exchange(
         self, request: Request, headers: Mapping[str, str], deliver: Deliver
@@ -298,7 +306,7 @@ class OwnerLink(trio.abc.AsyncResource):
         scope.deadline = trio.current_time() + CALL_LIMIT
         async with self._client.stream("POST", "/mcp", content=request.body, headers=headers) as response:
             if response.headers.get("content-type", "").startswith("text/event-stream"):
-                # A stream may be silent for as long as it likes.
+                # A stream may be silent for any time.
                 self._waiting[scope] = scope.deadline = math.inf
                 return await self._follow(scope, response, request, deliver)
             answer, line = self._translate(request, response.status_code, await response.aread())
@@ -325,7 +333,7 @@ class OwnerLink(trio.abc.AsyncResource):
         return answer
 
     def _translate(self, request: Request, status: int, content: bytes) -> tuple[dict[str, Any], bytes]:
-        """The owner's response and its line; an invalid body becomes an error response."""
+        """Return the owner's response and its line. An invalid body becomes an error response."""
         answer = read_answer(content)
         if answer is not None and "method" not in answer:
             if answer.get("id") == request.id:
@@ -340,7 +348,7 @@ class OwnerLink(trio.abc.AsyncResource):
 
 
 async def _events(lines: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The data of server-sent events."""
+    """Yield the data of server-sent events."""
     data: list[str] = []
     async for line in lines:
         if line.startswith("data:"):
@@ -351,9 +359,9 @@ async def _events(lines: AsyncIterator[str]) -> AsyncIterator[str]:
 
 
 def _told_by(status: int, content: bytes) -> str:
-    """The error message in the owner's response, if any."""
+    """Return the error message in the owner's response, or a message about the status."""
     try:
         message = json.loads(content)["message"]
     except (ValueError, KeyError, TypeError):
-        return f"The server answered {status} and no message of the protocol."
+        return f"The server answered {status} without a protocol message."
     return str(message)

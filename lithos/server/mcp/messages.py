@@ -1,7 +1,7 @@
-"""JSON-RPC messages of the bridge: parsing, HTTP headers of requests, error responses of its own.
+"""JSON-RPC messages of the bridge: parsing, HTTP headers of requests, and its own error responses.
 
-Everything else of a message is passed through unchanged. The SDK offers the same, but takes a second to load.
-For every transport, `refuse_message` answers data that is not a message of the protocol.
+All other parts of a message are passed through unchanged. The SDK offers the same functions, but takes a
+second to load. On every transport, `refuse_message` answers data that is not a protocol message.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from attrs import frozen
 
 from lithos.kernel.values.limits import JSON_VALUES, holds_more_values
 
-#: Bytes of one message on stdin; a note of the default largest size takes a fraction of it.
+#: Maximum bytes of one message on stdin. A note of the default maximum size needs only a fraction.
 LONGEST_LINE: Final = 64 * 1024 * 1024
 RequestId = int | str
 
 OUTCOME_UNKNOWN: Final = "outcome_unknown"
 NOT_SENT: Final = "not_sent"
 TOO_LARGE: Final = "too_large"
-#: The code the SDKs use for a connection that closed before the answer.
+#: Error code that the SDKs use for a connection that closed before the answer.
 CONNECTION_CLOSED: Final = -32000
 INTERNAL_ERROR: Final = -32603
 INVALID_REQUEST: Final = -32600
 PARSE_ERROR: Final = -32700
 UNREADABLE: Final = "unreadable"
-#: Levels of arrays and objects in a message; the SDK's parser ends at 200 of them.
+#: Maximum nesting of arrays and objects in a message; the SDK's parser ends at 200 levels.
 DEEPEST: Final = 128
-#: Members of a message, of which there are four: over thousands the SDK stands still.
+#: Maximum number of members of a message; the protocol has four. Thousands of members would block the SDK.
 MOST_MEMBERS: Final = 20
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
@@ -39,19 +39,19 @@ _PLAIN: Final = re.compile(r"[\x20-\x7e]*")
 _ENCODED: Final = re.compile(r"=\?base64\?.*\?=")
 
 
-#: A scalar of the whole message before or after its long parts, where it can be found without parsing them.
+#: A scalar member before or after the long parts of a message, which can be found without parsing.
 _SCALAR: Final = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{1,200}"'
 _ID: Final = rb'"id"\s*:\s*(?P<id>-?[0-9]{1,18}|"[^"\\]{0,200}")'
 _FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _SCALAR + rb"\s*,\s*){0,2}" + _ID + rb"\s*,")
 _LAST: Final = re.compile(rb",\s*" + _ID + rb"(?:\s*,\s*" + _SCALAR + rb"){0,2}\s*\}\s*\Z")
 _ENDS: Final = 1_000
-#: An escape of half a character, of which two may be one.
+#: An escape of half a character; two of them may form a character.
 _SURROGATE: Final = re.compile(rb"\\u[dD][89abABcdefCDEF]")
 
 
 @frozen
 class Request:
-    """A request of the client; `version` is that of its envelope (2026-07-28 and later) or None."""
+    """A client's request; `version` is the version in its envelope (2026-07-28 and later) or None."""
 
     id: RequestId
     method: str
@@ -61,26 +61,26 @@ class Request:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the request opens a long-lived stream of notifications, without a response to wait for."""
+        """Return whether the request opens a stream of notifications without a response to wait for."""
         return self.method == "subscriptions/listen"
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the request is safe to retry: everything but a tool call only reads."""
+        """Return whether the request is safe to retry: all requests except tool calls only read."""
         return self.method != "tools/call"
 
 
 @frozen
 class Cancellation:
-    """The client no longer waits for this request."""
+    """Notice that the client no longer waits for this request."""
 
     request_id: RequestId
 
 
 def read_message(line: str) -> Request | Cancellation | None:
-    """Parse a line of the client; None for notifications without effect and for unreadable lines.
+    """Parse a client's line. Return None for unreadable lines and for notifications without effect.
 
-    The owner's sessions are stateless, so other notifications would change nothing there.
+    The owner's sessions are stateless, so other notifications would not change anything there.
     """
     try:
         message = json.loads(line)
@@ -109,7 +109,7 @@ def read_message(line: str) -> Request | Cancellation | None:
 
 
 def headers_of(request: Request, negotiated: str | None) -> dict[str, str]:
-    """The MCP headers of a request; `negotiated` is the protocol version that `initialize` negotiated."""
+    """Return the MCP headers of a request; `negotiated` is the version that `initialize` negotiated."""
     if request.version is None:
         return {} if negotiated is None or request.method == "initialize" else _version_header(negotiated)
     headers = {**_version_header(request.version), "mcp-method": _encode_header(request.method)}
@@ -119,13 +119,13 @@ def headers_of(request: Request, negotiated: str | None) -> dict[str, str]:
 def refuse_message(data: bytes) -> bytes | None:
     """Return the error response to an invalid message, or None if the message is valid.
 
-    It has the id of the request where that can be known: a client waits for an answer that has it.
+    The response has the request's id if the id can be found, because the client waits for that id.
     """
     if holds_more_values(data, JSON_VALUES):
         return error_line(
             _id_within(data),
-            f"The message holds more than {JSON_VALUES:,} JSON values. No call takes as many. Send fewer at "
-            "once; a text counts as one value.",
+            f"The message holds more than {JSON_VALUES:,} JSON values. No call needs that many. "
+            "Split the call; a string counts as one value.",
             TOO_LARGE,
             INVALID_REQUEST,
         )
@@ -137,7 +137,7 @@ def refuse_message(data: bytes) -> bytes | None:
     try:
         message = json.loads(text)
     except (ValueError, RecursionError) as failure:
-        reason = "it nests too deep" if isinstance(failure, RecursionError) else str(failure)[:200]
+        reason = "it is nested too deeply" if isinstance(failure, RecursionError) else str(failure)[:200]
         problem = f"Parse error: the message is not JSON ({reason}). Send one JSON object on one line."
         return error_line(None, problem, UNREADABLE, PARSE_ERROR)
     return _refuse_parsed(data, message)
@@ -154,17 +154,18 @@ def _refuse_parsed(data: bytes, message: Any) -> bytes | None:
         return error_line(request_id, problem, UNREADABLE, INVALID_REQUEST)
     if _SURROGATE.search(data) is not None and not _is_text(message):
         problem = (
-            "Parse error: the message contains half a character (a lone surrogate), perhaps of a text that "
-            "was cut within an emoji. Nothing was changed; send the text again in valid Unicode."
+            "Parse error: the message contains half a character (a lone surrogate), perhaps from "
+            "a text that was cut within an emoji. Nothing was changed. Send the text again in "
+            "valid Unicode."
         )
         return error_line(request_id, problem, UNREADABLE, PARSE_ERROR)
     return None
 
 
 def _shape_problem(message: Any) -> str | None:
-    """Return why parsed JSON is not a JSON-RPC message; None for a request, notification or response."""
+    """Return why parsed JSON is not a JSON-RPC message, or None for a request, notification or response."""
     if isinstance(message, list):
-        return "batches are not served; send each message on its own"
+        return "batches are not supported; send each message separately"
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return 'send one JSON object with jsonrpc "2.0", id, method and params'
     if len(message) > MOST_MEMBERS:
@@ -174,25 +175,25 @@ def _shape_problem(message: Any) -> str | None:
         is_response = isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict)
         return None if is_response and (has_id or "error" in message) else "method is missing"
     if not isinstance(message["method"], str):
-        return "method is not a text"
+        return "method is not a string"
     if "result" in message or "error" in message:
         return "a message is a request or a response, not both"
     if "id" in message and not has_id:
-        return "id is neither a whole number nor a text"
+        return "id is neither an integer nor a string"
     if not isinstance(message.get("params"), dict | None):
         return "params is not an object"
     return None
 
 
 def refuse_long(line: bytes) -> bytes:
-    """The error response to a line of which this is the beginning."""
+    """Return the error response to a line that is too long; `line` is its beginning."""
     problem = f"The message is longer than {LONGEST_LINE:,} bytes. Send less at once."
     found = _FIRST.match(line[:_ENDS])
     return error_line(json.loads(found["id"]) if found else None, problem, TOO_LARGE, INVALID_REQUEST)
 
 
 def _id_within(data: bytes) -> RequestId | None:
-    """The id of a request that is not parsed, where it is before or after what is long."""
+    """Return the id of an unparsed request, if the id is before or after the long part."""
     found = _FIRST.match(data[:_ENDS]) or _LAST.search(data[-_ENDS:])
     try:
         return None if found is None else _read_id(json.loads(found["id"]))
@@ -201,7 +202,7 @@ def _id_within(data: bytes) -> RequestId | None:
 
 
 def _is_deep(message: Any) -> bool:
-    """Whether it has more than `DEEPEST` levels."""
+    """Return whether the message has more than `DEEPEST` levels."""
     level, depth = [message], 0
     while level:
         depth += 1
@@ -211,7 +212,7 @@ def _is_deep(message: Any) -> bool:
 
 
 def _is_text(message: Any) -> bool:
-    """Whether all texts of it can be encoded."""
+    """Return whether all strings of the message can be encoded."""
     try:
         json.dumps(message, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -222,23 +223,23 @@ def _is_text(message: Any) -> bool:
 def error_line(
     request_id: RequestId | None, message: str, reason: str, code: int = CONNECTION_CLOSED
 ) -> bytes:
-    """An error response of the bridge itself; `data.reason` is a machine-readable word."""
+    """Return an error response of the bridge itself; `data.reason` is a machine-readable word."""
     error = {"code": code, "message": message, "data": {"reason": reason}}
     return encode_line({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
 def result_line(request_id: RequestId, result: dict[str, Any]) -> bytes:
-    """A result response of the bridge itself."""
+    """Return a successful response of the bridge itself."""
     return encode_line({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
 def encode_line(message: dict[str, Any]) -> bytes:
-    """A message as one line."""
+    """Encode a message as one line."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def read_answer(content: bytes) -> dict[str, Any] | None:
-    """Parse a message of the owner; None if the bytes are not a message."""
+    """Parse a message of the owner. Return None if the bytes are not a message."""
     try:
         message = json.loads(content)
     except (ValueError, RecursionError):
@@ -248,7 +249,7 @@ def read_answer(content: bytes) -> dict[str, Any] | None:
 
 
 def negotiated_version(answer: dict[str, Any]) -> str | None:
-    """The version in an answer to `initialize`; None when that was refused."""
+    """Return the version in an answer to `initialize`, or None if the answer is a refusal."""
     result = answer.get("result")
     version = result.get("protocolVersion") if isinstance(result, dict) else None
     return version if isinstance(version, str) else None
@@ -266,7 +267,7 @@ def _version_header(version: str) -> dict[str, str]:
 
 
 def _encode_header(value: str) -> str:
-    """As the protocol wants it: plain ASCII as it is, everything else in Base64."""
+    """Encode a header value as the protocol requires: plain ASCII unchanged, everything else in Base64."""
     if _PLAIN.fullmatch(value) and value == value.strip() and not _ENCODED.fullmatch(value):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="

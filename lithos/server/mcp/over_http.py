@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 MCP_PATH: Final = "/mcp"
 SSE_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages/"
-#: The code of JSON-RPC.
+#: JSON-RPC error code.
 INVALID_REQUEST: Final = -32600
 _OWN_CALL: Final = OWN_CALL.encode()
-#: The header that clients usually send, as the protocol shows it.
+#: The usual Accept header of clients, as the protocol shows it.
 _USUAL_ACCEPT: Final = b"application/json, text/event-stream"
 _SERVED: Final = frozenset((b"application/json", b"application/*", b"text/event-stream", b"text/*", b"*/*"))
-#: A quality of 0: the kind is not wanted.
+#: A quality of 0: the client does not want the media type.
 _NOTHING: Final = re.compile(rb"\s*q\s*=\s*0(?:\.0*)?\s*")
 
 
 class McpEndpoints:
-    """The MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered.
+    """MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered.
 
-    Plain tool calls are answered at once; everything else waits for the SDK (`run`) and sets `wanted`.
+    Plain tool calls are answered at once. Everything else sets `wanted` and waits for the SDK (`run`).
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class McpEndpoints:
         }
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Load the SDK (`started`), then hold its request tasks; being cancelled cancels them."""
+        """Load the SDK (`started`), then hold its request tasks, which are cancelled together with `run`."""
         sdk = await self._sdk.make()
         async with sdk.running():
             self._sdk.give(sdk)
@@ -83,7 +83,7 @@ class McpEndpoints:
 
     async def _post_mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
-            message = "Method Not Allowed: this server keeps no sessions; send POST"
+            message = "Method Not Allowed: this server has no sessions; send POST"
             await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"POST")])
         elif not _is_accepted(value for name, value in scope["headers"] if name == b"accept"):
             message = "Not Acceptable: the answer is application/json; accept that, text/event-stream or */*"
@@ -109,14 +109,14 @@ class McpEndpoints:
 
     async def _get_sse(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "GET":
-            message = "Method Not Allowed: open the stream with GET, post to the endpoint it names"
+            message = "Method Not Allowed: open the stream with GET, then post to the endpoint that it names"
             await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"GET")])
             return
         sdk = await self._sdk.get()
         await sdk.keep_session(scope, receive, send, self._shutdown, ended_of(scope))
 
     async def _post_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Dispatch a message to its SSE session; the SDK would log an unreadable one with a traceback."""
+        """Dispatch a message to its SSE session. The SDK would log an unreadable message with a traceback."""
         sdk = await self._sdk.get()
         if not sdk.may_post(scope):
             message = "Forbidden: this session was opened with another token"
@@ -141,7 +141,7 @@ def _redirect_to(path: str) -> AsgiApp:
 
 
 def _fields_of(scope: Scope) -> dict[bytes, bytes]:
-    """The header fields; one that is given twice is empty."""
+    """Return the header fields; a field that is given twice is empty."""
     fields: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         fields[name] = b"" if name in fields else value
@@ -149,9 +149,10 @@ def _fields_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def _is_accepted(lines: Iterable[bytes]) -> bool:
-    """Whether a client takes an answer in JSON: it says so, it knows streams, or it says nothing (RFC 9110).
+    """Return whether a client accepts a JSON answer.
 
-    The answer is `application/json` whatever is said; the protocol wants clients to list both.
+    A client accepts JSON if it lists JSON or streams, or if it sends no Accept (RFC 9110). The answer is
+    always `application/json`, although the protocol requires clients to list both types.
     """
     asked = [kind.split(b";") for line in lines for kind in line.lower().split(b",") if kind.strip()]
     taken = {kind.strip() for kind, *rest in asked if not any(map(_NOTHING.fullmatch, rest))}
@@ -159,7 +160,7 @@ def _is_accepted(lines: Iterable[bytes]) -> bool:
 
 
 def _accepting(scope: Scope) -> Scope:
-    """The request with the field `Accept` as the SDK demands it."""
+    """Return the request with the `Accept` field that the SDK demands."""
     others = [field for field in scope["headers"] if field[0] != b"accept"]
     return {**scope, "headers": [*others, (b"accept", _USUAL_ACCEPT)]}
 

@@ -1,9 +1,10 @@
-"""MCP resources: reading by URI, the paginated list, changes sent to each client (docs/spec/mcp.md §4).
+"""MCP resources: reading by URI, the paginated list, change notifications (docs/spec/mcp.md §4).
 
-The owner of each kind of resources, such as notes, gives a `ResourceKind`, which finds, lists and reads them.
+The package that owns a kind of resources, such as notes, provides a `ResourceKind`, which finds, lists and
+reads them.
 
-A follower queues no events but keeps the set of URIs with a pending notification. So no change is lost to a
-full queue, however slow its client: changes of one resource coalesce, and the last one is always sent.
+A follower queues no events but keeps the set of URIs with a pending notification. Changes of one resource
+coalesce, and the last change is always sent. A slow client therefore never loses a change to a full queue.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from lithos.server.tools.resource_uris import (
     read_address,
 )
 
-#: Seconds between two notices about the same thing.
+#: Seconds between two notifications about the same resource.
 QUIET: Final = 1.0
-#: Limits on the state kept for one client; clients that need more use `/events`.
+#: Limits on the state kept for one client. Clients that need more use `/events`.
 MOST_URIS: Final = 1_000
 LONGEST_URI: Final = 2_000
 
 
 class TooMuchFollowed(Exception):
-    """The client already follows as much as one may, or the URI is too long; the message says so."""
+    """The client follows the maximum number of resources, or the URI is too long; the message says which."""
 
 
 class ChangesEnded(Exception):
@@ -48,12 +49,12 @@ class ChangesEnded(Exception):
 
 
 class Follower:
-    """The subscriptions of one client. One task awaits `next_change`; others may subscribe meanwhile."""
+    """Subscriptions of one client. One task awaits `next_change` while other tasks may subscribe."""
 
     def __init__(self) -> None:
         #: Whether changes of the list of resources are reported.
         self.wants_list = False
-        #: The spellings a client knows each resource by.
+        #: The URI spellings by which the client follows each resource.
         self._followed: dict[str, dict[str, None]] = {}
         self._count = 0
         #: When each pending change may be reported, and when each was last reported. `None` is the list.
@@ -63,14 +64,14 @@ class Follower:
         self._has_ended = False
 
     def follow(self, uri: str, address: ResourceAddress) -> None:
-        """Subscribe to a resource, notified by the URI as the client gave it. Raises `TooMuchFollowed`."""
+        """Subscribe to a resource; notifications use the client's own `uri`. Raises `TooMuchFollowed`."""
         spellings = self._followed.get(address.uri, {})
         if uri in spellings:
             return
         if self._count >= MOST_URIS or len(uri) > LONGEST_URI:
             raise TooMuchFollowed(
-                f"A client may follow {MOST_URIS} resources of {LONGEST_URI} characters each. "
-                "Unsubscribe from some, or read the events at /events."
+                f"A client may follow {MOST_URIS} resources with URIs of at most {LONGEST_URI} "
+                "characters. Unsubscribe from some, or read the events at /events."
             )
         self._followed.setdefault(address.uri, {})[uri] = None
         self._count += 1
@@ -100,9 +101,9 @@ class Follower:
         self._wake()
 
     async def next_change(self) -> str | None:
-        """The URI of a changed resource, or None for the list of them.
+        """Return the URI of a changed resource, or None for the list of resources.
 
-        Waits for a pending notification; at most one a second per resource. Raises `ChangesEnded`.
+        Waits for a pending notification; returns at most one a second per resource. Raises `ChangesEnded`.
         """
         while True:
             await trio.lowlevel.checkpoint()
@@ -129,13 +130,13 @@ class Follower:
 
 
 class Watched(Protocol):
-    """Shows every event to whatever watches it."""
+    """Source of events that reports every event to its watchers."""
 
     def watch(self, watcher: ResourceChanges, /) -> None: ...
 
 
 class ResourceChanges:
-    """Fans events out to the followers of all clients, without back-pressure on the publisher."""
+    """Fan-out of events to the followers of all clients, which never slows the publisher down."""
 
     def __init__(self, broadcaster: Watched) -> None:
         self._followers: set[Follower] = set()
@@ -144,12 +145,12 @@ class ResourceChanges:
 
     @property
     def count(self) -> int:
-        """The number of followers."""
+        """Return the number of followers."""
         return len(self._followers)
 
     @contextmanager
     def followed(self) -> Iterator[Follower]:
-        """A follower for the block, at first without subscriptions."""
+        """Yield a follower for the block, at first without subscriptions."""
         follower = Follower()
         if self._has_ended:
             follower.end()
@@ -160,7 +161,7 @@ class ResourceChanges:
             self._followers.discard(follower)
 
     def see(self, event: Event) -> None:
-        """Pass an event on."""
+        """Report an event to all followers."""
         if self._followers:
             changed = [address.uri for address in changed_by(event.draft)]
             of_list = changes_list(event.draft)
@@ -168,7 +169,7 @@ class ResourceChanges:
                 follower.see(changed, of_list=of_list)
 
     def end(self) -> None:
-        """End every follower, also those to come."""
+        """End all followers, current and future."""
         self._has_ended = True
         for follower in self._followers:
             follower.end()
@@ -181,12 +182,12 @@ CURSOR_HELP: Final = "The cursor is not from this server. List again without a c
 MARKDOWN: Final = "text/markdown"
 JSON: Final = "application/json"
 
-#: The position of a resource in its list: by creation time, then by id.
+#: Position of a resource in its list: by creation time, then by id.
 ListPosition: TypeAlias = tuple[datetime, str]
 
 
 class UnknownResource(Exception):
-    """Nothing can be read under the URI; the message says why and what to do."""
+    """No resource can be read at the URI; the message says why and what to do."""
 
 
 class BadCursor(Exception):
@@ -195,7 +196,7 @@ class BadCursor(Exception):
 
 @frozen
 class Content:
-    """The content of a resource: the bytes of a file, or an object for JSON."""
+    """Content of a resource: the bytes of a file, or an object for JSON."""
 
     mime_type: str
     body: bytes | Mapping[str, Any]
@@ -203,9 +204,9 @@ class Content:
 
 @frozen
 class ListedResource:
-    """One resource of the list; `told` is what clients see of it besides its URI.
+    """A listed resource; `told` holds its fields for clients, without the URI.
 
-    `place`: None for a resource that is the only one of its kind.
+    `place` is None for a resource that is the only one of its kind.
     """
 
     address: ResourceAddress
@@ -222,31 +223,31 @@ class ResourcePage:
 
 
 class ResourceKind(Protocol):
-    """One kind of resources, which its owner finds, lists and reads."""
+    """One kind of resources, which its owning package finds, lists and reads."""
 
     @property
     def kind(self) -> str:
-        """The kind of their addresses."""
+        """Return the name of this kind in resource addresses."""
 
     @property
     def template(self) -> Mapping[str, str] | None:
-        """How clients make a URI of an id; None where there is only one resource."""
+        """Return how clients form a URI from an id, or None if the kind has only one resource."""
 
     async def find(self, id: str) -> None:
-        """Return where there is such a resource. Raises `UnknownResource`."""
+        """Check that the resource exists. Raises `UnknownResource` otherwise."""
 
     async def read(self, id: str, agent: str) -> Content:
-        """The content of a resource, which `agent` reads. Raises `UnknownResource`."""
+        """Return a resource's content for `agent`. Raises `UnknownResource`."""
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """At most `count` resources older than `after`, the newest first."""
+        """Return at most `count` resources older than `after`, newest first."""
 
 
 class Resources:
-    """Reads and lists resources; the only side effect is the access log."""
+    """Reader and list of resources; the only side effect is the access log."""
 
     def __init__(self, kinds: Sequence[ResourceKind]) -> None:
-        """`kinds` are in the order of the list."""
+        """Create the reader; the list shows the `kinds` in this order."""
         self.kinds = {each.kind: each for each in kinds}
 
     async def find(self, uri: str) -> ResourceAddress:
@@ -256,7 +257,7 @@ class Resources:
         return address
 
     async def read(self, uri: str, agent: str | None = None) -> Content:
-        """The content of a resource; the access log records reads of notes, by `agent` if it is known.
+        """Return the content of a resource; the access log records reads of notes, with `agent` if known.
 
         Raises `UnknownResource`.
         """
@@ -264,10 +265,10 @@ class Resources:
         return await kind.read(address.id, agent or UNKNOWN_AGENT)
 
     async def page(self, cursor: str | None) -> ResourcePage:
-        """The tags, the notes newest first, the open tasks newest first: 100 at a time.
+        """Return one page of 100: the tags, then notes newest first, then open tasks newest first.
 
-        Keyset pagination: a page starts after the last resource of the one before, whatever was added or
-        removed meanwhile, so nothing is listed twice. Notes are listed once all are known.
+        Keyset pagination: a page starts after the last resource of the previous page. Additions and removals
+        in the meantime therefore list no resource twice. Notes are listed once all notes are known.
 
         Raises `BadCursor`.
         """
@@ -287,8 +288,8 @@ class Resources:
         address = read_address(uri)
         if address is None or address.kind not in self.kinds:
             raise UnknownResource(
-                f"There is no resource {uri[:100]!r}. "
-                f"Use lithos://note/{{id}}, lithos://task/{{id}} or {TAGS_URI}."
+                f"Unknown resource {uri[:100]!r}. Use lithos://note/{{id}}, lithos://task/{{id}} "
+                f"or {TAGS_URI}."
             )
         return address, self.kinds[address.kind]
 
@@ -305,7 +306,7 @@ class Resources:
 async def find_newest(
     items: Sequence[T], place: Callable[[T], ListPosition], after: ListPosition | None, count: int
 ) -> list[T]:
-    """The newest items with a sort key before `after`; yields to the event loop in between."""
+    """Return the newest items with a sort key before `after`, yielding to the event loop in between."""
     newest: list[T] = []
     async for some in slices(items):
         older = (item for item in some if after is None or place(item) < after)

@@ -1,8 +1,9 @@
-"""MCP handlers of resources and prompts: subscriptions too, for both generations of the protocol.
+"""MCP handlers of resources, prompts and subscriptions, for both generations of the protocol.
 
-Sessions with an `initialize` handshake (stdio, SSE) subscribe URI by URI and also get notifications of list
-changes; the lifespan of the SDK's server is the session, so subscriptions end with it. From 2026-07-28 on,
-one `subscriptions/listen` request carries all subscriptions, and its response is a stream on any transport.
+Sessions with an `initialize` handshake (stdio, SSE) subscribe to single URIs and also get notifications of
+list changes. The lifespan of the SDK's server is the session, so subscriptions end with it. From 2026-07-28
+on, one `subscriptions/listen` request carries all subscriptions, and its response is a stream on any
+transport.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from lithos.server.mcp.resource_pages import (
 from lithos.server.mcp.tool_calls import join_slices
 from lithos.server.tools.resource_uris import PROMPTS, BadPrompt, read_address, render_prompt
 
-#: Streams of `subscriptions/listen` over all clients of one endpoint.
+#: Maximum number of `subscriptions/listen` streams of all clients of one endpoint.
 MOST_LISTENERS: Final = 256
 
 Context = ServerRequestContext[Any, Any]
@@ -49,7 +50,7 @@ Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices | None"]
 
 @define(eq=False)
 class Notices:
-    """The subscriptions of one session, and the task that sends its notifications."""
+    """Subscriptions of one session, and the task that sends its notifications."""
 
     follower: Follower
     _nursery: trio.Nursery
@@ -74,7 +75,7 @@ class Notices:
 
 
 def notices_of(changes: ResourceChanges | None) -> Lifespan:
-    """The lifespan of a session with change notifications; without `changes`, one without them."""
+    """Return a session lifespan with change notifications, or without them if `changes` is None."""
 
     @asynccontextmanager
     async def lifespan(server: Server[Any]) -> AsyncIterator[Notices | None]:
@@ -90,7 +91,7 @@ def notices_of(changes: ResourceChanges | None) -> Lifespan:
 
 
 def add_subscriptions(server: Server[Any], resources: Resources) -> None:
-    """Register the subscribe handlers with a server; its lifespan must be that of `notices_of`."""
+    """Register the subscribe handlers with a server, whose lifespan must be that of `notices_of`."""
 
     async def begin(ctx: Context, params: types.NotificationParams) -> None:
         notices: Notices = ctx.lifespan_context
@@ -122,9 +123,10 @@ def add_subscriptions(server: Server[Any], resources: Resources) -> None:
 
 @define(eq=False)
 class SubscriptionStream:
-    """`subscriptions/listen`: one call is one stream of change notifications until either side ends it.
+    """Handler of `subscriptions/listen`: each call is one stream of change notifications.
 
-    `ended_of` a request is set once its token is valid no longer.
+    Either side can end the stream. `ended_of` returns a request's event, which is set once its token is no
+    longer valid.
     """
 
     _changes: ResourceChanges
@@ -134,7 +136,7 @@ class SubscriptionStream:
     async def __call__(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Acknowledge the subscriptions, send notifications, and end the stream with server or token."""
+        """Acknowledge the subscriptions and send notifications, until the server stops or the token ends."""
         if self._open >= MOST_LISTENERS:
             raise MCPError(
                 types.INTERNAL_ERROR, "Too many clients listen already. Read the events at /events."
@@ -172,11 +174,11 @@ class SubscriptionStream:
 
 
 async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
-    """The follower's next change. Raises `ChangesEnded`, also once `ended` is set."""
+    """Return the follower's next change. Raises `ChangesEnded`, also once `ended` is set."""
     changed: list[str | None] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
-        with suppress(ChangesEnded):  # raised below, where no group is made of it
+        with suppress(ChangesEnded):  # raised again below, where it is not part of an exception group
             changed.append(await follower.next_change())
         nursery.cancel_scope.cancel()
     if not changed:
@@ -185,7 +187,10 @@ async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
 
 
 def _follow(wanted: types.SubscriptionFilter, follower: Follower) -> types.SubscriptionFilter:
-    """Subscribe to what can change, and return what was accepted: lists of tools and prompts never change."""
+    """Subscribe to the changing lists and resources, and return which were accepted.
+
+    Lists of tools and prompts are not accepted, because they never change.
+    """
     uris: list[str] = []
     for uri in wanted.resource_subscriptions or ():
         address = read_address(uri)
@@ -219,7 +224,7 @@ async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> dic
     return {"description": prompt.description, "messages": [message], "resultType": "complete"}
 
 
-#: The code of the handshake versions; 2026-07-28 retired it.
+#: Error code of the handshake versions; 2026-07-28 retired it.
 RESOURCE_NOT_FOUND: Final = -32002
 
 
@@ -228,7 +233,7 @@ def add_resources(
 ) -> None:
     """Register the resource handlers with a server.
 
-    `agent_of` a request is the agent that its token is bound to.
+    `agent_of` returns the agent that the token of a request is bound to.
     """
 
     templates = [dict(each.template) for each in resources.kinds.values() if each.template is not None]
@@ -260,7 +265,7 @@ def add_resources(
 
 
 def not_found(ctx: Context, uri: str, missing: UnknownResource) -> MCPError:
-    """The protocol error for an unknown resource URI."""
+    """Return the protocol error for an unknown resource URI."""
     is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     return MCPError(types.INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND, str(missing), {"uri": uri})
 
@@ -271,5 +276,5 @@ async def _wire_content(content: Content) -> dict[str, str]:
     try:
         return {"mimeType": content.mime_type, "text": content.body.decode("utf-8")}
     except UnicodeDecodeError:
-        # Another agent stored something else meanwhile; it is returned as it is.
+        # Another agent stored a different type in the meantime; the content is returned as it is.
         return {"mimeType": content.mime_type, "blob": base64.b64encode(content.body).decode()}

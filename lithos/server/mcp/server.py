@@ -1,4 +1,4 @@
-"""The MCP server: name, instructions, capabilities and tools, for every protocol version."""
+"""MCP server: name, instructions, capabilities and tools, for every protocol version."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Context = ServerRequestContext[Any, Any]
 
 @frozen
 class Caller:
-    """The caller of a request; `ended` is set when its token is no longer valid."""
+    """Caller of a request; `ended` is set when the caller's token is no longer valid."""
 
     principal: Principal = OWNER
     ended: trio.Event = field(factory=trio.Event)
@@ -74,8 +74,8 @@ def build_mcp_server(
 ) -> Server[Any]:
     """Return the server that a transport drives.
 
-    `keeps_sessions`: the transport is stdio or SSE, where the server can send unsolicited notifications.
-    `caller_of` says who sent a request.
+    `keeps_sessions` is true for stdio and SSE, where the server can send unsolicited notifications.
+    `caller_of` returns the sender of a request.
     """
     changes = None if library is None else library.changes
     server: Server[Any] = Server(
@@ -89,11 +89,11 @@ def build_mcp_server(
             "resources/list": CHANGING,
             "resources/read": CHANGING,
         },
-        # No parameter is mirrored into a header, so no call needs its schema looked up.
+        # No parameter is mirrored into a header, so no call needs its schema.
         get_tool_input_schema=lambda name: None,
         lifespan=notices_of(changes if keeps_sessions else None),
     )
-    # Spans of single calls are not among Lithos's instruments.
+    # Lithos does not report spans of single calls.
     server.middleware.clear()
     _add_tools(server, toolbox, caller_of)
     add_prompts(server)
@@ -116,7 +116,7 @@ def _add_tools(server: Server[Any], toolbox: SharedToolBox, caller_of: Callable[
         return {"tools": [_wire_tool(spec) for spec in listed], "resultType": "complete"}
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
-        # Nothing is sent to clients that gave no progress token, nor over `/mcp`.
+        # Progress is sent only to clients with a progress token, and never over `/mcp`.
         with progress_told(ctx.session.report_progress):
             acting = toolbox.acting_as(caller_of(ctx).principal)
             return await call_tool_box(acting, params.name, params.arguments or {})
@@ -126,7 +126,7 @@ def _add_tools(server: Server[Any], toolbox: SharedToolBox, caller_of: Callable[
 
 
 def _discover_honestly(server: Server[Any]) -> None:
-    """Advertise no changes of lists that never change; the SDK does for every list, or for none."""
+    """Advertise list changes only for lists that can change; the SDK does so for all lists or none."""
     given = server.get_request_handler("server/discover")
     assert given is not None
     fixed = {

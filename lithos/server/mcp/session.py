@@ -1,10 +1,11 @@
-"""MCP sessions over a stream pair (stdio, SSE) with graceful shutdown; the stdio server; HTTP transports.
+"""MCP sessions over a stream pair (stdio, SSE) with graceful shutdown; stdio server and HTTP transports.
 
-The SDK cancels running calls when its read stream ends. `run_session` therefore tracks the requests in flight
-and passes the end of input on only when all have responses, or after `STOP_GRACE`. stdio runs on Trio without
-threads, so that a blocked read cannot delay the exit. While serving, file descriptor 1 points at stderr, so
-that only protocol messages reach the client, whatever a library prints; descriptor 0 reads as empty.
-The HTTP transports (`SdkTransports`) serve requests to `/mcp` other than plain tool calls, and SSE sessions.
+The SDK cancels running calls when its read stream ends. `run_session` therefore tracks the running requests.
+It passes the end of input on only when all requests have responses, or after `STOP_GRACE` seconds. stdio runs
+on Trio without threads, so that a blocked read cannot delay the exit. While the server runs, file descriptor
+1 points at stderr and descriptor 0 reads as empty. Only protocol messages therefore reach the client,
+whatever a library prints. The HTTP transports (`SdkTransports`) serve SSE sessions and the requests to `/mcp`
+that are not plain tool calls.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from lithos.server.mcp.resource_pages import Library
 from lithos.server.mcp.server import Caller, Context, build_mcp_server
 from lithos.server.mcp.stdio import Output, StdinMessages, claim_standard_streams
 
-#: The first event of an SSE session names it.
+#: The first event of an SSE session names the session.
 _SESSION: Final = re.compile(rb"session_id=([0-9a-f]{32})")
 
 
 class SdkTransports:
-    """The SDK's servers and transports for one toolbox."""
+    """Servers and transports of the SDK for one toolbox."""
 
     def __init__(
         self,
@@ -63,12 +64,12 @@ class SdkTransports:
             stateless, stateless=True, json_response=True, max_request_body_size=max_body_bytes
         )
         self._sse = SseServerTransport(messages_path, max_request_body_size=max_body_bytes)
-        #: The callers of the open SSE sessions.
+        #: Callers that opened the current SSE sessions, by session id.
         self._openers: dict[str, Caller] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Hold the SDK's request tasks; leaving cancels them."""
+        """Hold the SDK's request tasks, which are cancelled on exit."""
         # The SDK logs every request at INFO.
         logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
         logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
@@ -82,7 +83,7 @@ class SdkTransports:
     async def keep_session(
         self, scope: Scope, receive: Receive, send: Send, shutdown: trio.Event, ended: trio.Event
     ) -> None:
-        """Serve an SSE session until its client leaves, or one of the events is set."""
+        """Serve an SSE session until its client leaves, or `shutdown` or `ended` is set."""
         session_id: str | None = None
 
         async def noting(message: Message) -> None:
@@ -104,20 +105,20 @@ class SdkTransports:
         return all(opener.principal == scope[PRINCIPAL] for opener in self._openers_of(scope))
 
     def _openers_of(self, scope: Scope) -> list[Caller]:
-        """Return the callers that opened the sessions a message names; normally this is one."""
+        """Return the callers that opened the sessions named in a message, normally one."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("session_id", [])
         found = (self._openers.get(_spelled(session_id)) for session_id in given)
         return [opener for opener in found if opener is not None]
 
     async def take_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Dispatch a posted message to its SSE session, with which what it asks for ends."""
+        """Dispatch a posted message to its SSE session. Streams of the message end with the session."""
         for opener in self._openers_of(scope):
             scope[ENDED] = opener.ended
         await self._sse.handle_post_message(scope, receive, send)
 
 
 def _spelled(session_id: str) -> str:
-    """A session's id as it was given out; the SDK takes every spelling of a UUID."""
+    """Return a session's id as it was issued; the SDK accepts every spelling of a UUID."""
     try:
         return UUID(hex=session_id).hex
     except ValueError:
@@ -125,7 +126,7 @@ def _spelled(session_id: str) -> str:
 
 
 def caller_of(ctx: Context) -> Caller:
-    """Return the caller of the current request. Raises `RuntimeError` if none was admitted."""
+    """Return the caller of the current request. Raises `RuntimeError` if no caller was admitted."""
     if ctx.request is None:
         raise RuntimeError("a request over HTTP without its head")
     scope: Scope = ctx.request.scope
@@ -133,7 +134,7 @@ def caller_of(ctx: Context) -> Caller:
 
 
 Incoming = SessionMessage | Exception
-#: Seconds that calls of a token that was revoked may still take.
+#: Seconds that running calls of a revoked token may still take.
 REVOKED_GRACE: Final = 1.0
 
 
@@ -146,9 +147,9 @@ async def run_session(
     *,
     listens_after_end: bool,
 ) -> None:
-    """Serve one client until it leaves, or `shutdown` or `ended` is set; closes both streams.
+    """Serve one client until it leaves, or `shutdown` or `ended` is set; then close both streams.
 
-    `listens_after_end`: a client that ended its input still reads the answers to what it asked.
+    `listens_after_end` says whether a client that ended its input still reads the answers to its requests.
     """
     unanswered = _Unanswered()
     incoming = _Reading(reader, unanswered, listens_after_end)
@@ -163,7 +164,7 @@ async def run_session(
 
 
 class _Unanswered:
-    """The requests in flight; `listening` to changes has no end of its own."""
+    """Unanswered requests; those that are `listening` to changes never end on their own."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -188,14 +189,14 @@ class _Unanswered:
         self._changed = trio.Event()
 
     async def wait_none(self, grace: float, *, also_listening: bool) -> None:
-        """Wait until no request is in flight, at most `grace` seconds."""
+        """Wait until no request is running, at most `grace` seconds."""
         with trio.move_on_after(grace):
             while self._ids or (also_listening and self._listening):
                 await self._changed.wait()
 
 
 class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
-    """The SDK's read stream, its end delayed until all responses are sent or the grace is over."""
+    """The SDK's read stream, which ends once all responses are sent or the grace period is over."""
 
     def __init__(self, inner: ReadStream[Incoming], unanswered: _Unanswered, listens_after_end: bool) -> None:
         self._inner = inner
@@ -207,7 +208,7 @@ class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
 
     @property
     def last_context(self) -> contextvars.Context | None:
-        """The context of the last sender, as the SDK expects it."""
+        """Return the context of the last sender, which the SDK expects."""
         return getattr(self._inner, "last_context", None)
 
     async def end_on(self, event: trio.Event, grace: float = STOP_GRACE) -> None:
@@ -219,7 +220,8 @@ class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
         item = None if self._stopping else await self._receive_until_stop()
         if item is None:
             if self._stopping or self._listens_after_end:
-                # A stop ends the listening, with a goodbye; a client that leaves wants none.
+                # When the server stops, listening streams end with a goodbye; a client that leaves does not
+                # need one.
                 await self._unanswered.wait_none(self._grace, also_listening=self._stopping)
             raise anyio.EndOfStream
         self._unanswered.note(item)
@@ -238,7 +240,7 @@ class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
 
 
 class _Writing(anyio.abc.ObjectSendStream[SessionMessage]):
-    """The write stream for the SDK; it marks requests as answered."""
+    """Write stream for the SDK, which marks requests as answered."""
 
     def __init__(self, inner: WriteStream[SessionMessage], unanswered: _Unanswered) -> None:
         self._inner = inner
@@ -248,7 +250,7 @@ class _Writing(anyio.abc.ObjectSendStream[SessionMessage]):
         try:
             await self._inner.send(item)
         finally:
-            # Messages that can no longer be delivered are not waited for.
+            # The server does not wait for messages that can no longer be delivered.
             self._unanswered.note(item)
 
     async def aclose(self) -> None:
@@ -263,7 +265,7 @@ async def serve_stdio(
 ) -> None:
     """Serve one client until stdin closes, stdout breaks or `shutdown` is set.
 
-    Running calls may finish for `STOP_GRACE`; a client that never reads is given up after that.
+    Running calls may finish for `STOP_GRACE` seconds. After that, a client that never reads is abandoned.
     """
     server = build_mcp_server(toolbox, version, library, keeps_sessions=True)
     with claim_standard_streams() as (wire_in, wire_out):
@@ -275,12 +277,12 @@ async def serve_stdio(
                 async with stdio_server(cast(Any, lines), cast(Any, output)) as (reader, writer):
                     await run_session(server, reader, writer, shutdown, listens_after_end=True)
             except* anyio.BrokenResourceError:
-                log.debug("a message arrived while stopping")
+                log.debug("message arrived during stop")
             nursery.cancel_scope.cancel()
 
 
 async def _give_up_after(shutdown: trio.Event, scope: trio.CancelScope) -> None:
     await shutdown.wait()
     await trio.sleep(STOP_GRACE + STOP_FLUSH)
-    log.warning("stdio client never read its answers")
+    log.warning("stdio client abandoned with unread answers")
     scope.cancel()

@@ -1,10 +1,10 @@
 """Tool calls: execution, JSON encoding of results, and a fast path for `/mcp` that bypasses the SDK.
 
-For every POST the SDK builds a transport, a dispatcher, three memory streams and two tasks, and checks
-each result against a schema three times: half a millisecond, and seconds for a long list, during which
-no other request is served. A plain `tools/call` of a handshake version needs none of that: its response is
-byte for byte what the SDK would send. Whatever is not plain (another method, another version, odd headers,
-unknown parameters) is left to the SDK. Long lists are encoded in slices, which yields to other requests.
+For every POST the SDK builds a transport, a dispatcher, three memory streams and two tasks, and checks each
+result against a schema three times. This takes half a millisecond, or seconds for a long list, during which
+no other request is served. A plain `tools/call` of a handshake version does not need this work: its response
+is byte for byte the SDK's response. All other requests (another method or version, odd headers, unknown
+parameters) are left to the SDK. Long lists are encoded in slices, which yields to other requests.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lithos.server.http.ports import Send, ToolBox, compact_json
 from lithos.server.tools.arguments import ArgumentFault, UnknownTool
 from lithos.server.tools.fitting import AnswerWithImage
 
-#: Rows encoded at once: about two milliseconds of rows as `lithos_list` has them.
+#: Number of rows encoded at once, about two milliseconds for rows of `lithos_list`.
 SLICE: Final = 200
 
 
 async def join_slices(value: Mapping[str, Any] | None, encode: Callable[[Any], str]) -> str:
-    """Return `encode(value)`, the compact JSON of an object; see `encode_slices`."""
+    """Return `encode(value)`, the compact JSON of an object. See `encode_slices`."""
     return "".join(await encode_slices(value, encode))
 
 
 async def encode_slices(value: Mapping[str, Any] | None, encode: Callable[[Any], str]) -> list[str]:
-    """Return `encode(value)` in parts; between slices of long lists others may run."""
+    """Return `encode(value)` in parts. Other tasks may run between slices of long lists."""
     if value is None or not any(_is_long(item) for item in value.values()):
         return [encode(value)]
     parts: list[str] = []
@@ -59,7 +59,7 @@ log = get_logger("lithos.front.tool_calls")
 
 
 async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one tool and return its encoded result; errors are encoded, only cancellation is raised."""
+    """Run one tool and return its encoded result. Errors are encoded; only cancellation is raised."""
     try:
         return await encode_result(await toolbox.call(name, arguments))
     except (ArgumentFault, UnknownTool) as fault:
@@ -68,17 +68,17 @@ async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any
         log.exception("tool failed", tool=name)
         return encode_fault("internal_error", f"Error calling tool '{name}': {error}")
     except BaseExceptionGroup as group:
-        # A cancelled call may bring other errors along; the server must only see the cancellation.
+        # A cancelled call may raise other errors too, but the server must see only the cancellation.
         cancelled, others = group.split(trio.Cancelled)
         if cancelled is None or (others is not None and not isinstance(others, ExceptionGroup)):
             raise
         if others is not None:
-            log.error("tool failed while cancelled", exc=others, tool=name)
+            log.error("tool failed during cancellation", exc=others, tool=name)
         raise cancelled from None
 
 
 async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Encode a tool's result: the same JSON as one text block and as structured content."""
+    """Encode a tool's result as structured content, and as one text block with the same JSON."""
     structured = {"result": None} if result is None else result
     content: list[dict[str, Any]] = [{"type": "text", "text": await join_slices(result, _fast_json)}]
     if type(result) is AnswerWithImage:
@@ -92,13 +92,13 @@ async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _fast_json(value: Any) -> str:
-    """`compact_json` in a fifth of its time; the slower one handles NaN and Infinity."""
+    """Return `compact_json(value)` in a fifth of its time. The slower function handles NaN and Infinity."""
     encoded = to_json(value)
     return compact_json(value) if b"NaN" in encoded or b"Infinity" in encoded else encoded.decode()
 
 
 def encode_fault(code: str, message: str) -> dict[str, Any]:
-    """Encode a protocol error of a tool call: an envelope as for a refusal, and marked as an error."""
+    """Encode a protocol error of a tool call: an error object like a refusal, marked as an error."""
     envelope = {"status": "error", "code": code, "message": message}
     return {
         "content": [{"type": "text", "text": compact_json(envelope)}],
@@ -108,14 +108,15 @@ def encode_fault(code: str, message: str) -> dict[str, Any]:
     }
 
 
-# The SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`: it takes half a second to load.
+# Copies of the SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`, because loading the SDK
+# takes half a second.
 VERSION_HEADER: Final = b"mcp-protocol-version"
 VERSIONS: Final = frozenset((b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 _CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; charset=utf-8"))
-#: Characters encoded in one turn of the event loop: about two milliseconds.
+#: Characters encoded in one turn of the event loop, about two milliseconds.
 TEXT_SLICE: Final = 256 * 1024
 SENT_AT_ONCE: Final = 64 * 1024
-#: The text of a tool's answer `None`; its structured content is an object nevertheless.
+#: Text of a tool's answer `None`; the structured content is still an object.
 _NULL: Final = "null"
 _MESSAGE_KEYS: Final = {"jsonrpc", "id", "method", "params"}
 _PARAMETER_KEYS: Final = {"name", "arguments", "_meta"}
@@ -131,9 +132,9 @@ class DirectCall:
 
 
 def read_direct_call(fields: Mapping[bytes, bytes], body: bytes) -> DirectCall | None:
-    """Parse a plain tool call in a POST to `/mcp`; None when the SDK has to handle the request.
+    """Parse a plain tool call in a POST to `/mcp`. Return None if the SDK must handle the request.
 
-    Of its header `fields` those given twice are empty.
+    In `fields`, a header that is given twice is empty.
     """
     if not _has_plain_head(fields):
         return None
@@ -183,7 +184,7 @@ async def answer_directly(send: Send, parts: list[bytes]) -> None:
 
 
 async def encode_answer(call: DirectCall, result: Mapping[str, Any]) -> list[bytes]:
-    """The answer to a call with an encoded result, in parts."""
+    """Return the answer to a call with an encoded result, in parts."""
     block, *others = result["content"]
     parts = [
         b'{"jsonrpc":"2.0","id":',
@@ -202,7 +203,7 @@ async def encode_answer(call: DirectCall, result: Mapping[str, Any]) -> list[byt
 
 
 async def _encode_structured(text: str, structured: Mapping[str, Any]) -> list[bytes]:
-    """The structured content: the JSON that the text block is, so encoded already, but for these cases."""
+    """Return the encoded structured content, which usually is the JSON of the text block."""
     if text == _NULL or "NaN" in text or "Infinity" in text:
         slices = await encode_slices(structured, lambda part: to_json(part).decode())
         return [part.encode() for part in slices]
@@ -210,7 +211,7 @@ async def _encode_structured(text: str, structured: Mapping[str, Any]) -> list[b
 
 
 async def _in_slices(text: str, encode: Callable[[str], bytes]) -> list[bytes]:
-    """A text encoded in parts; between those of a very long one others may run."""
+    """Return a text encoded in parts. Other tasks may run between the parts of a very long text."""
     parts = [encode(text[:TEXT_SLICE])]
     for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
         await trio.lowlevel.checkpoint()

@@ -1,6 +1,6 @@
 """Declaring, calling and answering tools, and fitting answers into a size limit.
 
-Its own package and later ones use it.
+Importers: the server package and packages above it.
 Never here: the work of a tool.
 """
 

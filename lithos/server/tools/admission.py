@@ -7,10 +7,10 @@ includes a piece of every search. So while a change is being served, the next he
 previous one has ended, in FIFO order. Without a change there is no limit, because concurrent searches share
 passes over the vectors and turns of the event loop.
 
-Every slot is freed automatically. A read occupies its slot for at most `LENT` seconds: a longer read waits
-for a thread, a model to load or a late index. So a nested call or any other wait cannot cause a deadlock. A
-change has priority for at most `SERVED` seconds. Changes without a pause never stop reads altogether, which
-prevents starvation.
+Every slot is freed automatically. A read occupies its slot for at most `LENT` seconds, because a longer read
+is waiting for a thread, a model or a late index. A nested call or any other wait therefore cannot cause a
+deadlock. A change has priority for at most `SERVED` seconds, so that a series of changes without a pause
+cannot starve the reads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SERVED: Final = 0.2
 
 @define(eq=False)
 class _Slot:
-    """A call that occupies a slot or waits for one."""
+    """A heavy read that occupies a slot or waits for one."""
 
     admitted: trio.Event = field(factory=trio.Event)
     #: Its deadline is the time when a slot may become free although no read has ended.
@@ -42,20 +42,23 @@ class _Slot:
 
 
 class Admission:
-    """Admits heavy reads when a slot is free, and changes immediately. Use it only on the event loop."""
+    """Admission control that admits heavy reads when a slot is free, and changes immediately.
+
+    Use it only on the event loop.
+    """
 
     def __init__(self, beside: int = BESIDE, lent: float = LENT) -> None:
         """Set the maximum number of heavy reads while a change runs, and the seconds that each counts."""
         self._beside = beside
         self._lent = lent
         self._waiting: deque[_Slot] = deque()
-        #: The time until which each read occupies its slot, in order of admission.
+        #: When each read gives up its slot, in order of admission.
         self._reading: dict[_Slot, float] = {}
         self._changing: dict[_Slot, float] = {}
 
     @property
     def waiting(self) -> int:
-        """Number of waiting heavy reads (queue depth)."""
+        """Return the number of waiting heavy reads."""
         return len(self._waiting)
 
     @asynccontextmanager

@@ -1,8 +1,8 @@
-"""Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
+"""Tool arguments: one frozen class per tool defines both the JSON Schema and the checked values.
 
 Unknown, missing and wrongly typed arguments are protocol errors (`ArgumentFault`). Null counts as left out,
 and so does blank text for an optional argument. Values of the right type that no call can accept are refused
-(`InvalidInput`). This module also checks values that need no note.
+(`InvalidInput`). This module also checks values that do not depend on any note.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ToolSpec:
 
 
 class UnknownTool(Exception):
-    """No tool is called `name`."""
+    """Unknown tool `name`."""
 
     code: Final = "unknown_tool"
 
@@ -59,7 +59,7 @@ A = TypeVar("A")
 #: Names that every tool accepts for the calling agent, in addition to its own parameter.
 CALLERS: Final = ("agent", "agent_id")
 _CALLER: Final = CALLERS[0]
-#: The argument that identifies retries of a call, and its description for clients.
+#: Argument that identifies retries of a call, and its description for clients.
 REQUEST_ID: Final = "request_id"
 _TOLD_OF_REQUEST: Final = "Id of this call, for safe retries."
 #: Number of rows or characters to skip, in tools that return pages.
@@ -69,15 +69,16 @@ _TOLD_OF_OFFSET: Final = "Rows to skip; use next_offset."
 #: where the tool has another `path`. Parameters of other notes, such as `to_id`, have `to_path`.
 _SUBJECT: Final = ("id", "node_id")
 _PATH, _FROM_PATH = "path", "from_path"
-#: The parameter for the beginning of all matching paths.
+#: Parameter for the beginning of all matching paths.
 _PREFIX: Final = "path_prefix"
-#: Notes that a parameter may name by path: existing notes, or deleted notes too.
+#: Notes that a parameter may name by path: only existing notes, or deleted notes too.
 Which = Literal["there", "kept"]
 #: Whether a tool accepts a `request_id`, and whether clients see the parameter.
 TakesRequest = Literal["listed", "taken", "none"]
 #: Returns the id of the note at a path; with "kept" the note may be deleted. Raises `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
-#: Returns the Lithos id of the note that has this text as its own id; the text itself if no note has.
+#: Returns the Lithos id of the note that has this text as its own id, or the text itself if no note has this
+#: id.
 Identify = Callable[[str], Awaitable[str]]
 
 
@@ -98,15 +99,15 @@ def argument(
 ) -> Any:
     """Declare a tool parameter. Without a default, the parameter is required.
 
-    `bound` is the maximum size of a value, which every text, list and object needs. `one_of` lists the useful
-    values for clients, but the tool itself refuses a wrong value. `may_be_blank`: blank text has a meaning,
-    such as clearing a value. `is_caller`: the parameter names the calling agent and is also accepted as
-    `agent` and `agent_id`. `filters_agent`: the parameter selects the work of an agent, who may not be the
+    `bound` is the maximum size of a value; every text, list and object needs a bound. `one_of` lists the
+    useful values for clients, but the tool itself refuses a wrong value. `may_be_blank`: blank text has a
+    meaning, such as clearing a value. `is_caller`: the parameter names the calling agent and is also accepted
+    as `agent` and `agent_id`. `filters_agent`: the parameter selects the work of an agent, who may not be the
     caller. `is_listed`: clients see the parameter; unlisted parameters are accepted too. `is_rare`: only the
     profile `full` lists the parameter, because each listed parameter costs tokens in every session. `is_own`:
-    only Lithos's own commands and pages may use the parameter. `note`: the id of a note, for which callers
-    may give its path (`note_paths`); the tool always gets the id. `also`: an unlisted second name of the
-    parameter. If both names are given, the value under the first name is the note's path.
+    only Lithos's own commands and pages may use the parameter. `note`: the parameter is the id of a note, for
+    which callers may give a path (`note_paths`); the tool always gets the id. `also`: an unlisted second name
+    of the parameter. If both names are given, the value under the first name is the note's path.
     """
     return attrs.field(
         default=default,
@@ -159,9 +160,9 @@ def source_of(is_undo: bool) -> str:
 
 
 def as_command(kind: type[A], given: object, **checked: object) -> A:
-    """Return a command object filled from arguments of the same names. `checked` replaces some values.
+    """Return a command object with the arguments as fields; `checked` replaces some values.
 
-    No type checker can verify that names and types match; tests/server/tools/test_commands.py does.
+    Type checkers cannot verify that names and types match; tests/server/tools/test_commands.py does.
     """
     kinds: tuple[type[Any], type[Any]] = kind, type(given)
     wanted, had = map(attrs.fields_dict, kinds)
@@ -169,7 +170,7 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
 
 
 class ArgumentReader:
-    """Reads the arguments of one tool class, which is inspected only once.
+    """Reader of the arguments of one tool class, which is inspected only once.
 
     Every tool accepts `agent` and `agent_id`. They name the caller if the tool has a parameter for the
     caller, and are ignored otherwise. Tools that return pages (`is_paged`) also accept `offset`. The path of
@@ -179,31 +180,31 @@ class ArgumentReader:
     def __init__(self, cls: type, *, is_paged: bool = False, request: TakesRequest = "none") -> None:
         """Inspect the class.
 
-        `request`: whether the tool accepts a `request_id`, and whether clients see it.
+        `request` says whether the tool accepts a `request_id`, and whether clients see it.
         """
         self._cls = cls
         self._is_paged = is_paged
         self._lists_request = request == "listed"
         kinds = {name: KINDS[kind_of(hint)] for name, hint in get_type_hints(cls).items()}
         self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
-        #: Parameters that name the calling agent, and parameters that only Lithos itself may give.
+        #: Parameters that name the calling agent, and parameters that only Lithos itself may use.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
         own = (*self.callers, _CALLER)
         self._caller = next((name for name in own if name in self._readers), None)
-        #: The parameter that selects the work of one agent.
+        #: Parameter that selects the work of one agent.
         self.agent_filter = next(
             (each.name for each in attrs.fields(cls) if each.metadata["filters_agent"]), None
         )
         self._common = ({*CALLERS, _OFFSET} if is_paged else {*CALLERS}) - self._readers.keys()
         if request != "none":
             self._common |= {REQUEST_ID}
-        #: The parameter of each path name.
+        #: Parameter of each path argument, by argument name.
         self._paths = {path: name for name, path in note_paths(cls).items()}
-        #: The parameters that name namespaces, and whether there is a path prefix.
+        #: Parameters that name namespaces, and whether there is a path prefix.
         self._namespaces = tuple({"namespace", "namespace_filter"} & self._readers.keys())
         self.has_prefix = _PREFIX in self._readers
-        #: The first name of each parameter, by its second name.
+        #: First name of each parameter, by its second name.
         self._also = {also: each.name for each in attrs.fields(cls) if (also := each.metadata["also"])}
 
     @property
@@ -376,7 +377,10 @@ class ArgumentReader:
             return 0
         offset = read_integer(_OFFSET, value)
         if offset < 0:
-            raise InvalidInput(f"offset must not be negative, but it is {offset:.0f}. Leave it out to begin.")
+            raise InvalidInput(
+                f"offset must not be negative, but it is {offset:.0f}. Leave it "
+                "out to begin at the first row."
+            )
         return offset
 
     def request_id(self, given: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,7 @@
 """Size limits of tool arguments, declared with the argument: `argument(..., bound=NAME)`.
 
-Every text, list and object of every tool has a bound; `tests/test_inventory.py` fails for one without. The
-limits themselves are in `kernel.values.limits`, so that other entry points use the same.
+Every text, list and object of every tool has a bound; `tests/test_inventory.py` fails for an argument without
+one. The limits themselves are in `kernel.values.limits`, so that other entry points use the same limits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lithos.kernel.values.limits import check_text, json_bytes
 
 
 class Bound:
-    """The maximum size of an argument. `str` returns the limit as the documentation prints it."""
+    """Maximum size of an argument; `str` returns the limit as the documentation prints it."""
 
     def check(self, name: str, value: Any) -> None:
         """Raise `InvalidInput` if `value`, given for the argument `name`, is larger."""
@@ -38,7 +38,7 @@ class Text(Bound):
 
 @frozen
 class Texts(Bound):
-    """Maximum number of items of a list, and of characters of each."""
+    """Maximum number of list items, and of characters of each item."""
 
     items: int
     characters: int
@@ -46,7 +46,7 @@ class Texts(Bound):
     def check(self, name: str, value: Any) -> None:
         if len(value) > self.items:
             raise InvalidInput(
-                f"{name} has {len(value):,} items; at most {self.items:,} are accepted. Send fewer of them."
+                f"{name} has {len(value):,} items; at most {self.items:,} are accepted. Send fewer items."
             )
         for position, item in enumerate(value, 1):
             check_text(f"Item {position} of {name}", item, self.characters)
@@ -89,7 +89,7 @@ class Values(Bound):
 
 @frozen
 class Elsewhere(Bound):
-    """Marks an argument whose size another rule checks; `why` names the rule."""
+    """Marker of an argument whose size another rule checks; `why` names the rule."""
 
     why: str
 

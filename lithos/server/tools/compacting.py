@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from lithos.server.tools.fitting import size_of
 
-#: Keys of values that callers stored. These values are sent unchanged.
+#: Keys of values that callers stored. These values are returned unchanged.
 STORED: Final = frozenset({"metadata", "extra", "evidence", "summaries", "tags", "frontmatter_error"})
 #: Numbers that Lithos computed. They are rounded to three digits.
 SCORES: Final = frozenset({"score", "similarity", "salience", "usage_score", "probability", "temperature"})
@@ -42,7 +42,7 @@ def _keys(keys: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class CompactForm:
-    """The compact form of a tool's answer. A key applies at every level of the answer.
+    """Compact form of a tool's answer. A key applies at every level of the answer.
 
     * `always`: keys that are sent even if empty, false or null.
     * `asked`: maps an argument to the keys that are sent only if the argument is given.
@@ -118,7 +118,7 @@ def _cut(answer: dict[str, Any], key: str, room: int) -> None:
 
 @frozen
 class _Compacting:
-    """Makes the objects of one answer compact. Objects are copied, never changed."""
+    """Compact copies of the objects of one answer; the originals never change."""
 
     _sparing: CompactForm
     _left: frozenset[str]

@@ -1,4 +1,4 @@
-"""The declaration of a tool: a class with the decorator `@tool`, its parameters as fields, and `answer`.
+"""Declaration of a tool: a class with the decorator `@tool`, its parameters as fields, and `answer`.
 
 ```python
 @tool("lithos_agent_info", "full", "RI", place=14, of="tasks")

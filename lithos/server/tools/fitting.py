@@ -1,9 +1,9 @@
-"""Fits answers into `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
+"""Fitting of answers into `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
 
 Rows and contents are cut where the caller can continue (`truncated`, `next_offset`). Secondary lists are cut
 to 200 rows and report their total (`links_total`). If the answer is still too long, its largest values are
-shortened first, and listed in `shortened`. Each value is measured once, and rows only up to the limit, so the
-work depends on the size of the answer, not on the size of the data.
+shortened first and listed in `shortened`. Each value is measured once, and rows only up to the limit, so the
+work depends on the size of the answer and not on the size of the data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @frozen(kw_only=True)
 class CuttableAnswer:
-    """The parts of a tool's answer that may be long. Paths are keys joined by dots.
+    """Parts of a tool's answer that may be long. Paths are keys joined by dots.
 
     `rows` are lists (or one object) that `offset` pages through together, with at most `most` rows each.
     `totals` is the place of their totals: `all` means one `total`, `each` means one next to each list, and
@@ -83,7 +83,7 @@ def fit(
 ) -> dict[str, Any]:
     """Return the answer from `offset` on in at most `limit` characters of JSON (0: no limit).
 
-    `is_skipped`: the tool has already applied the offset. Values are copied before they are changed.
+    `is_skipped` says that the tool has already applied the offset. Values are copied before they are changed.
     """
     fitted = _copy(answer, (*paged.rows, *paged.beside, paged.content))
     skip = 0 if is_skipped else offset
@@ -212,7 +212,7 @@ def _fill_content(fitted: dict[str, Any], path: str, text: str, room: int, offse
 
 
 class _Shortener:
-    """Shortens values to a size, and remembers which values it changed."""
+    """Shortens values to a size, and remembers which values changed."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -236,7 +236,7 @@ class _Shortener:
     def shorten_object(self, value: dict[str, Any], room: int, path: str = "") -> dict[str, Any]:
         """Shorten the members of an object.
 
-        Members below an equal share stay whole, larger ones share the rest.
+        Members below an equal share stay whole; larger members share the rest.
         """
         if size_of(value) <= room:
             return value

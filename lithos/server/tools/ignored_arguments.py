@@ -18,7 +18,8 @@ _ADDED: Final = frozenset({
     "chatinput", "randomstring", "waitforprevious", "waitforprevioustools", "toolaction", "toolsummary",
     "securityrisk",
 })  # fmt: skip
-#: Names that mark a workflow item, and the item's other members, which are too common to be ignored alone.
+#: Names that mark a workflow item, and the item's other members, which are too common to be ignored without
+#: such a name.
 _ITEM: Final = frozenset({"toolcallid", "sessionid", "chatinput"})
 _MEMBERS: Final = frozenset({"action", "tool"})
 
@@ -26,8 +27,8 @@ _MEMBERS: Final = frozenset({"action", "tool"})
 def is_added(name: str, given: Collection[str], known: Collection[str]) -> bool:
     """Return whether an unknown argument `name` was added by the client on its own.
 
-    `given` are the argument names of the call, `known` those of the tool. A misspelling of a known name, such
-    as `requestId`, is refused, because the agent meant the parameter.
+    `given` are the argument names of the call, `known` the argument names of the tool. A misspelling of a
+    known name, such as `requestId`, is refused, because the agent meant the parameter.
     """
     if name.startswith("_") and not name.startswith("__"):
         return True  # such as `_meta`: no parameter begins with an underscore

@@ -16,7 +16,7 @@ Serve = Callable[[datetime | None], Awaitable[Answer]]
 
 
 class RecordPartialRead(Protocol):
-    """Remembers which text of a note an agent got: from `start`, up to the end unless the text `is_cut`."""
+    """Records which text of a note an agent got: from `start` up to the end, unless the text `is_cut`."""
 
     def __call__(
         self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool
@@ -56,6 +56,6 @@ class RequestDeduplication(Protocol):
 
 @frozen
 class KnownCalls:
-    """The calls that are known by their `request_id`."""
+    """Known calls by their `request_id`."""
 
     once: RequestDeduplication

@@ -1,4 +1,4 @@
-"""The tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes, metering.
+"""Tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes, metering.
 
 Only this module creates error envelopes, and counts and times tool calls. Each caller gets the tools that its
 token allows, under the identity of the token (docs/spec/integration.md §3). A tool's hints decide which right
@@ -119,7 +119,7 @@ _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
 
 @frozen
 class ToolMeter:
-    """Updates the instruments of `lithos.metrics` for each call."""
+    """Meter that updates the instruments of `lithos.metrics` for each call."""
 
     metrics: Metrics = field(factory=Metrics)
 
@@ -260,8 +260,7 @@ class Tools:
             raise UnknownTool(name)
         began = perf_counter()
         answer: Answer = None
-        # Decided before the call, because the start may become complete after the call has already skipped
-        # files.
+        # Decided before the call, because the start may complete after the call has already skipped files.
         is_early = tool.reads_notes and not self._opening.complete.is_set()
         outcome = "exception"
         error: str | None = "exception"
@@ -297,7 +296,7 @@ class Tools:
         return {**answer, **self._early(answer, is_of_one="path" in arguments)}
 
     def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
-        """Return the keys that report possibly missing notes. A failed search part may lack notes, too."""
+        """Return the keys that report possibly missing notes. A failed search index may also miss notes."""
         told: dict[str, Any] = {"indexing": dict(self._opening.progress()), "degraded": True}
         is_blamed = "failed_backends" in answer or answer.get("code") == SearchBackendFailed.code
         if is_of_one or (answer.get("status") == "error" and not is_blamed):

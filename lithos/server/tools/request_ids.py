@@ -1,4 +1,4 @@
-"""The argument `request_id` of tools that change something (docs/spec/tools.md §1.6)."""
+"""The argument `request_id` of tools that change data (docs/spec/tools.md §1.6)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ class Prompt:
                     f"Unknown argument {name[:100]!r}: prompt '{self.name}' takes {', '.join(known)}."
                 )
             if len(given[name]) > LONGEST:
-                raise BadPrompt(f"Argument '{name}' has more than {LONGEST:,} characters. Shorten it.")
+                raise BadPrompt(
+                    f"Argument '{name}' has more than {LONGEST:,} characters. Shorten the argument."
+                )
         kept = {name: text.strip() for name, text in given.items() if text.strip()}
         for argument in self.arguments:
             if argument.required and argument.name not in kept:
@@ -94,10 +96,10 @@ knowledge_id of the finding.
 reasons, and the tasks or gates that it waits for.
 4. Name the first step. If anything is open, post a last finding that begins with "Next step:" and names \
 the one thing that the next agent should do first, so that it can start without asking: which note, file or \
-command, and what should come out.
+command, and the expected result.
 5. Let go. If nothing is open, call lithos_task_complete with a one-sentence outcome and cited_nodes = ids \
 of the notes that helped. Otherwise call lithos_task_release for every aspect that you hold, so that the \
-next agent need not wait for your claim to run out.
+next agent need not wait until your claim expires.
 """
 
 

@@ -1,4 +1,7 @@
-"""Serialization (wire format): `row_of` returns a value's fields. Owners register rows with exceptions."""
+"""Serialization of values to the wire format.
+
+`row_of` returns a value's fields. Packages register the exceptions for their own rows.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ for _plain in (str | None, int | None, float | None):
     _WIRE.register_unstructure_hook(_plain, identity)  # saves an extra call for each such value
 _WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is tuple, list)
 _WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Mapping, dict)
-#: Marks a field that rows leave out, and a field that rows contain, at their end, unless it has its default.
+#: Markers of a field that rows always leave out, and of a field that rows contain at the end unless it has
+#: its default.
 LEFT_OUT: Final = override(omit=True)
 IF_SAID: Final = override(omit_if_default=True)
 

@@ -9,9 +9,10 @@ from typing import Final
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: Weights of the first rows; all others have 1. The first rows most often contain the answer. In a test with
-#: 60 questions each, ten rows contained it for 40 instead of 27 % (documentation) and for 42 instead of 33 %
-#: (dialogues), in the same number of characters, compared with twice the space for the first three rows.
+#: Weights of the first rows; all other rows have 1. The first rows most often contain the answer. In a test
+#: with 60 questions each, ten rows contained the answer for 40 instead of 27 % (documentation) and for 42
+#: instead of 33 % (dialogues), in the same number of characters, compared with twice the space for the first
+#: three rows.
 _FIRST: Final = (4, 3, 2)
 #: Minimum characters of a snippet.
 LEAST: Final = 60
@@ -26,7 +27,7 @@ _BEFORE: Final = 3
 
 
 def rooms(count: int, room: int) -> list[int]:
-    """Divide `room` characters between `count` snippets, and return the space of each."""
+    """Divide `room` characters between `count` snippets, and return the share of each."""
     shares = [*_FIRST, *[1] * count][:count]
     return [max(LEAST, room * share // sum(shares)) for share in shares]
 

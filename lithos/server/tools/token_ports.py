@@ -1,4 +1,4 @@
-"""The interface for tokens, as the HTTP server needs it, and a keyring with at most one token."""
+"""Interface for tokens, as the HTTP server needs it, and a keyring with at most one token."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ForeignIssuer(Protocol):
 
 
 class Keyring(Protocol):
-    """The valid tokens of a server, and the principal of each."""
+    """Valid tokens of a server, and the principal of each token."""
 
     @property
     def is_open(self) -> bool: ...

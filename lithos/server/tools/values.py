@@ -1,7 +1,7 @@
 """Values of tool arguments: the readers of each kind, and the JSON schemas.
 
 Some clients and models encode values twice or as text: `"true"`, `"3"`, `"null"`, `"[\"a\"]"`, or one text
-for a list. Unambiguous text is accepted. For other text, `ArgumentFault` says what is wanted.
+for a list. Unambiguous text is accepted. For other text, `ArgumentFault` says what is expected.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
 def _check_nested(name: str, value: Any, depth: int = 0) -> None:
     """Raise `InvalidInput` for a value that YAML or JSON cannot store and read back."""
     if depth > MAX_DEPTH:
-        raise InvalidInput(f"{name} is nested deeper than {MAX_DEPTH} levels. Flatten it.")
+        raise InvalidInput(f"{name} is nested deeper than {MAX_DEPTH} levels. Flatten the value.")
     if isinstance(value, str):
         _check_characters(name, value)
     elif isinstance(value, dict):
@@ -176,7 +176,9 @@ def _check_nested(name: str, value: Any, depth: int = 0) -> None:
         for item in value:
             _check_nested(name, item, depth + 1)
     elif isinstance(value, int | float) and not _is_finite(value):
-        raise InvalidInput(f"{name} contains a number that is too large or not finite. Send it as text.")
+        raise InvalidInput(
+            f"{name} contains a number that is too large or not finite. Send the number as text."
+        )
 
 
 def _is_finite(number: float) -> bool:
@@ -189,7 +191,9 @@ def _is_finite(number: float) -> bool:
 def _check_characters(name: str, text: str) -> None:
     """Raise `InvalidInput` for NUL and lone surrogates, which a text file cannot store."""
     if "\0" in text:
-        raise InvalidInput(f"{name} contains a NUL character, which text files cannot store. Remove it.")
+        raise InvalidInput(
+            f"{name} contains a NUL character, which text files cannot store. Remove the character."
+        )
     try:
         text.encode()
     except UnicodeEncodeError:

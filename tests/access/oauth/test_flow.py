@@ -71,7 +71,7 @@ async def test_login_by_link_leads_to_the_waiting_consent(tmp_path: Path) -> Non
         again = await public.person.get(login.url)
         assert again.status_code == 302
         page = await public.person.get(again.headers["location"])
-        assert (page.status_code, "A client</bdi> in?" in page.text) == (200, True)
+        assert (page.status_code, "A client</bdi> to connect?" in page.text) == (200, True)
         assert told(await flow.allow())["code"]
 
 
@@ -83,7 +83,7 @@ async def test_login_with_a_token_leads_to_consent(tmp_path: Path) -> None:
         action, fields = form_of(login.text)
         entered = await public.person.post(action, data={**fields, "token": "a-static-token"})
         page = await public.person.get(entered.headers["location"])
-        assert (page.status_code, "A client</bdi> in?" in page.text) == (200, True)
+        assert (page.status_code, "A client</bdi> to connect?" in page.text) == (200, True)
 
 
 @pytest.mark.needs("proposals")

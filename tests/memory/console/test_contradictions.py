@@ -88,7 +88,7 @@ async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: 
             links = {each.attributes["href"] for each in (await person.look(address)).all("a", "do")}
             settling = [each for each in links if each.startswith(PLACE)]
             assert settling, address
-            assert "Why they are said to" in (await person.look(settling[0])).told
+            assert "Why agents report a contradiction" in (await person.look(settling[0])).told
         await person.submit(f"{PLACE}?one={one}&other={other}", PLACE, ending="refuted")
         assert [await state_of(person, edge) for edge in edges] == ["refuted"] * 2, "either way round"
         assert "no open contradiction" in (await person.look(f"{PLACE}?one={one}&other={other}", 404)).text

@@ -100,7 +100,7 @@ async def test_an_empty_vault_and_wrong_ids_say_what_to_do(tmp_path: Path) -> No
         await person.lithos.create("Alone", "nothing")
         page = await show(person)
         assert len(nodes_of(page)) == 1
-        assert "These notes are not related." in page.text
+        assert "These notes have no relations." in page.text
         for wrong in ("0", "4", "x"):
             assert len(nodes_of(await show(person, depth=wrong, offset=wrong, by=wrong))) == 1
 
@@ -146,7 +146,7 @@ async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
         assert hub is not None
         page = await show(person, note=hub.note.id)
         assert len(nodes_of(page)) == 300
-        assert "Cut to 300" in page.text
+        assert "Only 300 notes are shown" in page.text
         last = await show(person, note=hub.note.id, offset=200)
         assert last.all("table")
         assert nodes_of(last) == nodes_of(page)

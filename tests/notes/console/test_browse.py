@@ -24,7 +24,7 @@ async def test_folders_tags_and_filters_reduce_the_note_list(tmp_path: Path) -> 
     async with visiting(tmp_path) as person:
         for address in ("", "?q=x", "?view=deleted"):
             await person.look(f"/console/notes{address}")
-        assert "There is no note yet." in (await person.look("/console/notes")).text
+        assert "There are no notes yet." in (await person.look("/console/notes")).text
         write = person.lithos.create
         await write("Alpha", path="ops/db/", tags=["db", "deploy"], agent="ann")
         await write("Beta", path="ops/", tags=["db"], agent="bob", confidence=0.4)
@@ -62,7 +62,7 @@ async def test_note_list_shows_a_warning_before_the_first_scan_ends(
 ) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.write("Alpha")
-        warning = "notes are shown as they were when it stopped"
+        warning = "notes are shown as they were when the server stopped"
         assert warning not in (await person.look("/console/notes")).told
         monkeypatch.setattr(person.lithos.server.get(Opening), "known", trio.Event())
         page = await person.look("/console/notes")

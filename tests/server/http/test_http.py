@@ -165,7 +165,7 @@ async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
                 assert isinstance(told, dict)
                 assert told["error"] == "body_too_large"
                 assert "JSON values" in told["message"]
-                assert "Send fewer" in told["message"]
+                assert "Split the" in told["message"]
         assert front.rejected == ["body_too_large"] * 15
 
 

@@ -137,7 +137,7 @@ async def test_every_address_wants_its_right(tmp_path: Path) -> None:
             else:
                 body = answer.json()
                 assert (status, body["error"]) == (403, "forbidden"), (path, rights)
-                assert f"'{rights}' has the right {rights}; {path} needs {needed}" in body["message"]
+                assert f"'{rights}' has the right {rights}, but {path} needs {needed}" in body["message"]
 
 
 async def test_a_scraper_sees_metrics_and_nothing_else(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ async def test_a_scraper_has_no_session_of_the_console(tmp_path: Path) -> None:
             page = await client.post("/console/login", data={"token": secret})
             assert page.status_code == 403
             assert not client.cookies
-            assert "may see /metrics alone" in page.text
+            assert "may only see /metrics" in page.text
 
 
 @pytest.mark.needs("access")

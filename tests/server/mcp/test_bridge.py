@@ -209,7 +209,7 @@ async def test_subscription_continues_at_the_next_owner() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        (200, b"<html>hello</html>", "no message of the protocol"),
+        (200, b"<html>hello</html>", "without a protocol message"),
         (200, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"odd"}}', "odd"),
         (413, b'{"error":"body_too_large","message":"Send less at once"}', "Send less at once"),
         (401, b'{"error":"unauthorized"}', "LITHOS_AUTH_TOKEN"),

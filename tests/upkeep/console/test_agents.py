@@ -24,7 +24,7 @@ async def test_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> N
     """behaviour 235: every page renders, on an empty vault too"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
-        assert "No agent has been here yet." in (await person.look("/console/agents")).text
+        assert "No agent has connected yet." in (await person.look("/console/agents")).text
         assert "No agent of this name" in (await person.look("/console/agents/nobody", 404)).text
         await person.look("/console/agents/nobody?show=all", 404)
         await call("lithos_agent_register", id="ann", name="Ann", type="codex")
@@ -79,8 +79,8 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
             line.split(" ", 1)[1].startswith(part) for line, part in zip(told, expected, strict=True)
         ] == [True] * len(expected), told
         # What did ann read before it wrote this?
-        assert "in the hour before it asked which numbers ; read Source · all before it" in told[4]
-        assert "read nothing else since its change below" in told[3]
+        assert "in the hour before: asked which numbers ; read Source · all earlier activity" in told[4]
+        assert "read no other notes since the change below" in told[3]
         assert f"/console/notes/{note}?version=1" in page.links
 
         for view, count in (("read", 1), ("search", 2), ("write", 3), ("task", 3)):
