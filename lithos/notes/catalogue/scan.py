@@ -449,7 +449,7 @@ def _look(
 
 
 def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
-    """Return why a known file is not listed although it has not vanished: its folder may be unreadable."""
+    """Return why a known file that still exists is not listed, for example in an unreadable folder."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):

@@ -375,7 +375,7 @@ class Replacing:
         try:
             self._calls.rename(target, aside)
         except FileNotFoundError:
-            if not is_same(self._calls, watch.descriptor, aside):  # a remote one may say so of a second try
+            if not is_same(self._calls, watch.descriptor, aside):  # a remote rename may be sent twice
                 raise FileChanged(target) from None
         if watch.is_still(aside, expected):
             return Kept.of(aside, target, {needless}, watch.is_leased)
