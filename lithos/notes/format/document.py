@@ -240,7 +240,7 @@ def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
 
 
 def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
-    """Return a new file: the keys of the style, blank line, H1 where titles are headings, content.
+    """Return a new file: the keys of the style, a blank line, the title as H1 if required, and the content.
 
     Raises `UnreadableNote` if no file would read back as `document`.
     """
@@ -481,8 +481,9 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
 
 
 def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
-    """Return the keys of which Lithos says its own value too, as what a person's say now would be taken for
-    it.
+    """Return the keys for which Lithos must write its own value, too.
+
+    Otherwise, the person's new value for the key would be mistaken for the value of Lithos.
     """
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}

@@ -136,7 +136,7 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
 
 @frozen
 class NumberedLines:
-    """A text as lines: their numbers (equal lines have equal ones), texts and breaks ("" ends the text)."""
+    """A text as lines: numbers (equal for equal lines), texts, and line breaks ("" at the end)."""
 
     numbers: Sequence[int]
     texts: Sequence[str]

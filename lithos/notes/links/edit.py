@@ -133,7 +133,7 @@ def _with_suffix(path: str) -> str:
 
 
 def _relinked(data: bytes, moved: Relinking, before: str, after: str, resolve: _Resolve) -> bytes:
-    """Return the bytes of a note written in the folder `before`, with links updated for the folder `after`."""
+    """Return the bytes of a note written in the folder `before`, with its links adapted to `after`."""
     layout = read_layout(data)
     body = layout.body
     start = layout.body_start
