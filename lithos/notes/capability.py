@@ -197,7 +197,7 @@ def make_ports(knowledge: Knowledge, catalogue: Catalogue, cut_reads: CutReads) 
 
 
 def make_changes(broadcaster: Broadcaster) -> ResourceChanges:
-    """Build the sender of resource notifications to clients."""
+    """Build the component that notifies clients of changed resources."""
     return ResourceChanges(broadcaster)
 
 

@@ -1,4 +1,4 @@
-"""Messages of an indexer, its reply, and the port (`Index`) through which it changes its search index."""
+"""Messages to an indexer, its reply, and the port (`Index`) through which it changes its search index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from lithos.notes.model.note import Document
 
 
 class Indexed(Enum):
-    """The reply to a change: `DONE` is searchable, `DEFERRED` waits for the embedding model."""
+    """The reply to a change:
+
+    `DONE` if the note is searchable, `DEFERRED` if it waits for the embedding model.
+    """
 
     DONE = "done"
     DEFERRED = "deferred"
@@ -23,7 +26,7 @@ class Indexed(Enum):
 
 @frozen
 class Upsert(Command[Indexed]):
-    """Insert or replace a note in the index. A stale repair (the note has changed since) is dropped."""
+    """Insert or replace a note in the index. A stale repair, whose note has changed since, is dropped."""
 
     entry: Entry
     document: Document
@@ -39,14 +42,14 @@ class Removal(Command[Indexed]):
 
 @frozen
 class Slice(Command[Indexed]):
-    """Bulk upsert: many notes as one message, so that they are indexed in one batch."""
+    """A bulk upsert: many notes in one message, so that they are indexed in one batch."""
 
     upserts: tuple[Upsert, ...]
 
 
 @frozen
 class FlushIndex(Command[Indexed]):
-    """Flush request: a caller waits for the changes queued before this, so the batch must not linger."""
+    """A flush request. A caller waits for the changes queued before it, so the batch must start at once."""
 
 
 IndexMessage = Upsert | Removal | Slice | FlushIndex
@@ -63,16 +66,16 @@ def spread(messages: Sequence[IndexMessage]) -> Iterator[Upsert | Removal]:
 
 
 class Index(Protocol):
-    """A search index as its indexer sees it; the methods block."""
+    """A search index as its indexer uses it. All methods block."""
 
     def is_ready(self) -> bool:
-        """False until changes can be applied; they are deferred meanwhile."""
+        """Return whether changes can be applied. Until then, they are deferred."""
 
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
-        """Make the changes searchable, all or none; raises `IndexFailed`."""
+        """Make the changes searchable, either all or none. Raises `IndexFailed`."""
 
     def stamps(self) -> Mapping[int, int]:
-        """Return the index's state: the stamp (content hash) of each note by its serial."""
+        """Return the state of the index: the stamp (content hash) of each note by serial number."""
 
     def expected(self, entry: Entry) -> int:
         """Return the stamp that the index should have for this note."""

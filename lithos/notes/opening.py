@@ -24,7 +24,7 @@ log = get_logger("lithos.app")
 
 
 def style_of(storage: StorageConfig) -> VaultStyle:
-    """Return the settings for reading and writing notes."""
+    """Return the style by which notes are read and written."""
     base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
     return evolve(base, knows_copies=storage.conflict_copies != "ignore")
 
@@ -41,14 +41,12 @@ def open_notes(storage: StorageConfig) -> NoteFiles:
 
 
 def make_lock(storage: StorageConfig) -> OwnerLock:
-    """Create the lock of the data directory, and of a served vault; it is not taken yet."""
+    """Create the lock of the data directory and of a served vault. The lock is not taken yet."""
     return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
 
 
 def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
-    """Recover from a crash before any other work: clean up after a process that died in the middle of a
-    change.
-    """
+    """Clean up after a process that died in the middle of a change. Call this before any other work."""
     files.create_root()
     sync_names({occasion.data, *(folder.parent for folder in occasion.fresh)})
     displaced = Displaced(occasion.private / DISPLACED)
@@ -66,21 +64,24 @@ def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
 
 
 def _last_written(private: Path) -> datetime:
-    """Return when an earlier process wrote a database: a machine without a clock battery starts in 1970."""
+    """Return when an earlier process last wrote a database.
+
+    The machine's clock may be wrong: without a battery it starts in 1970.
+    """
     times = [path.stat().st_mtime_ns for path in private.glob("*.db*")]
     return from_nanoseconds(max(times, default=0))
 
 
 def open_manifest(occasion: Occasion) -> Manifest:
-    """Open the stored state of each note file."""
+    """Open the manifest, which stores the last known state of each note file."""
     return Manifest.open(occasion.private / "manifest.db", occasion.now)
 
 
 def make_moves(storage: StorageConfig) -> Moves:
-    """Open the journal of moves that are in progress."""
+    """Open the journal of unfinished moves."""
     return Moves(storage.data_dir / ".lithos")
 
 
 def make_copy_merges(storage: StorageConfig) -> CopyMerges:
-    """Open the record of a conflict copy merge that is in progress."""
+    """Open the record of an unfinished merge of a conflict copy."""
     return CopyMerges(storage.data_dir / ".lithos")

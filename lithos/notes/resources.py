@@ -27,14 +27,14 @@ from lithos.server.tools.resource_uris import NOTE_PREFIX, ResourceAddress
 _TAGS: Final = {
     "name": "tags",
     "title": "Tags",
-    "description": "All tags with their number of notes.",
+    "description": "All tags with the number of notes for each.",
     "mimeType": JSON,
 }
 
 
 @define(eq=False)
 class TagResources:
-    """All tags with their number of notes, sorted by name: one resource."""
+    """A single resource: all tags with the number of notes for each, sorted by name."""
 
     kind: ClassVar[str] = "tags"
     template: ClassVar[None] = None
@@ -45,25 +45,25 @@ class TagResources:
         """Accept any id: the resource always exists."""
 
     async def read(self, id: str, agent: str) -> Content:
-        """The tags, once all notes are known."""
+        """Return the tags, once all notes are loaded."""
         await self._opening.wait_known()
         return Content(JSON, {"tags": self._knowledge.tags(None)})
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """Return the one resource."""
+        """Return the only resource."""
         return [ListedResource(ResourceAddress("tags"), _TAGS)]
 
 
 @define(eq=False)
 class NoteResources:
-    """The files of notes, byte for byte."""
+    """The note files as resources, byte for byte."""
 
     kind: ClassVar[str] = "note"
     template: ClassVar[dict[str, str]] = {
         "uriTemplate": f"{NOTE_PREFIX}{{id}}",
         "name": "note",
         "title": "Note",
-        "description": "The file of a note as it is stored: YAML frontmatter and Markdown.",
+        "description": "The file of a note as stored: YAML frontmatter and Markdown.",
         "mimeType": MARKDOWN,
     }
     _catalogue: Catalogue
@@ -73,7 +73,7 @@ class NoteResources:
     _texts: NoteTexts
 
     async def find(self, id: str) -> None:
-        """Return if the note exists. Raises `UnknownResource`."""
+        """Return if the note exists; otherwise raise `UnknownResource`."""
         await self._opening.wait_known()
         self._entry(id)
 
@@ -91,7 +91,7 @@ class NoteResources:
         return Content(MARKDOWN, data)
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """Return notes older than `after`, newest first; empty until all are known."""
+        """Return the notes older than `after`, newest first. Empty until all notes are loaded."""
         known = list(self._catalogue) if self._opening.known.is_set() else []
         return [_listed(entry) for entry in await find_newest(known, _place_of, after, count)]
 
@@ -99,7 +99,7 @@ class NoteResources:
         entry = self._catalogue.get(note_id)
         if entry is None:
             raise UnknownResource(
-                f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
+                f"Unknown note id {note_id[:100]!r}. Find the note with lithos_search or lithos_list."
             )
         return entry
 

@@ -1,11 +1,11 @@
-"""Rows of note files in `coordination.db`: facts that the files do not hold themselves.
+"""Rows about note files in `coordination.db`: facts that are not in the files themselves.
 
-`note_versions`: the effective version of a note whose file has a lower one, and the hash of its bytes.
-`note_ids`: the id of a file that contains none and whose path does not give it either. Both have at most one
-row for each note: the start scan deletes unused rows. `own_notes`: the paths of files that a person declared
-to be separate notes rather than conflict copies; the file of a row may be missing for a while.
-`note_intents`: the versions and hashes that writes are about to place, or have placed, until the manifest has
-them (write-ahead, because a reader may have seen one before a crash).
+`note_versions`: the effective version of a note whose file contains a lower one, and the hash of its bytes.
+`note_ids`: the id of a file that does not contain one, if the id is not derived from the path. Both tables
+have at most one row per note; the start scan deletes unused rows. `own_notes`: the paths of files that a
+person declared to be separate notes rather than conflict copies; the file may be missing for a while.
+`note_intents`: the versions and hashes of writes that are running or finished, until the manifest contains
+them. They are stored before the write (write-ahead), because a reader may have seen a version before a crash.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ CREATE TABLE IF NOT EXISTS own_notes(path TEXT PRIMARY KEY) WITHOUT ROWID;
 
 @frozen
 class NoteRows:
-    """Rows by note id, by path, hashes by id and version, times by id, and paths of separate notes.
+    """The rows of all tables, by note id, by path, or by id and version.
 
-    In a change, None means that a row is deleted.
+    In a change, None means that the row is deleted.
     """
 
     versions: dict[str, AssignedVersion | None] = field(factory=dict)
@@ -54,11 +54,11 @@ class NoteRows:
         return bool(self.versions or self.ids or self.intents or self.creations or self.own)
 
     def store(self, connection: apsw.Connection) -> None:
-        """Change rows, inside a transaction. An id may move from one path to another."""
+        """Store changed rows within a transaction. An id may move from one path to another."""
         versions, intents, creations = self.versions, self.intents, self.creations
 
         def run(sql: str, given: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
-            if given:  # most are empty, and a statement costs as much as a GIL hand-over
+            if given:  # most are empty, and a statement costs as much as a GIL handover
                 connection.executemany(sql, given)
 
         run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
@@ -82,7 +82,7 @@ class NoteRows:
 
 
 def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
-    """Load all rows; empty if the database is missing or older than the tables."""
+    """Load all rows. Empty if the database is missing, or older than the tables."""
     if connection is None:
         return NoteRows()
 
@@ -91,8 +91,8 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
             return connection.execute(query).fetchall()
         except apsw.SQLError:
             log.info(
-                "note records of one kind missing",
-                reason="the database is older than their table",
+                "note record table missing",
+                reason="the database is older than the table",
                 query=query,
             )
             return []
@@ -108,7 +108,7 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
 
 
 class KeptNotes(Rows):
-    """Rows of note files as one connection sees them."""
+    """Reader of the rows about note files, for one connection."""
 
     def load(self) -> NoteRows:
         """Load all rows."""

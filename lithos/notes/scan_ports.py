@@ -19,36 +19,36 @@ log = get_logger("lithos.start")
 
 
 class ScannedRows:
-    """Stored records of note files; kept until the start scan is over."""
+    """Stored records of note files, which are needed until the start scan is finished."""
 
     def __init__(self, journal: CoordinationStore) -> None:
         self.rows: NoteRows = journal.rows(KeptNotes).load()
 
     def forget(self) -> None:
-        """Free the memory."""
+        """Drop the records to free their memory."""
         self.rows = NoteRows()
 
 
 def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapping[str, RecordedPath]:
-    """Return the paths of notes according to the history, if there is one. Blocks."""
+    """Return the earlier paths of notes from the history, if there is one. Blocks."""
     try:
         return versions.places(ids) if versions is not None else {}
     except HistoryFailed as failure:
-        log.warning("history not searched for an id", reason=failure.message)
+        log.warning("history search for note ids failed", reason=failure.message)
         return {}
 
 
 def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes]:
-    """Return the kept versions of a note, newest first, if there is a history. Blocks."""
+    """Return the kept versions of a note, newest first. Empty without a history. Blocks."""
     try:
         if versions is not None:
             yield from versions.contents(note_id, MOST_VERSIONS)
     except HistoryFailed as failure:
-        log.warning("versions of a note not read", reason=failure.message)
+        log.warning("kept versions unreadable", reason=failure.message)
 
 
 def place_moved(moves: Moves, files: NoteFiles, catalogue: Catalogue) -> None:
-    """Give the scan the notes without ids in their files that a killed process was moving. Blocks."""
+    """Tell the scan the ids of notes that a killed process was moving and whose files lack an id. Blocks."""
     for intent in moves.pending():
         moved = intent.relinking
         is_moved = files.is_file(moved.new) and not files.is_file(moved.old)

@@ -1,4 +1,4 @@
-"""The settings of notes: following their files, and what agents may change."""
+"""Settings of notes: how files are followed, and what agents may change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class IndexConfig:
-    """Settings for following the note files."""
+    """Settings for detecting changes of note files."""
 
     rebuild_on_start: bool = setting(False, "Rebuild all indexes from scratch at each start.")
     watch_debounce_ms: int = setting(
@@ -46,7 +46,7 @@ AGENT_SCOPES = Rule(
 
 @frozen(kw_only=True)
 class AgentsConfig:
-    """The paths that agents may change."""
+    """Settings for the paths that agents may change."""
 
     agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
         MappingProxyType({}),
@@ -65,6 +65,6 @@ SETTINGS: Final = (
             "index.max_vanished_fraction": "more than half of the notes must vanish for all to be kept",
         },
     ),
-    # The setting `agents` belongs to no section.
+    # The setting `agents` is at the top level, not in a section.
     SettingsSection("", AgentsConfig, place=120),
 )

@@ -34,10 +34,10 @@ async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer:
 
 
 def look_at_notes(catalogue: Catalogue) -> Component:
-    """Count the notes, and those with unreadable frontmatter, which are served too.
+    """Count the notes, and the notes with unreadable frontmatter. These are served, too.
 
-    Also counts notes whose id another file has, and conflict copies. Their names are in the notes' warnings
-    only, because anyone may read `/health`.
+    Also counts duplicate ids and conflict copies. Their names are only in the notes' warnings, because anyone
+    may read `/health`.
     """
     told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
     if catalogue.broken:
@@ -49,7 +49,7 @@ def look_at_notes(catalogue: Catalogue) -> Component:
 
 
 def look_at_watcher(watcher: Watcher) -> Component:
-    """Check whether changes by other programs are noticed."""
+    """Check whether changes by other programs are detected."""
     details = {"mode": watcher.mode}
     if watcher.failure:
         return Component("degraded", watcher.failure, details)
@@ -70,14 +70,14 @@ def count_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Number]:
 
 
 def measure_notes(catalogue: Catalogue, clock: Clock) -> Iterator[GaugeSample]:
-    """Measure the number of notes."""
+    """Return samples of the number of notes."""
     now = clock()
     yield GaugeSample("documents", len(catalogue))
     yield GaugeSample("stale_documents", sum(entry.note.is_stale(now) for entry in catalogue))
 
 
 def measure_links(catalogue: Catalogue) -> Iterator[GaugeSample]:
-    """Measure the number of links between notes."""
+    """Return samples of the number of links between notes."""
     links = catalogue.graph.counts()
     yield GaugeSample("graph_nodes", links.nodes)
     yield GaugeSample("graph_edges", links.edges)

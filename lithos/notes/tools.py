@@ -85,7 +85,7 @@ _READ = CompactForm(
     unsaid=("retrieval_count", "namespace"),
     own={"metadata": compact_metadata},
 )
-#: Fields that only a read returns.
+#: Fields that only `lithos_read` returns.
 _LISTED = CompactForm(
     always=("items", "total", "id", "title", "path"),
     asked={"metadata_match": ("metadata",)},
@@ -112,7 +112,7 @@ class NoteEditTool:
         may_be_blank=True,
         bound=CONTENT,
     )
-    find: str | None = argument("Text to replace, or of the item to check.", None, bound=QUERY)
+    find: str | None = argument("Text to replace, or text of the item to check.", None, bound=QUERY)
     expected_version: int | None = argument("Fail unless this is the current version.", None)
     expected_hash: str | None = argument(
         "Fail unless the section has this hash.", None, bound=LOOKUP, is_rare=True
@@ -157,11 +157,11 @@ class NoteMoveTool:
         if moved.canvases:
             answer["canvases"] = list(moved.canvases[:_TOLD])
         warnings = [
-            f"The links in {note_id} could not be rewritten yet: its file cannot be written. "
-            "They are rewritten at the next start."
+            f"The links in {note_id} could not be rewritten yet: its file is not writable. They "
+            "will be rewritten at the next start."
             for note_id in moved.left[:_TOLD]
         ] + [
-            f"The links on the canvas {path} did not follow: {reason}. Change them in an editor."
+            f"The links on the canvas {path} were not updated: {reason}. Change them in an editor."
             for path, reason in islice(moved.unchanged.items(), _TOLD)
         ]
         if warnings:
@@ -169,32 +169,35 @@ class NoteMoveTool:
         return answer
 
 
-#: Maximum warnings in one answer.
+#: Maximum number of warnings in one answer.
 _TOLD = 100
 
 
 _EXPECTED = "Version that you read."
-#: Minimum characters of JSON for links and outline in a read, even if `max_length` is smaller.
+#: Minimum number of JSON characters for links and outline in a read, even if `max_length` is smaller.
 LEAST_LISTED = 1_000
-#: Maximum notes named that linked to a deleted one.
+#: Maximum number of notes to name that linked to a deleted note.
 MOST_LINKED = 20
 _ON_CONFLICT = "Handling of an outdated expected_version."
 
 
-#: Largest integer that other readers of YAML and JSON can represent.
+#: Largest integer that all readers of YAML and JSON support.
 _LARGEST_INTEGER = 2**63 - 1
 
 
 def _read_expiry(
     ttl_hours: float | None, expires_at: str | None, now: datetime
 ) -> datetime | Literal[""] | None:
-    """Return the time when a note becomes stale: None keeps, "" clears. `ttl_hours` is already checked."""
+    """Return when a note becomes stale.
+
+    None keeps the current time, "" clears it. `ttl_hours` is already checked.
+    """
     if ttl_hours is not None:
         try:
             return now + timedelta(hours=ttl_hours)
         except OverflowError:
             raise InvalidInput(
-                f"ttl_hours is too large: {ttl_hours}. Use expires_at or a smaller one."
+                f"ttl_hours is too large: {ttl_hours}. Use expires_at or a smaller number."
             ) from None
     if expires_at == "":
         return ""
@@ -202,7 +205,7 @@ def _read_expiry(
 
 
 def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
-    """Raise `InvalidInput` if both are given, or for a time to live that is not above zero."""
+    """Raise `InvalidInput` if both are given, or if the time to live is not above zero."""
     if ttl_hours is not None and expires_at is not None:
         raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
     if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
@@ -210,37 +213,39 @@ def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
 
 
 def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
-    """Raise `InvalidInput` unless the keys are `short` and `long`, both with texts."""
+    """Raise `InvalidInput` if a key is not `short` or `long`, or its value is not a text."""
     for key, value in (summaries or {}).items():
         if key not in ("short", "long"):
             raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
         if not isinstance(value, str):
-            raise InvalidInput(f"summaries[{key!r}] must be a text.")
+            raise InvalidInput(f"The value of summaries[{key!r}] must be a text.")
 
 
 def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Parts) -> None:
-    """Raise `InvalidInput` for keys that Lithos owns, or that the note's file uses for another purpose."""
+    """Raise `InvalidInput` for keys that Lithos owns, or that the note's file uses otherwise."""
     if metadata and not all(key.strip() for key in metadata):
-        raise InvalidInput("metadata has a blank key. Give every entry a name.")
+        raise InvalidInput("A key in metadata is blank. Name every key.")
     if metadata:
         check_keys(metadata, using.get(Knowledge).extra_of(note_id))
 
 
 def _check_schema_version(version: int | None) -> None:
-    """Raise `InvalidInput` for integers beyond 64 bits, which not every reader can read."""
+    """Raise `InvalidInput` for integers beyond 64 bits, because some readers do not support them."""
     if version is not None and abs(version) > _LARGEST_INTEGER:
         raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
 
 
 def _check_written(given: WriteTool) -> None:
-    """Raise `InvalidInput` for a creation without title or content, and for a blank id or title."""
+    """Raise `InvalidInput` for a new note without title or content, and for a blank id or title."""
     if given.id is not None and not given.id.strip():
-        raise InvalidInput("id must not be blank: it would create a copy; leave it out to create a note.")
+        raise InvalidInput("id must not be blank. Leave it out to create a note.")
     if given.title is not None and not given.title.strip():
-        raise InvalidInput("title must not be blank; to keep the title of a note, leave it out and give id.")
+        raise InvalidInput(
+            "title must not be blank. To keep the title of a note, leave title out and give id."
+        )
     missing = [name for name in ("title", "content") if getattr(given, name) is None]
     if given.content is not None and frontmatter_at(given.content) is not None:
-        missing = []  # the frontmatter may have the title
+        missing = []  # the title may be in the frontmatter
     if given.id is None and missing:
         raise InvalidInput(
             f"A new note needs {' and '.join(missing)}; to change an existing note, give its id."
@@ -248,12 +253,12 @@ def _check_written(given: WriteTool) -> None:
 
 
 def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
-    """Raise `InvalidInput` for an unknown value, and for merging an update without `expected_version`."""
+    """Raise `InvalidInput` for an unknown value, and for `merge` without `expected_version`."""
     check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
     if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
         raise InvalidInput(
-            "on_conflict merge needs expected_version, the version you read and changed: without it the "
-            "update would replace what others wrote since."
+            "on_conflict merge needs expected_version, the version you read and changed: without "
+            "it the update would replace later changes by others."
         )
 
 
@@ -367,7 +372,9 @@ class WriteTool:
         _check_metadata(self.metadata, note_id, using)
         _check_schema_version(self.schema_version)
         if self.id is None and self.access_scope == "task" and not (self.source_task or "").strip():
-            raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
+            raise InvalidInput(
+                "access_scope 'task' needs source_task: give the id of the task that the note belongs to."
+            )
         return as_command(
             WriteNote,
             self,
@@ -492,7 +499,7 @@ class ListTool:
         return await self._list_notes(using)
 
     async def _list_others(self, using: Parts, *, with_notes: bool) -> Answer:
-        """List other files after the notes; they have no tags, authors, entities or metadata."""
+        """List attachments after the notes. They do not have tags, authors, entities or metadata."""
         notes: dict[str, Any] = await self._list_notes(using) if with_notes else {"items": [], "total": 0}
         items: list[dict[str, Any]] = []
         total, others = 0, using.find(OtherFiles)
@@ -554,7 +561,9 @@ class NoteUpdateTool:
 
     async def answer(self, using: Parts) -> Answer:
         if self.title is None and self.tags is None and self.status is None and not self.metadata:
-            raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
+            raise InvalidInput(
+                "Nothing to change: give title, tags, status, or metadata with at least one key."
+            )
         check_choice("status", self.status, STATUSES)
         _check_on_conflict(self)
         _check_metadata(self.metadata, self.id, using)
@@ -564,7 +573,7 @@ class NoteUpdateTool:
 
 
 def read_place(page: int, place: str | None) -> str:
-    """Return the place of a page. Raises `InvalidInput` if `place` differs, and for a page below 1."""
+    """Return the place of a page. Raises `InvalidInput` if `place` differs or the page is below 1."""
     if place is not None and place != str(page):
         raise InvalidInput("Give page or place, not both.")
     if page < 1:

@@ -1,4 +1,4 @@
-"""Rows of notes in answers, with their warnings, conflict copies and links."""
+"""Rows for notes in tool answers, with their warnings, conflict copies and links."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from lithos.server.tools.compacting import CompactForm, is_nothing, short_time
 from lithos.server.tools.fitting import cut_warning
 from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 
-#: Seconds of work after which other tasks may run.
+#: Seconds of work after which other tasks get a turn.
 TURN: Final = 0.002
 
-#: Return the warning as the caller may see it, or None to hide it.
+#: Returns the warning as the caller may see it, or None to hide it.
 Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
 
-#: Default values of a note's fields.
+#: Default values of note fields.
 NOTE_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({
     "status": "active", "note_type": "observation", "access_scope": "shared", "confidence": 1.0,
     "schema_version": 1,
 })  # fmt: skip
-#: Metadata keys in a read: those that Lithos owns, and those that the answer shows at the top level.
+#: Keys in the metadata of a read that do not belong to the person.
 _OWN: Final = frozenset({*OWNED_KEYS, "extra", "frontmatter_error"})
 _SAID_BESIDE: Final = frozenset({"id", "title", "version", "entities_extractor"})
-#: Compact form of tools that change a note, with the space reserved for similar notes.
+#: Compact form for answers of tools that change a note. It reserves space for similar notes.
 WRITTEN: Final = CompactForm(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
 
 register_row(Note, inline_tags=LEFT_OUT, has_conflict_markers=LEFT_OUT, frontmatter_error=IF_SAID)
@@ -59,10 +59,12 @@ register_row(
 
 
 async def warn(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None) -> None:
-    """Add the warnings of each note to the front of its row's warnings; long lists yield to other tasks.
+    """Insert the warnings of each note at the front of the warnings in its row.
 
-    `shown` are note ids with their rows. The key `warnings` is added only for notes that have warnings now.
-    `veil` hides facts about other notes that the caller may not know.
+    Long lists yield to other tasks.
+
+    `shown` are note ids with their rows. The key `warnings` is only added for notes that have warnings now.
+    `veil` hides facts about other notes that the caller may not see.
     """
     lineage = using.get(Lineage)
     await lineage.settle()
@@ -79,7 +81,7 @@ async def warn(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]], veil: 
 
 
 def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> None:
-    """Add `conflict_copies` to the row of each note that has some."""
+    """Add `conflict_copies` to the row of each note that has conflict copies."""
     lineage = using.get(Lineage)
     for note_id, row in shown if lineage.has_second_files else ():
         if copies := lineage.copies(note_id):
@@ -87,7 +89,10 @@ def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> Non
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
-    """Return every owned key, and the rest under `extra`; `frontmatter_error` for an unreadable one."""
+    """Return all owned keys, and the other keys under `extra`.
+
+    An unreadable frontmatter has `frontmatter_error`.
+    """
     row = row_of(note) | {"tags": list(note.all_tags), "namespace": namespace}
     if note.quarantine_reason is None:
         del row["quarantine_reason"]
@@ -95,8 +100,9 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
 
 
 def linked_row(linked: LinkedFrom) -> dict[str, Any]:
-    """Return the notes that link to a note being deleted, and how to restore it; empty if no note links to
-    it.
+    """Return the notes that link to a note being deleted, and how to restore the note.
+
+    Empty without such links.
     """
     if not linked.total:
         return {}
@@ -124,7 +130,7 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         "id": note.id,
         "title": note.title,
         "content": read.content,
-        # Keys that Lithos does not own are listed with its own keys, unless the names clash.
+        # Keys of the person are listed next to Lithos's keys, unless the names clash.
         "metadata": {key: value for key, value in note.extra.items() if key not in OWNED_KEYS}
         | metadata_row(note, namespace),
         "links": [{"target": link.target, "display": link.display} for link in read.links],
@@ -170,7 +176,7 @@ def list_row(entry: Entry) -> dict[str, Any]:
 
 
 def look_row(look: FirstLook, score: float) -> dict[str, Any]:
-    """Return a search result for a note of which only the title and first lines are known yet."""
+    """Return a search result for a note of which only the title and the first lines are known yet."""
     return {
         "id": look.id,
         "title": look.title,
@@ -185,8 +191,9 @@ def look_row(look: FirstLook, score: float) -> dict[str, Any]:
 
 
 def compact_metadata(metadata: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a read: the person's keys unchanged, Lithos's keys only where they are
-    informative.
+    """Return the metadata of a read.
+
+    The person's keys are unchanged; Lithos's keys are only included if informative.
 
     A person's key with the name of a Lithos key stays under `extra`.
     """

@@ -110,7 +110,7 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     # -> Restore version 1, by a double click
     button = browser.one("main form[method=post] button")
     ActionChains(browser.driver).double_click(button).perform()
-    browser.shows("Version 1 is back as version 3, recorded as person.")
+    browser.shows("Version 1 is restored as version 3, recorded as person.")
     browser.shows("High water is at six.", "article")
     browser.shows("person", "#versions")
     expected = [(3, "restored", PERSON), (2, "updated", "ada"), (1, "created", "ada")]
@@ -125,7 +125,7 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     # -> the second tab: Restore version 1, though the note is not the one that was shown there
     browser.driver.switch_to.window(second)
     browser.click("Restore version 1", "main button")
-    browser.shows("Nothing was restored: the note was changed meanwhile.")
+    browser.shows("Nothing was restored: the note was changed in the meantime.")
     browser.shows("The bytes of version 1 become version 4")
     is_so(browser, history(server, tide) == expected, history(server, tide))
     browser.driver.close()
@@ -513,7 +513,7 @@ def test_why_is_this_note_lower_than_yesterday(at_day: Browser) -> None:
     browser.shows("Ytre Holme sent copies of its last good value.", ".warnings")
     # -> Wind stations, in the warning: the agent that quarantined it, and other notes that rest on it
     browser.click("Wind stations", ".warnings a.note")
-    browser.shows("It is quarantined: retrieval leaves it out.", ".reasons")
+    browser.shows("The note is quarantined: retrieval leaves it out.", ".reasons")
     browser.shows("by reviewer", ".head")
     is_so(browser, "Delay model, second fit" in browser.text("#about"))
     # -> diff of its newest version

@@ -38,7 +38,7 @@ _FINGERPRINTS = 1 << 64
 _AT_ONCE = 100
 #: Number of links in one step, which takes about five milliseconds.
 _LINKS_AT_ONCE = 300
-#: Maximum number of notes that may share a name. A more common name in a text stands for none of them.
+#: Maximum number of notes that may share a name. A more common name in a text does not match any of them.
 NAMESAKES = 8
 
 
@@ -56,7 +56,7 @@ class LinkCounts:
 
 @frozen
 class Resolved:
-    """All link targets of the notes of `fingerprint`, with the id of the note each leads to, or None."""
+    """All link targets of the notes behind `fingerprint`, each with the id of its note, or None."""
 
     fingerprint: int
     targets: Mapping[str, str | None]
@@ -97,7 +97,7 @@ async def take_turns(steps: Iterator[None]) -> None:
 
 
 def batched(items: Iterable[T], most: int) -> Iterator[list[T]]:
-    """Yield the items in lists of at most `most`."""
+    """Yield the items in lists of up to `most` items."""
     waiting = iter(items)
     while some := list(islice(waiting, most)):
         yield some
@@ -107,9 +107,9 @@ class NoteGraph:
     """The link graph and provenance graph of all notes, with lazy loading and incremental updates."""
 
     def __init__(self, files: FileNames | None = None, *, by_file_name: bool = False) -> None:
-        """If `by_file_name` is set, the file name of a note is an alias.
+        """Create an empty graph. `files` are the vault files that are not notes.
 
-        `files` are the files that are not notes.
+        If `by_file_name` is set, the file name of a note counts as an alias of the note.
         """
         self._files = FileNames() if files is None else files
         self._by_file_name = by_file_name
@@ -119,8 +119,8 @@ class NoteGraph:
         self._table = LinkTable()
         self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
-        #: Link targets by a reduced name that all kinds of keys share. They may resolve to a note with that
-        #: name.
+        #: Link targets by a reduced name that is common to all kinds of keys. These targets may resolve to a
+        #: note with that name.
         self._interested = Multimap()
         self._unresolved = 0
         #: The remaining steps of `load`.
@@ -161,7 +161,7 @@ class NoteGraph:
         return self._table.named_in(text, spans, NAMESAKES) if spans and self.settle(0) else {}
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
-        """Return the note that a target would mean if the note `moved` had these keys."""
+        """Return the note that a target would lead to if the note `moved` had these keys."""
         return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
 
     def written_like(self, keys: Iterable[Key]) -> set[str]:
@@ -192,7 +192,7 @@ class NoteGraph:
         return Resolved(self._fingerprint, {name: each.found for name, each in self._targets.items()})
 
     def see_file(self, path: str) -> None:
-        """Count the links to a file that is not a note and has just appeared or vanished."""
+        """Update the counts of links to a file that is not a note and has just appeared or vanished."""
         self.settle()
         for key in names_of((("path", path.rpartition("/")[2]),)):
             for name in self._interested.of(key):
@@ -304,7 +304,7 @@ class NoteGraph:
         self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
 
     def _place(self, note: Entry) -> Iterator[None]:
-        """Index a note by its names, and resolve the targets that may now mean it."""
+        """Index a note by its names, and resolve the targets that may now lead to it."""
         note_id = note.note.id
         old = self._notes.get(note_id)
         self._notes[note_id] = note
@@ -330,7 +330,7 @@ class NoteGraph:
                 yield
 
     def _write(self, note_id: str, name: str, times: int) -> None:
-        """Record that a note contains a target `times` times."""
+        """Record that a note contains a link target `times` times."""
         target = self._targets.get(name)
         if target is None:
             target = self._targets[name] = self._target(name, self._table.resolve(name))

@@ -1,4 +1,4 @@
-"""Reads note files into catalogue entries, for the start scan and the watcher, and drafts change events."""
+"""Reads note files into catalogue entries for the start scan and the watcher, and drafts change events."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LARGEST_FILE = 64 * 1024 * 1024
 class Examined:
     """The result of reading a file: its document, or the reason why the file cannot be a note.
 
-    `is_known` means that its content hash is the one last indexed for the file, so the file was not parsed,
-    and its document has the known note but no content.
+    If `is_known` is set, the content hash equals the hash last indexed for the file. The file was then not
+    parsed, and its document has the known note but no content.
     """
 
     path: str
@@ -42,7 +42,7 @@ class Examined:
     is_known: bool = False
     #: Link targets, including repeated ones.
     links: tuple[str, ...] = ()
-    #: The bytes of the file, if they are to be kept as a version.
+    #: The bytes of the file, if they are to be stored as a version.
     data: bytes | None = field(default=None, repr=False, eq=False)
 
 
@@ -86,9 +86,10 @@ def examine_renamed(
 ) -> list[Examined]:
     """Read the lost files that were renamed, or whose folder was.
 
-    `lost` maps their content hashes to their file states, which a rename does not change. Blocks.
+    Read the lost files that were renamed, directly or with their folder. Blocks.
 
-    A directory walk takes time and may miss files that are renamed meanwhile, so the search runs twice.
+    `lost` maps content hashes to file states; a rename does not change them. The search runs twice because a
+    directory walk takes time and may miss files that are renamed during the walk.
     """
     states = set(lost.values())
     for _ in range(2):
@@ -126,7 +127,7 @@ def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:
-    """Return the file under an assigned id, as it names none and not the one derived from its path."""
+    """Return the file under an assigned id, which differs from the id derived from its path."""
     assert examined.document is not None
     note = examined.document.note
     sources = tuple(source for source in note.derived_from_ids if source != note_id)
@@ -162,7 +163,7 @@ def make_entry(examined: Examined, serial: int) -> Entry:
 
 
 def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: datetime) -> EventDraft:
-    """Return the event of a note that was created, updated or renamed by another program."""
+    """Return the event for a note that another program created, updated or renamed."""
     note = entry.note
     payload = {"id": note.id, "title": note.title[:TITLE], "path": entry.path}
     if kind == NOTE_RENAMED:
@@ -171,7 +172,7 @@ def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: dat
 
 
 def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDraft:
-    """Return the event about a conflict copy of a note at a path."""
+    """Return the event for a conflict copy of a note at a path."""
     note = original.note
     payload = {"id": note.id, "title": note.title[:TITLE], "path": original.path, "copy": path}
     return EventDraft(
@@ -187,9 +188,9 @@ def draft_event(
     agent: str,
     now: datetime,
 ) -> EventDraft:
-    """Return an event of an external change.
+    """Return an event for an external change.
 
-    Its origin holds the digest, which a later start scan compares.
+    The event's origin contains the digest, which a later start scan compares.
     """
     origin = note_origin(agent, standing.digest, standing.version)
     return EventDraft(type=kind, agent=agent, payload=payload, timestamp=now, tags=tags, origin=origin)

@@ -1,4 +1,4 @@
-"""Persistent note facts that are not in the files: versions of edited notes, ids and creation times.
+"""Persistent facts about notes that are not in the files: versions of edited notes, ids and creation times.
 
 A version must be durable before any reader sees it. Otherwise another edit could get the same version after a
 crash, and an agent that had read the first edit would overwrite the second. So each version assigned here is
@@ -6,7 +6,7 @@ dirty until the coordinator has committed it, and `save` awaits that commit. Oth
 next commit (write-behind): an id with the event that announces it, a creation time with the intents of the
 write that changes the file's time.
 
-The version of a tool's write is in the file, but after a crash a person may replace the file before the
+The version of a tool's write is in the file. But after a crash, a person may replace the file before the
 manifest or the journal has recorded the version. So a write records its intent first (write-ahead), in a
 commit that overlaps the sync of the file. The intent is dropped once the manifest has the version.
 
@@ -58,7 +58,7 @@ class KeptEntities:
             self._found[note_id] = found
 
     def get(self, note_id: str) -> ExtractedEntities | None:
-        """Return the entities found in a note, whether they apply or not."""
+        """Return the entities found in a note, even if the entities in its file take priority."""
         return self._found.get(note_id)
 
     def counting(self, note: Note) -> ExtractedEntities | None:
@@ -72,7 +72,7 @@ class KeptEntities:
         return note.entities if found is None else found.entities
 
     def shown(self, note: Note) -> Note:
-        """Return the note as readers see it, with the entities that apply."""
+        """Return the note as readers see it, with the entities that have priority."""
         found = self.counting(note)
         if found is None:
             return note
@@ -80,7 +80,7 @@ class KeptEntities:
         return attrs.evolve(note, entities=found.entities, entities_extractor=marker)
 
     def stamped(self, stamp: int, note: Note) -> tuple[int, tuple[str, ...]]:
-        """Return the index stamp and entities of a note. Found entities change the stamp of the file."""
+        """Return the index stamp and entities of a note. Entities that extraction found change the stamp."""
         found = self.counting(note)
         if found is None or found.entities == note.entities:
             return stamp, note.entities
@@ -92,9 +92,9 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class NoteRecords(ExtraRows):
-    """Write-behind cache owned by the catalogue and committed by the coordinator.
+    """Write-behind cache that the catalogue owns and the coordinator commits.
 
-    Keeps at most three rows per note.
+    Stores at most three rows per note.
     """
 
     def __init__(self, rows: NoteRows | None = None) -> None:
@@ -113,18 +113,18 @@ class NoteRecords(ExtraRows):
         self._intents: dict[str, dict[int, str]] = {}
         for (note_id, number), digest in rows.intents.items():
             self._intents.setdefault(note_id, {})[number] = digest or ""
-        #: Notes whose intents the catalogue may not show yet.
+        #: Notes whose intents must be committed before the catalogue shows them.
         self._urgent_intents: set[str] = set()
-        #: Notes whose versions no reader may see yet, because the versions are unsaved or being committed.
+        #: Notes whose versions must not be shown to readers yet, because the versions are not committed.
         self._urgent: set[str] = set()
         #: Notes that are being written. The event is set once it is decided whether the written bytes stay.
         self._undecided: dict[str, trio.Event] = {}
-        #: Commits all unsaved rows. The returned function waits for the commit. None where rows are never
-        #: saved, for example in a survey; then there is nothing to wait for.
+        #: Commits all unsaved rows. The returned function waits for the commit. None if rows are never saved,
+        #: for example in a survey; `save` then returns at once.
         self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:
-        """Replace the contents with those of another cache."""
+        """Replace the contents with those of another instance."""
         commit = self.commit
         vars(self).update(vars(newer))
         self.commit = commit
@@ -132,13 +132,13 @@ class NoteRecords(ExtraRows):
     # -- versions ------------------------------------------------------------------------------
 
     def version(self, note_id: str) -> AssignedVersion | None:
-        """Return the version assigned to a note last, unless its file itself says it."""
+        """Return the last version assigned to a note, or None if the file itself contains its version."""
         return self._versions.get(note_id)
 
     def see(self, note_id: str, digest: str, own: int, known: AssignedVersion | None) -> int:
-        """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
-        # A version that a write has placed may not be in the catalogue yet; a refused write is no longer an
-        # intent.
+        """Assign the effective version to bytes that were read. `known` is the catalogue's version."""
+        # A version that a write has stored may not be in the catalogue yet, so intents count too. A refused
+        # write does not have an intent any more.
         last = newest((self._versions.get(note_id) or known, *self.intents(note_id)), digest)
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
@@ -148,18 +148,18 @@ class NoteRecords(ExtraRows):
         return version
 
     def put_version(self, note_id: str, standing: AssignedVersion, *, is_urgent: bool = True) -> None:
-        """Record a version; an urgent one must be committed before any reader sees it."""
+        """Record a version. An urgent version must be committed before any reader sees it."""
         if self._versions.get(note_id) != standing:
             self._versions[note_id] = self._unsaved.versions[note_id] = standing
             if is_urgent:
                 self._urgent.add(note_id)
 
     def settle_version(self, note_id: str, standing: AssignedVersion, *, is_said: bool = True) -> None:
-        """Delete the row of a version that both the file and the catalogue have now.
+        """Delete the row of a version that both the file and the catalogue now have.
 
-        One that the file does not say (not `is_said`) is recorded: by the commit that the next one joins, and
-        no later than its intent is dropped. Other bytes may have been read while it was written: their
-        version is not assigned again.
+        If the file does not contain the version (`is_said` is false), the version is recorded instead. The
+        next commit includes this record, at the latest together with the removal of the intent. If other
+        bytes were read during the write, their version number stays reserved and is not assigned again.
         """
         seen = self._versions.get(note_id)
         if seen is not None and seen.version >= standing.version and seen.digest != standing.digest:
@@ -170,7 +170,7 @@ class NoteRecords(ExtraRows):
             self.put_version(note_id, standing, is_urgent=False)
 
     def drop_version(self, note_id: str) -> None:
-        """Delete the row: the note is gone, or its file itself says the version."""
+        """Delete the version row of a note that was deleted, or whose file contains the version."""
         if self._versions.pop(note_id, None) is not None:
             self._unsaved.versions[note_id] = None
             self._urgent.discard(note_id)
@@ -178,14 +178,18 @@ class NoteRecords(ExtraRows):
     # -- intents -------------------------------------------------------------------------------
 
     def intents(self, note_id: str) -> Collection[AssignedVersion]:
-        """Return the versions that writes are placing or have placed, and that may be missing in the
-        manifest.
+        """Return the versions that writes have stored or are about to store.
+
+        The manifest may lack these versions.
         """
         known = self._intents.get(note_id, {})
         return [AssignedVersion(version, digest) for version, digest in known.items()]
 
     def intend(self, note_id: str, standing: AssignedVersion) -> None:
-        """Record the version and bytes a write is about to place; `save_intents` before they are shown."""
+        """Record the version and bytes of a coming write.
+
+        `save_intents` must finish before they are shown.
+        """
         known = self._intents.setdefault(note_id, {})
         if known.get(standing.version) != standing.digest:
             known[standing.version] = standing.digest
@@ -199,7 +203,10 @@ class NoteRecords(ExtraRows):
             self._drop_intents(note_id, [standing.version])
 
     def fulfil(self, note_id: str, version: int | None = None) -> None:
-        """Drop the intents up to a version that is recorded elsewhere, or all of a note; later ones stay."""
+        """Drop the intents up to a version that is recorded elsewhere, or all intents of a note.
+
+        Later intents stay.
+        """
         known = self._intents.get(note_id, {})
         self._drop_intents(note_id, [each for each in known if version is None or each <= version])
 
@@ -219,8 +226,9 @@ class NoteRecords(ExtraRows):
 
     @contextmanager
     def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
-        """Run while files are written: an intended version may be in a file, and be taken back (a lost
-        exchange).
+        """Mark notes as being written.
+
+        The file may have an intended version that is withdrawn after a lost exchange.
         """
         decided = trio.Event()
         self._undecided.update(dict.fromkeys(note_ids, decided))
@@ -232,10 +240,11 @@ class NoteRecords(ExtraRows):
             decided.set()
 
     async def decided(self, note_id: str) -> bool:
-        """Return False if the note is not being written; else True, once it is decided whether the written
-        bytes stay.
+        """Wait until it is decided whether the bytes being written to the note stay.
 
-        Before that, it is unknown whether other bytes are an edit of this version or of the one before.
+        Return False if no write is running.
+
+        Until then it is unknown whether other bytes are an edit of the new version or of the version before.
         """
         written = self._undecided.get(note_id)
         if written is None:
@@ -246,11 +255,17 @@ class NoteRecords(ExtraRows):
     # -- ids -----------------------------------------------------------------------------------
 
     def id_at(self, path: str) -> str | None:
-        """Return the recorded id of a file that names none, unless it is the one derived from its path."""
+        """Return the recorded id of a file that does not contain an id.
+
+        None means that the id is derived from the path.
+        """
         return self._ids.get(path)
 
     def place(self, path: str, note_id: str | None) -> None:
-        """Record the id of a file that names none; None: no such file, or its id is derived from its path."""
+        """Record the id of a file that does not contain an id.
+
+        Passing None deletes the record, for a missing file or an id derived from the path.
+        """
         known = self._ids.get(path)
         if known == note_id:
             return
@@ -265,19 +280,20 @@ class NoteRecords(ExtraRows):
         self._unsaved.ids[path] = note_id
 
     def keep_ids(self, former: Mapping[str, str]) -> None:
-        """Record ids that files named once, by path, where nothing else is recorded."""
+        """Record ids that files contained earlier, by path, unless another id is recorded for the path."""
         for path, note_id in former.items():
             if path not in self._ids:
                 self.place(path, note_id)
 
     def leave(self, path: str, note_id: str) -> None:
-        """Delete the id at a path that a note was moved from."""
+        """Delete the recorded id of a path from which a note was moved."""
         if self._ids.get(path) == note_id:
             self.place(path, None)
 
     def free_id(self, path: str, is_taken: Callable[[str], bool]) -> str:
-        """Return an id for a new file that names none: derived from its path, with a number if that one is
-        taken.
+        """Return an id for a new file that does not contain one.
+
+        The id is derived from the path, with a number if it is taken.
         """
         number, note_id = 1, derive_id(path)
         while is_taken(note_id) or self._paths.get(note_id, path) != path:
@@ -297,7 +313,10 @@ class NoteRecords(ExtraRows):
         return path in self._own
 
     def put_own(self, path: str) -> None:
-        """Record a person's permanent mark; `save` makes it durable."""
+        """Record that a person marked a file as a note of its own.
+
+        The mark is permanent; `save` makes it durable.
+        """
         if path not in self._own:
             self._own.add(path)
             self._unsaved.own[path] = True
@@ -305,16 +324,16 @@ class NoteRecords(ExtraRows):
 
     @property
     def is_own_saved(self) -> bool:
-        """Return whether all marks of people are durable."""
+        """Return whether all marks set by people are durable."""
         return not self._own_is_urgent
 
     def drop_own(self, path: str) -> None:
-        """Remove the marks that could not be made durable."""
+        """Remove a mark that could not be made durable."""
         self._own.discard(path)
         self._unsaved.own[path] = None
 
     def move_own(self, former: str, path: str) -> None:
-        """Record that a marked file was moved."""
+        """Record that a marked file was moved to another path."""
         if former in self._own and former != path:
             self._own.discard(former)
             self._own.add(path)
@@ -323,23 +342,26 @@ class NoteRecords(ExtraRows):
     # -- times ---------------------------------------------------------------------------------
 
     def creation(self, note_id: str) -> datetime | None:
-        """Return when a note was created if its file does not contain that, and had another time once."""
+        """Return the recorded creation time of a note.
+
+        It is recorded if the file does not contain it and the file's time has changed.
+        """
         return self._creations.get(note_id)
 
     def put_creation(self, note_id: str, created_at: datetime) -> None:
-        """Record the time; the earliest one counts."""
+        """Record the creation time of a note. The earliest recorded time is kept."""
         if created_at < self._creations.get(note_id, _NEVER):
             self._creations[note_id] = self._unsaved.creations[note_id] = created_at
 
     def drop_creation(self, note_id: str) -> None:
-        """Delete the row: the note was deleted."""
+        """Delete the recorded creation time of a deleted note."""
         if self._creations.pop(note_id, None) is not None:
             self._unsaved.creations[note_id] = None
 
     # -- saving --------------------------------------------------------------------------------
 
     def prune(self, ids: Collection[str], paths: Collection[str]) -> None:
-        """Garbage collection: delete the rows of all other notes and paths."""
+        """Delete the rows of all notes except `ids` and of all paths except `paths` (garbage collection)."""
         for note_id in self._versions.keys() - set(ids):
             self.drop_version(note_id)
         for note_id in self._creations.keys() - set(ids):
@@ -347,40 +369,40 @@ class NoteRecords(ExtraRows):
         self.prune_paths(paths)
 
     def prune_paths(self, paths: Collection[str]) -> None:
-        """Delete the ids of all other paths."""
+        """Delete the recorded ids of all paths except `paths`."""
         for path in self._ids.keys() - set(paths):
             self.place(path, None)
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether there are dirty rows."""
+        """Return whether there are unsaved rows."""
         return bool(self._unsaved)
 
     async def save(self, note_id: str | None = None) -> None:
-        """Wait until the versions assigned so far (or this note's) are durable.
+        """Wait until all versions assigned so far are durable, or only the version of `note_id`.
 
-        A database that refuses is retried by every later commit; people's edits do not wait for it.
+        If the database refuses the commit, each later commit retries it. People's edits do not wait for it.
         """
         is_due = bool(self._urgent) or self._own_is_urgent if note_id is None else note_id in self._urgent
         if is_due and self.commit is not None:
             await (await self.commit())()
 
     async def save_intents(self) -> Callable[[], Awaitable[object]]:
-        """Commit the intents recorded so far; the returned function waits for the commit.
+        """Commit the intents recorded so far. The returned function waits for the commit.
 
-        Like `save`, it stops on a broken database.
+        Like `save`, the function fails if the database is broken.
         """
         if self._urgent_intents and self.commit is not None:
             return await self.commit()
         return trio.lowlevel.checkpoint_if_cancelled
 
     def take_unsaved(self) -> NoteRows:
-        """Take the dirty rows for a commit; then call `saved`, or `put_back` when the commit failed."""
+        """Take the unsaved rows for a commit. Then call `saved`, or `put_back` if the commit failed."""
         rows, self._unsaved = self._unsaved, NoteRows()
         return rows
 
     def put_back(self, rows: NoteRows) -> None:
-        """Rollback: mark rows as dirty again; newer ones win."""
+        """Mark rows as unsaved again after a failed commit. Newer rows have priority."""
         newer = self._unsaved
         self._unsaved = NoteRows(
             {**rows.versions, **newer.versions},

@@ -2,9 +2,10 @@
 
 Specified in docs/spec/context.md §2.
 
-The catalogue enters the relations in its notes. The memory actor, which owns `edges.db`, enters the typed
-edges: all of them when it starts, then each change after its commit and before its caller has a reply. So a
-call that begins after the answer to a change reads it here, without a wait and without a database.
+The catalogue enters the relations that are stored in its notes. The memory actor, which owns `edges.db`,
+enters the typed edges: all edges when it starts, then each change after its commit and before its caller gets
+a reply. So a call that begins after the reply to a change sees the change here, without a wait and without a
+database.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from lithos.notes.model.note import Note
 
 @define
 class Multimap:
-    """The texts under each key, each once; most of the tens of thousands of keys have only one."""
+    """Unique texts by key, in order of insertion.
 
-    #: A multiset only where there were several: of a million notes these would be a hundred megabytes.
+    Most of the tens of thousands of keys have only one text.
+    """
+
+    #: A multiset is stored only for keys that have had several texts. One multiset per key would take 100 MB
+    #: for a million notes.
     _items: dict[str, str | Multiset[str]] = field(factory=dict, init=False)
 
     def __contains__(self, key: str) -> bool:
@@ -34,16 +39,16 @@ class Multimap:
         return len(self._items)
 
     def keys(self) -> Collection[str]:
-        """Return the keys that have texts."""
+        """Return the keys that have at least one text."""
         return self._items.keys()
 
     def of(self, key: str) -> Collection[str]:
-        """Return the items under a key, in the order in which they came."""
+        """Return the items under a key, in order of insertion."""
         items = self._items.get(key, ())
         return (items,) if isinstance(items, str) else items
 
     def add(self, key: str, item: str) -> None:
-        """Enter an item; idempotent."""
+        """Add an item under a key. Idempotent."""
         items = self._items.setdefault(key, item)
         if not isinstance(items, str):
             self._items[key] = with_count(items, item, 1)
@@ -51,7 +56,7 @@ class Multimap:
             self._items[key] = (items, item)
 
     def discard(self, key: str, item: str) -> None:
-        """Remove an item; a missing one is ignored."""
+        """Remove an item. A missing item is ignored."""
         items = self._items.get(key)
         if items == item:
             del self._items[key]
@@ -64,14 +69,15 @@ class Multimap:
 
 
 class CountedEdges:
-    """The typed edges that count: asserted ones of the lineage, and unresolved contradictions.
+    """The typed edges that affect trust: asserted lineage edges, and unresolved contradictions.
 
-    Projected edges (provenance type `frontmatter`) are shadows of `derived_from_ids` and left out.
+    Projected edges (provenance type `frontmatter`) are left out, because they only repeat `derived_from_ids`.
     """
 
     def __init__(self, edges: Iterable[Edge] = ()) -> None:
         self._edges: dict[str, Edge] = {}
-        #: Under a note: edge ids and the notes it rests on, those that rest on it, those it contradicts.
+        #: By note id: the ids of its lineage edges and of the notes it is based on. `_dependents` has the
+        #: opposite direction, `_opposed` the contradictions.
         self._sources: dict[str, dict[str, str]] = {}  # bounded: one for each edge of a lineage
         self._dependents: dict[str, dict[str, str]] = {}
         self._opposed: dict[str, dict[str, str]] = {}
@@ -79,7 +85,7 @@ class CountedEdges:
             self.put(edge)
 
     def put(self, edge: Edge) -> bool:
-        """Enter an edge, or remove it if it does not count; return whether that made a difference."""
+        """Add an edge, or remove it if it does not affect trust. Return whether anything changed."""
         counts = edge.from_id != edge.to_id and (is_lineage(edge) or is_unresolved(edge))
         old = self._edges.pop(edge.id, None)
         if old is not None:
@@ -103,50 +109,51 @@ class CountedEdges:
         return ((self._opposed, edge.from_id, edge.to_id), (self._opposed, edge.to_id, edge.from_id))
 
     def touches(self, note_id: str) -> bool:
-        """Return whether an edge of the lineage leaves or reaches the note."""
+        """Return whether a lineage edge begins or ends at the note."""
         return note_id in self._sources or note_id in self._dependents
 
     def sources(self, note_id: str) -> Collection[str]:
-        """Return the notes that a note rests on, perhaps more than once, perhaps missing ones."""
+        """Return the sources of a note by its typed edges. They may repeat, and the notes may not exist."""
         found = self._sources.get(note_id)
         return found.values() if found else ()
 
     def dependents(self, note_id: str) -> Collection[str]:
-        """Return the notes that rest on a note, perhaps more than once, perhaps missing ones."""
+        """Return the notes based on a note by typed edges. They may repeat, and the notes may not exist."""
         found = self._dependents.get(note_id)
         return found.values() if found else ()
 
     def opposed(self, note_id: str) -> Collection[str]:
-        """Return the other ends of the note's contradictions."""
+        """Return the notes that contradict a note."""
         found = self._opposed.get(note_id)
         return found.values() if found else ()
 
     def types_from(self, note_id: str) -> list[tuple[str, str]]:
-        """Return each note that a note rests on, with the type of the edge."""
+        """Return each source of a note with the type of the edge."""
         return [(other, self._edges[edge].type) for edge, other in self._sources.get(note_id, {}).items()]
 
     def types_to(self, note_id: str) -> list[tuple[str, str]]:
-        """Return each note that rests on a note, with the type of the edge."""
+        """Return each dependent of a note with the type of the edge."""
         return [(other, self._edges[edge].type) for edge, other in self._dependents.get(note_id, {}).items()]
 
 
-#: Maximum changes of leaves before they are treated as a change of everything.
+#: Maximum number of changed leaves. More changes count as a change of all notes.
 MOST_LEAVES: Final = 10_000
 
 
 class Relations:
     """All relations between notes.
 
-    `version` changes with everything that the suspicion of a note may depend on, but for `leaves`: notes that
-    were changed since then and that nothing rests on, such as new ones. These concern themselves alone.
+    `version` increases with each change that may affect the suspicion of several notes. Changes of `leaves`
+    do not increase it. Leaves are changed notes without dependents, such as new notes; a change of a leaf
+    affects only the leaf itself.
     """
 
     def __init__(self) -> None:
         self.version = 0
         self.leaves: list[str] = []
-        #: By note: those that name it in `derived_from_ids`.
+        #: By note id: the notes that name this note in `derived_from_ids`.
         self.derived = Multimap()
-        #: By note: those that supersede it.
+        #: By note id: the notes that supersede this note.
         self.successors = Multimap()
         self.quarantined: set[str] = set()
         self.typed = CountedEdges()
@@ -154,16 +161,16 @@ class Relations:
     # -- notes: the catalogue ------------------------------------------------------------------
 
     def enter(self, note: Note) -> None:
-        """A note is there."""
-        if self._matters(note):  # most notes are not related to another one
+        """Add the relations of a new note."""
+        if self._matters(note):  # most notes are not related to any other note
             self._change(None, note)
 
     def leave(self, note: Note) -> None:
-        """A note is gone."""
+        """Remove the relations of a deleted note."""
         self._change(note, None)
 
     def replace(self, old: Note, new: Note) -> None:
-        """Exchange the values of a note; its id is the same."""
+        """Replace the relations of a changed note, which keeps its id."""
         if _said(old) != _said(new):
             self._change(old, new)
 
@@ -212,7 +219,7 @@ class Relations:
         )
 
     def take_over(self, filled: Relations) -> None:
-        """Take over the notes of another instance; the typed edges stay."""
+        """Take over the note relations of another instance. The typed edges stay."""
         self.derived, self.successors = filled.derived, filled.successors
         self.quarantined = filled.quarantined
         self._begin_anew()
@@ -220,18 +227,18 @@ class Relations:
     # -- typed edges: the memory actor ---------------------------------------------------------
 
     def put_edge(self, edge: Edge) -> None:
-        """Record an edge in its stored form."""
+        """Record a typed edge in its stored form."""
         if self.typed.put(edge):
             self._begin_anew()
 
     def load_edges(self, typed: CountedEdges) -> None:
-        """Replace all typed edges by those that were read."""
+        """Replace all typed edges by the loaded edges."""
         self.typed = typed
         self._begin_anew()
 
 
 def _said(note: Note) -> tuple[bool, str | None, tuple[str, ...]]:
-    """Return the fields of a note that matter here."""
+    """Return the fields of a note that define its relations."""
     return note.status == "quarantined", note.supersedes, note.derived_from_ids
 
 

@@ -1,8 +1,10 @@
-"""Planning of what a move changes in links: which would break or mean another note, and what they must say.
+"""Planning of link changes for a move.
 
-A link breaks when it means another note or none once the note has moved; and when it names the old path,
-even where Lithos would still find the note by its file name, since other programs would not. One that names
-the new path in full, and meant another note by its file name alone, is whole again: it stays.
+The plan contains the links that would break or change their target, and the new link texts.
+
+A link breaks if after the move it leads to another note, or nowhere. It also breaks if it contains the old
+path: Lithos would still find the note by its file name, but other programs would not. A link that contains
+the whole new path, but led to another note because of the file name, is correct after the move and stays.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from lithos.notes.links.edit import UNLINKABLE, Relinking
 from lithos.notes.links.links import Key
 from lithos.text.words.analysis import normalise
 
-#: Link targets of one step: a millisecond.
+#: Number of link targets per step, which takes about a millisecond.
 _AT_ONCE: Final = 100
 _SUFFIX: Final = ".md"
 
 
 @frozen
 class LinkPlan:
-    """The new links, and the ids of the notes and the paths of the canvases that have them."""
+    """The new link texts, and the ids of the notes and paths of the canvases that contain the links."""
 
     relinking: Relinking
     sources: tuple[str, ...]
@@ -42,9 +44,11 @@ async def plan_links(
     *,
     takes_back: bool = False,
 ) -> LinkPlan:
-    """Plan the move of `old` to `new`, which is not in the catalogue yet; only its writer may call it.
+    """Plan the move of `old` to `new`, which is not in the catalogue yet.
 
-    `takes_back`: the note was at `new` before, so a link that is its file name means it, too.
+    Only the catalogue's writer may call this.
+
+    `takes_back` means that the note was at `new` before, so a link with only its file name leads to it, too.
     """
     steps = _Planning(catalogue, old, new, canvases, takes_back)
     for number, _ in enumerate(steps.run(), 1):
@@ -54,9 +58,9 @@ async def plan_links(
 
 
 def relinked_by(catalogue: Catalogue, old: Entry, path: str) -> tuple[str, ...]:
-    """Return the ids of the other notes whose links a move of `old` to `path` would rewrite now.
+    """Return the ids of the other notes whose links would be rewritten if `old` were moved to `path` now.
 
-    In one turn of the event loop, so that no other change comes between.
+    Runs in one turn of the event loop, so that no other change happens in between.
     """
     steps = _Planning(catalogue, old, attrs.evolve(old, path=path), (), takes_back=False)
     for _ in steps.run():
@@ -78,13 +82,13 @@ class _Planning:  # bounded: ends with its call
         self._concerned: dict[str, bool] = {}
         self._keys: frozenset[Key] = catalogue.graph.keys_of(new)
         self._sources: dict[str, None] = {}
-        #: Of each page of a wiki-link that breaks, the id of the note it means.
+        #: For each broken wiki-link page: the id of the note that the link leads to.
         self._meant: dict[str, str] = {}
         self._pages: dict[str, str] = {}
         self._paths: dict[str, str] = {old.path: new.path}
 
     def run(self) -> Iterator[None]:
-        """Yield a step for each link target that may be concerned."""
+        """Check every link target that the move may affect, with one `yield` per target."""
         graph = self._catalogue.graph
         targets = list(graph.written_like(graph.keys_of(self._old) | self._keys))
         targets = list(dict.fromkeys((*targets, *(each for one in self._canvases for each in one.targets))))
@@ -98,11 +102,11 @@ class _Planning:  # bounded: ends with its call
             page = target.partition("#")[0].strip()
             is_other = page in self._pages and target not in self._pages and target != page
             if is_other and graph.resolve(target) != graph.resolve(page):
-                self._pages[target] = target  # the mark is part of a name here, so it is kept
+                self._pages[target] = target  # the `#` is part of the name here, so it is kept
             yield
 
     def result(self) -> LinkPlan:
-        """Return the findings."""
+        """Return the finished plan."""
         moved = Relinking(old=self._old.path, new=self._new.path, pages=self._pages, paths=self._paths)
         followed = [
             each.path
@@ -114,7 +118,7 @@ class _Planning:  # bounded: ends with its call
         return LinkPlan(moved, tuple(self._sources), tuple(followed))
 
     def _look_at(self, target: str) -> bool:
-        """Process a target; return whether links with it have to change."""
+        """Process a link target. Return whether links with this target must change."""
         graph = self._catalogue.graph
         meant = graph.resolve(target)
         if meant is None or self._is_whole_again(target):
@@ -132,23 +136,21 @@ class _Planning:  # bounded: ends with its call
         return is_path or breaks
 
     def _is_old_path(self, target: str) -> bool:
-        """Return whether a target is the old path of the note, as a Markdown link has it, and more than its
-        name.
-        """
+        """Return whether a target is the whole old path of the note, as Markdown links contain it."""
         return target.endswith(_SUFFIX) and _folded(target) == _folded(self._old.path)
 
     def _is_whole_again(self, target: str) -> bool:
-        """Return whether a target names the new path in full, whatever it meant by a file name until now."""
+        """Return whether a target is the whole new path, even if it led to another note until now."""
         page = target.partition("#")[0].strip().removesuffix(_SUFFIX)
         is_placed, page = "/" in page or target.endswith(_SUFFIX), page.removeprefix("/")
         return page == self._new.path.removesuffix(_SUFFIX) and (is_placed or self._takes_back)
 
     def _resolve(self, target: str) -> str | None:
-        """Return what a target means after the move."""
+        """Return the id of the note that a target leads to after the move, or None."""
         return self._catalogue.graph.resolve_if_moved(target, self._new, self._keys)
 
     def _names_place(self, target: str) -> bool:
-        """Return whether a target names folders of the old path that the new one has not."""
+        """Return whether a target contains folders of the old path that are not in the new path."""
         page = f"/{_folded(target.partition('#')[0])}"
         old, new = f"/{_folded(self._old.path)}", f"/{_folded(self._new.path)}"
         if page.startswith("//"):
@@ -164,15 +166,16 @@ class _Planning:  # bounded: ends with its call
         return entry.path
 
     def _text_for(self, page: str, note_id: str) -> str:
-        """Return a text that means the note after the move, in the manner of the page: with folders, with
-        suffix.
+        """Return a link text that leads to the note after the move.
+
+        Like the old page, it has folders or a suffix.
         """
         path = self._path_of(note_id).removesuffix(_SUFFIX)
         stem = path.rpartition("/")[2]
         choices = [path, path + _SUFFIX] if "/" in page else [stem, path, path + _SUFFIX]
         was = _folded(self._old.path if note_id == self._new.note.id else path)
         if "/" in page and f"/{was}".endswith(f"/{_folded(page)}") and _folded(page) != was:
-            # The end of a path stays one: as many folders as were written.
+            # A partial path stays partial: the new text has the same number of folders.
             choices.insert(0, "/".join(path.split("/")[-page.count("/") - 1 :]))
         if page.endswith(_SUFFIX):
             choices = [choice.removesuffix(_SUFFIX) + _SUFFIX for choice in choices]
@@ -183,5 +186,5 @@ class _Planning:  # bounded: ends with its call
 
 
 def _folded(page: str) -> str:
-    """Return a path, or the page of a target, as ends of paths are compared: without suffix and case."""
+    """Return a path or link page in the form that is compared: without suffix, case-folded."""
     return normalise("NFC", page.strip()).removesuffix(_SUFFIX).casefold()

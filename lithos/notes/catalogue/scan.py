@@ -1,13 +1,13 @@
-"""The start scan: brings the catalogue in line with the folder (docs/spec/lifecycle.md §4). Incremental.
+"""The start scan: updates the catalogue incrementally to match the folder (docs/spec/lifecycle.md §4).
 
-Files whose size and mtime are as in the manifest are not read. Of several files with one id the one that was
-known to have it keeps it (`notes.model.plan.elect`); sorted path order decides which note keeps a
-duplicate slug or URL. Nothing here changes a note file.
+Files with the size and mtime of the manifest are not read. If several files have one id, the file that was
+known to have the id keeps it (`notes.model.plan.elect`). For duplicate slugs and URLs, the first path in
+sorted order has priority. The scan does not change note files.
 
-It also assigns ids to files that name none, and versions to notes that were edited while no server ran. A
-file without id keeps the one it had at its path, or, when it moved, the one of the vanished file with
-the same bytes. A file that names an id has it before one that names none. A file of which that cannot be
-read, all of it or its frontmatter, keeps the id it had.
+The scan also assigns ids to files that do not contain an id, and versions to notes that were edited while no
+server was running. A file without an id keeps the id recorded for its path. If such a file was moved, it gets
+the id of the vanished file with the same bytes. A file that contains an id has priority over a file that does
+not. A file keeps its id if it, or its frontmatter, cannot be read.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ def name_entries(
     unread: Iterable[str],
     records: NoteRecords,
 ) -> dict[str, Entry]:
-    """Assign ids to files that name none; returns all entries by path.
+    """Assign ids to files that do not contain an id. Return all entries by path.
 
-    `rows` are those of the manifest by path, of which `missing` have vanished and `unread` cannot be read.
+    `rows` are the manifest's rows by path. The files of `missing` have vanished, those of `unread` cannot be
+    read.
     """
     named_by: dict[str, list[str]] = {}
     for path, entry in entries.items():
@@ -72,10 +73,12 @@ def name_entries(
     taken = named_by.keys() | {rows[path].note.id for path in unread if path in rows}
 
     def is_taken(note_id: str, path: str) -> bool:
-        """Return whether another file has the id: one that is named as a copy of this one has it from this
-        one.
+        """Return whether another file has the id.
 
-        A file that named its id, and does not any more, may have been renamed to what people call a copy.
+        A conflict copy of the file at `path` does not count, because it has the id from that file.
+
+        A file that contained its id earlier, but not any more, may have been renamed to a name like that of a
+        copy.
         """
         row, others = rows.get(path), named_by.get(note_id, ())
         has_left = row is not None and row.identified
@@ -103,7 +106,7 @@ def name_entries(
         taken.add(note_id)
         named_by.pop(note_id, None)
         named[path] = _with_id(entry, note_id)
-    for path in fresh:  # last, so that no new file takes the id of one that moved
+    for path in fresh:  # New files are last, so that none of them gets the id of a moved file.
         note_id = records.free_id(path, partial(is_taken, path=path))
         taken.add(note_id)
         named_by.pop(note_id, None)
@@ -114,7 +117,7 @@ def name_entries(
 def _kept_id(
     entry: Entry, row: Entry | None, vanished: dict[str, list[str]], records: NoteRecords
 ) -> str | None:
-    """Return the id that a file without one had before; None for a new file."""
+    """Return the id that a file without an id had before, or None for a new file."""
     if row is None or row.digest != entry.digest:
         moved = vanished.get(entry.digest)
         if moved:
@@ -138,11 +141,13 @@ def give_versions(
     *,
     says_versions: bool = True,
 ) -> None:
-    """Assign effective versions, in place, to the entries (by id) that were edited while no server ran.
+    """Assign effective versions to the entries that were edited while no server was running.
 
-    The last known version of a note is the newest of the manifest's row, of the record, and of what
-    was `announced` after the manifest was stored. Not `says_versions`: files may not say theirs, so that
-    what is known of them stays recorded.
+    Changes `entries` in place.
+
+    The last known version of a note is the newest of three: the manifest's row, the record, and the version
+    that was `announced` after the manifest was stored. If `says_versions` is false, files may lack their
+    version, so the known versions stay recorded.
     """
     known = {row.note.id: row for row in rows}
     for note_id, entry in entries.items():
@@ -150,11 +155,12 @@ def give_versions(
         intents = records.intents(note_id)
         is_known = remembered is None and told is None and not intents
         if row is not None and row.digest == entry.digest and is_known:
-            continue  # nearly all notes of nearly all starts
+            continue  # the usual case for nearly all notes
         indexed = AssignedVersion(row.note.version, row.digest) if row is not None else None
         last = newest((indexed, remembered, told), entry.digest)
         if last is None or last.digest != entry.digest:
-            # Without the intended bytes in the file, the write was not done, or the file was edited after it.
+            # If the file does not have the intended bytes, the write did not happen, or the file was edited
+            # later.
             done = [intent for intent in intents if intent.digest == entry.digest]
             last = newest((last, *(done or intents)), entry.digest)
         version = effective_version(entry.note.version, entry.digest, last)
@@ -167,7 +173,10 @@ def give_versions(
 
 
 def _with_creation(entry: Entry, row: Entry | None, records: NoteRecords) -> Entry:
-    """The entry with the time of creation that is known, which is recorded where its file has another."""
+    """Return the entry with its known creation time.
+
+    The time is recorded if the file contains another one.
+    """
     note, modified_at = entry.note, from_nanoseconds(entry.state.mtime_ns)
     dated = with_creation(note, modified_at, records.creation(note.id), row.note.created_at if row else None)
     if dated is note:
@@ -180,29 +189,30 @@ log = get_logger("lithos.scan")
 
 _UNGUARDED = VanishRule()
 
-#: Number of known notes whose check takes longer than a reader should wait.
+#: Number of known notes above which readers get the known notes while the scan is still checking them.
 MANY_KNOWN: Final = 20_000
-#: Files that take longer to read.
+#: Number of unread files above which readers get the known notes while the scan is still reading.
 MANY_UNREAD: Final = 300
 
-#: Progress callback: files known or read so far, and of how many.
+#: Progress callback: number of files checked or read so far, and the total.
 Progress = Callable[[int, int], None]
-#: Shows the known notes to readers until the scan is over.
+#: Callback that shows the known notes to readers until the scan is finished.
 Show = Callable[[Catalogue], None]
-#: Returns the paths of notes in the history, by id; called only when several files have one id.
+#: Callback that returns the paths of notes in the history, by id. Only called if several files have one id.
 PlacesOf = Callable[[Collection[str]], Mapping[str, RecordedPath]]
 
 
 @frozen
 class ScanResult:
-    """Events of changes made while no server ran, and the pending updates of the manifest."""
+    """The events of changes made while no server was running, and the pending updates of the manifest."""
 
     events: tuple[EventDraft, ...]
     rows: tuple[Entry, ...]
     removed: tuple[str, ...]
     found: int
     examined: int
-    #: Ids of notes whose files have vanished but which are kept (deletion guard: docs/spec/lifecycle.md §6).
+    #: Ids of notes that are kept although their files have vanished (deletion guard: docs/spec/lifecycle.md
+    #: §6).
     vanished: tuple[str, ...] = ()
 
 
@@ -218,7 +228,10 @@ class _Told:
 def _drop_vanished(
     files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | SkippedFile]
 ) -> set[str]:
-    """Remove the files that vanished between the listing and the check from both; return their paths."""
+    """Remove the files that vanished between the listing and the check from both mappings.
+
+    Return their paths.
+    """
     unreadable = [path for path, seen in examined.items() if isinstance(seen, SkippedFile)]
     lost = {path for path in unreadable if current_state(files, path) is None}
     for path in lost:
@@ -227,9 +240,11 @@ def _drop_vanished(
 
 
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
-    """Return unchanged files that are read again: a few notes, or all whose links were read before.
+    """Return the paths of unchanged files that must be read again.
 
-    The rules for a broken frontmatter may have changed since.
+    These are notes with a broken frontmatter, or all notes if the link rules have changed.
+
+    The rules for a broken frontmatter may have changed since the last run.
     """
     return [
         path
@@ -250,16 +265,17 @@ def scan_folder(
     show: Show = lambda known: None,
     versions: VersionsOf = lambda note_id: (),
 ) -> ScanResult:
-    """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
+    """Fill an empty catalogue. Blocks; run this in a worker thread before any other use of the catalogue.
 
-    `announced` are the events journalled after the manifest's position: changes that a killed
-    process announced but did not enter in the manifest are not announced again; without a manifest they
-    are all there are, and only give versions. A first scan emits no events. Notes of vanished files are
-    kept where `rule` says so. Versions and ids missing in the files come from the catalogue's records,
-    which are updated. `tell` is called for every file that is read, and may raise to end the scan.
-    `recorded` says where a note was of which neither the manifest nor `announced` knows. Where the scan takes
-    long, `show` gets the notes as the manifest knows them, and again without those whose files are gone.
-    `versions` has the kept versions of a note, of which a file without id may be the conflict copy.
+    `announced` are the events journalled after the manifest's position. Changes that a killed process
+    announced, but did not enter in the manifest, are not announced again. Without a manifest, `announced`
+    only supplies versions. A first scan does not emit events. Notes of vanished files are kept if `rule`
+    requires it. Versions and ids that are missing in the files come from the catalogue's records, which are
+    updated. `tell` is called for every file that is read, and may raise to end the scan. `recorded` returns
+    the earlier paths of notes that are neither in the manifest nor in `announced`. If the scan takes long,
+    `show` first gets the notes of the manifest, and later the same notes without those whose files have
+    vanished. `versions` returns the kept versions of a note; a file without an id may be a conflict copy of
+    them.
     """
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
@@ -319,7 +335,7 @@ def scan_folder(
     changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
     paths = {entry.path for entry in entries.values()}
     removed = tuple(path for path in rows if path not in paths)
-    # If all notes are as in the manifest, there is nothing to announce or to search.
+    # If all notes are as in the manifest, there are no changes to announce and no duplicates to decide.
     is_known = manifest.is_new or not (announced or changed or removed)
     told = told if announced or is_known else _recall(rows.values(), ())
     events = () if is_known else tuple(_events(told, entries, now))
@@ -332,7 +348,7 @@ def scan_folder(
 
 
 def _follow_own(named: Mapping[str, Entry], rows: Mapping[str, Entry], records: NoteRecords) -> None:
-    """Have what a person said of a file hold for it under the path to which it was moved."""
+    """Move the marks that people set on files to the paths to which the files were moved."""
     if not records.has_own:
         return
     former = {row.note.id: path for path, row in rows.items() if records.is_own(path) and path not in named}
@@ -348,7 +364,7 @@ def _find_copies(
     catalogue: Catalogue,
     versions: VersionsOf,
 ) -> dict[str, SkippedFile]:
-    """Return the conflict copies among the files that name no id."""
+    """Return the conflict copies among the files that do not contain an id."""
     found: dict[str, SkippedFile] = {}
     if not catalogue.style.knows_copies:
         return found
@@ -358,7 +374,8 @@ def _find_copies(
         return None if path in found or _is_second(entry, named) else entry
 
     kinship = Kinship(files, at, catalogue.records.is_own, versions)
-    # A file that was a note, here or elsewhere, remains one under a name that people give.
+    # A file that was a note, at this path or another, stays a note even if its name looks like that of a
+    # copy.
     held = {row.note.id for row in rows.values()}
     known = {path for path, entry in named.items() if path in rows or entry.note.id in held}
     doubtful = {
@@ -369,7 +386,7 @@ def _find_copies(
         and not says_own_note(entry.note.extra)
     }
     kinship = attrs.evolve(kinship, undecided=doubtful)
-    # A copy of a copy has the longer name: the file that it is named after is decided first.
+    # A copy of a copy has the longer name, so the file after which it is named is decided first.
     for path, entry in sorted(doubtful.items(), key=lambda each: (len(each[0]), each[0])):
         original = kinship.find_original(path, entry.note.id, is_note=path in known)
         if original is not None:
@@ -378,7 +395,7 @@ def _find_copies(
 
 
 def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
-    """Return whether a file has the id of the note after which it is named."""
+    """Return whether a file has the same id as the note after which it is named."""
     if entry is None or not entry.identified:
         return False
     originals = (named.get(name.original) for name in all_copy_names(entry.path))
@@ -403,9 +420,9 @@ def _choose_kept(
     entries: Mapping[str, Entry],
     rule: VanishRule,
 ) -> list[Entry]:
-    """Return the vanished notes to keep.
+    """Return the vanished notes that stay in the catalogue.
 
-    One without id in its file whose bytes are at a new path is not lost.
+    A note without an id in its file is not lost if its bytes are found at a new path.
     """
     arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
     lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
@@ -415,9 +432,9 @@ def _choose_kept(
 def _look(
     files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
 ) -> Entry | SkippedFile:
-    """Read a new or touched file, without its text; its serial is assigned by `_elect`.
+    """Read a new or changed file, without its text. Its serial number is assigned later, by `_elect`.
 
-    `reads_links`: those that are known were found by older rules.
+    `reads_links` means that the known links were found by older rules and must be read again.
     """
     is_whole = row is None or (row.note.frontmatter_error is None and not reads_links)
     stand_in = catalogue.records.id_at(file.path)
@@ -432,7 +449,7 @@ def _look(
 
 
 def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
-    """Return why a known file is not listed although it has not vanished: its folder may be unreadable."""
+    """Return why a known file that still exists is not listed, for example in an unreadable folder."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
@@ -450,9 +467,9 @@ def _elect(
     told: Mapping[str, _Told],
     recorded: PlacesOf,
 ) -> dict[str, Entry]:
-    """One entry per id; the catalogue records skipped files and why.
+    """Return one entry per id. The catalogue records the skipped files with the reasons.
 
-    A known file that became unreadable keeps its last indexed state, and with it its id.
+    A known file that became unreadable keeps its last indexed state and its id.
     """
     serials = {row.note.id: row.serial for row in rows.values()}
     entries: dict[str, Entry] = {}
@@ -487,7 +504,7 @@ def _places(
     told: Mapping[str, _Told],
     recorded: PlacesOf,
 ) -> dict[str, list[RecordedPath]]:
-    """Return the paths of notes whose ids several files have, the most reliable first."""
+    """Return the known paths of notes whose ids several files contain, the most reliable path first."""
     places: dict[str, list[RecordedPath]] = {note_id: [] for note_id in claimants}
     for note_id in claimants.keys() & told.keys():
         places[note_id].append((told[note_id].path, told[note_id].standing.digest))
@@ -510,13 +527,16 @@ def _settle_claims(
     entries: dict[str, Entry],
     catalogue: Catalogue,
 ) -> None:
-    """Decide which of several files has an id; the others are skipped, or get another id if unnamed."""
+    """Decide which of several files gets an id.
+
+    The others are skipped, or get another id if they do not contain one.
+    """
     path = elect([entry.claim for entry in claimants], places).path
     for entry in claimants:
         if entry.path == path:
             entries[note_id] = entry
         elif entry.path in catalogue.skipped:
-            continue  # it cannot be read, which is the more important error
+            continue  # the file cannot be read, which is the more important error
         elif entry.identified:
             catalogue.skip(entry.path, second_file(entry, note_id, path, catalogue.style))
         else:
@@ -525,16 +545,17 @@ def _settle_claims(
 
 
 def _differs(entry: Entry, row: Entry | None) -> bool:
-    """Return whether the manifest row is stale; most notes are unchanged and pass the fast path."""
+    """Return whether the manifest row is stale.
+
+    Most notes are unchanged and are compared by identity first.
+    """
     if row is not None and entry.note is row.note and entry.state is row.state:
         return entry.serial != row.serial
     return row != entry
 
 
 def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Told]:
-    """Return the state of each note that subscribers know: the manifest with the later announced events
-    applied.
-    """
+    """Return the last announced state of each note: the manifest, updated by the later announced events."""
     told = {row.note.id: _Told(row.path, row.standing, row.note.all_tags) for row in rows}
     for event in announced:
         draft, note_id = event.draft, str(event.draft.payload.get("id"))
@@ -560,7 +581,10 @@ def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: dateti
 
 
 def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
-    """Garbage-collect records; while a file cannot be read, which may be any note, versions are kept."""
+    """Delete records without notes.
+
+    Versions are kept while any file is unreadable, because it may be one of the notes.
+    """
     unread = {path for path, why in catalogue.skipped.items() if why.note_id is None}
     if not unread:
         records.prune([entry.note.id for entry in catalogue], paths)
@@ -569,7 +593,7 @@ def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
 
 
 def _warn_of_claims(catalogue: Catalogue) -> None:
-    """Log how many notes lost a slug or URL to an earlier path."""
+    """Log how many notes lost a slug or URL to a note with an earlier path."""
     for what, number in (("slug", catalogue.surplus_slugs), ("source_url", catalogue.urls.surplus)):
         if number:
             log.warning("several notes want the same key", key=what, surplus=number)

@@ -1,4 +1,4 @@
-"""How many notes have each tag, and how they spell it."""
+"""Counts of the notes per tag and per spelling of the tag."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lithos.text.words.list_filters import distinct_tags, most_written, tag_key
 
 @frozen
 class TagCounts:
-    """The numbers of notes by tag and spelling; spellings with one key are one tag."""
+    """Numbers of notes by tag and spelling. Spellings with the same key are one tag."""
 
-    #: By key, then by spelling; without notes neither is there.
+    #: Numbers of notes by key, then by spelling. Keys and spellings without notes are removed.
     _spelled: dict[str, dict[str, int]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -26,7 +26,7 @@ class TagCounts:
             spelled[tag] = spelled.get(tag, 0) + 1
 
     def discard(self, tags: Iterable[str]) -> None:
-        """Take back what `add` counted."""
+        """Reverse an `add` of the same tags."""
         for tag in distinct_tags(tags):
             key = tag_key(tag)
             spelled = self._spelled[key]
@@ -38,14 +38,17 @@ class TagCounts:
                 del self._spelled[key]
 
     def counts(self, begins: str = "") -> dict[str, int]:
-        """Return the number of notes of each tag whose name begins so, in any spelling, sorted by name."""
+        """Return the number of notes per tag, sorted by name.
+
+        Only tags that begin with `begins`, in any spelling, count.
+        """
         wanted = tag_key(begins) if begins.strip("#/ ") else ""
         wanted += "/" if wanted and begins.endswith("/") else ""
         found: dict[str, int] = {}
         for key, spelled in self._spelled.items():
             if wanted and not key.startswith(wanted):
                 continue
-            if [*spelled] == [key]:  # nearly every tag: each note writes it as its key
+            if [*spelled] == [key]:  # nearly every tag: all notes spell it like its key
                 found[key] = spelled[key]
             else:
                 found[most_written(spelled)] = sum(spelled.values())

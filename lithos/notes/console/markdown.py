@@ -1,11 +1,11 @@
-"""Notes as HTML: CommonMark with tables, wiki-links, task lists, footnotes and callouts, sanitised.
+"""Notes as safe HTML: CommonMark with tables, wiki-links, task lists, footnotes and callouts.
 
-A note's text can do nothing on a page: raw HTML is reduced to harmless elements (nh3), addresses to http,
-https and mailto; ids get a prefix, and only classes from this module are kept. Files of the vault come from
-`/console/files/`; external images become links, so that a page contacts no other host.
+A note's text cannot do anything on a page. Raw HTML is reduced to harmless elements (nh3), and addresses to
+http, https and mailto. Ids get a prefix, and only classes from this module are kept. Vault files come from
+`/console/files/`. External images become links, so that a page does not contact other hosts.
 
-Links are resolved between parsing and rendering (`Parsed`), so that both can be done in a worker thread and
-the lookups where the catalogue may be read. Constructs that would take more than linear time are shown as
+Links are resolved between parsing and rendering (`Parsed`). So both can run in a worker thread, while the
+lookups run where the catalogue may be read. Constructs that would take more than linear time are shown as
 plain text: paragraphs of brackets, tables of empty cells, nested formatting in raw HTML.
 """
 
@@ -29,7 +29,7 @@ from pygments.lexers import get_lexer_by_name
 
 from lithos.notes.console.note_links import ID_PREFIX, linked, sanitise, slug, targets_of
 
-#: Languages with syntax highlighting; the lexer of each is close enough to linear for a block.
+#: Languages with syntax highlighting. Their lexers take almost linear time for a block.
 LANGUAGES: Final = frozenset({
     "bash", "c", "console", "cpp", "css", "diff", "dockerfile", "go", "html", "ini", "java",
     "javascript", "js", "json", "python", "py", "rust", "sh", "shell", "sql", "toml", "ts", "typescript",
@@ -45,30 +45,31 @@ _WIKI_LINK: Final = re.compile(
     r"(!?)\[\[([^\[\]\n|]{1,500})(?:\|((?:[^\[\]\n]|\[(?!\[)|\](?!\])){0,500}))?\]\]"
 )
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+")
-#: Brackets in one paragraph above which unclosed brackets make it plain text: the parser searches for the end
-#: of each.
+#: Maximum number of brackets in a paragraph with unclosed brackets. Above it, the paragraph is plain text,
+#: because the parser searches for the end of each bracket.
 _MANY_BRACKETS: Final = 200
-#: Maximum nesting of blocks, and of brackets.
+#: Maximum nesting depth of blocks and of brackets.
 _NESTING: Final = 20
 #: Formatting elements of raw HTML, which are reopened in every later block until they are closed.
 _FORMATTING: Final = re.compile(
     r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])", re.IGNORECASE
 )
 _DEEPEST_FORMATTING: Final = 8
-#: Elements of raw HTML that search all their ancestors, without those that have no end tag or need none.
+#: Elements of raw HTML that search all their ancestors. Elements without an end tag, or with an optional one,
+#: are excluded.
 _NESTED: Final = re.compile(
     r"<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|rp|rt|source|tbody|td|"
     r"tfoot|th|thead|tr|track|wbr)(?=[\s/>]))[a-z]",
     re.IGNORECASE,
 )
 _DEEPEST: Final = 60
-#: Maximum cells that may be missing from rows.
+#: Maximum number of cells that may be missing from a table's rows.
 _MISSING_CELLS: Final = 2_000
 
 
 @frozen
 class OutlineEntry:
-    """A heading outside lists and quotes: its level 1 to 6, its text, and its id on the page."""
+    """A heading outside lists and quotes: its level (1 to 6), its text, and its id on the page."""
 
     level: int
     text: str
@@ -77,7 +78,7 @@ class OutlineEntry:
 
 @frozen
 class Parsed:
-    """A parsed text; `targets` are the names that its links may refer to."""
+    """A parsed text. `targets` are the note names that its links may contain."""
 
     _parser: MarkdownIt
     _tokens: Sequence[Token]
@@ -86,7 +87,10 @@ class Parsed:
     outline: Sequence[OutlineEntry]
 
     def render(self, found: Mapping[str, str | None]) -> Markup:
-        """Return the text as safe HTML; `found` maps a target to the id of its note. For one call only."""
+        """Return the text as safe HTML.
+
+        `found` maps a target to the id of its note. Can only be called once.
+        """
         for token in self._tokens:
             if token.children:
                 token.children = [one for child in token.children for one in linked(child, found, self.path)]
@@ -95,17 +99,17 @@ class Parsed:
 
 
 def render_markdown(text: str, resolve: Callable[[str], str | None], path: str = "") -> Markup:
-    """Return the text as safe HTML, in linear time; a page shows at most 40,000 characters at once.
+    """Return the text as safe HTML. Takes linear time; a page shows at most 40,000 characters at once.
 
-    `resolve` maps a wiki-link or path to the id of its note, or None; `path` is that of the note itself, the
-    base of relative addresses.
+    `resolve` maps a wiki-link or path to the id of its note, or None. `path` is the path of the note itself,
+    to which relative addresses refer.
     """
     parsed = parse_markdown(text, path)
     return parsed.render({target: resolve(target) for target in parsed.targets})
 
 
 def parse_markdown(text: str, path: str = "") -> Parsed:
-    """Return the tokens of a text, with its links unresolved."""
+    """Parse a text. The links in its tokens are still unresolved."""
     parser = _parser()
     environment: dict[str, object] = {}
     tokens = parser.parse(text, environment)
@@ -116,7 +120,7 @@ def parse_markdown(text: str, path: str = "") -> Parsed:
 
 
 def block_starts(text: str) -> list[tuple[int, bool]]:
-    """Return where a text's outermost blocks begin: the first line of each, and whether it is a heading."""
+    """Return the first line of each outermost block, and whether the block is a heading."""
     parser = _parser()
     parser.core.ruler.enableOnly(["normalize", "block"])
     return [
@@ -165,7 +169,7 @@ def _parser() -> MarkdownIt:
 
 
 def _inline(state: StateCore) -> None:
-    """Parse the text of each block; a text with many unclosed brackets stays plain."""
+    """Parse the text of each block. A text with many unclosed brackets stays plain."""
     for token in state.tokens:
         if token.type == "inline":
             token.children = []
@@ -181,7 +185,10 @@ def _is_tangle(text: str) -> bool:
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table unless too many cells are missing from its rows: the parser creates each missing one."""
+    """Parse a table.
+
+    Refuse it if too many cells are missing from its rows, because the parser creates each of them.
+    """
     if not table(state, start, end, True):  # this call checks two lines
         return False
     if silent:
@@ -232,7 +239,7 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     if match is None:
         return False
     shown = match[3] or ""
-    # `[[Plan|the plan [1]]]`: the bracket after the link closes one in its text.
+    # `[[Plan|the plan [1]]]`: the bracket after the link closes a bracket in its display text.
     is_open = shown.count("[") > shown.count("]") and state.src.startswith("]", match.end())
     if not silent:
         target = match[2].strip()
@@ -244,7 +251,10 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
 
 
 def _comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a block comment between `%%` and `%%`, which is not shown; an unclosed one is not a comment."""
+    """Parse a block comment between `%%` and `%%`, which is not shown.
+
+    An unclosed comment is ordinary text.
+    """
     line, text = start, state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     if not text.startswith("%%"):
         return False
@@ -297,7 +307,7 @@ def _callouts(state: StateCore) -> None:
 
 
 def _behind_first_line(children: Sequence[Token]) -> list[Token] | None:
-    """Return the tokens after a paragraph's first line break; None where emphasis spans it."""
+    """Return the tokens after a paragraph's first line break, or None if emphasis spans the break."""
     depth = 0
     for place, child in enumerate(children):
         depth += child.nesting
@@ -312,7 +322,7 @@ def _with_title(token: Token) -> list[Token]:
 
 
 def _task_items(state: StateCore) -> None:
-    """Convert list items that begin with `[ ]` or `[x]`: the checkbox is shown, but disabled."""
+    """Convert list items that begin with `[ ]` or `[x]`. The checkbox is shown, but disabled."""
     lists: list[Token] = []
     for place, token in enumerate(state.tokens):
         if token.type in ("bullet_list_open", "ordered_list_open"):
@@ -335,7 +345,7 @@ def _task_items(state: StateCore) -> None:
 
 
 def _headings(state: StateCore) -> None:
-    """Give headings ids, so that an outline can link to them; equal ones are numbered."""
+    """Add ids to headings, so that an outline can link to them. Equal headings are numbered."""
     seen: dict[str, int] = {}
     for place, token in enumerate(state.tokens):
         if token.type == "heading_open":
@@ -347,7 +357,7 @@ def _headings(state: StateCore) -> None:
 
 
 def _cells(state: StateCore) -> None:
-    """Set the column alignment of cells as an attribute, since styles are not allowed."""
+    """Set the column alignment of cells as an attribute, because styles are not allowed."""
     for token in state.tokens:
         style = str(token.attrs.pop("style", "")) if token.type in ("td_open", "th_open") else ""
         if style:
@@ -355,7 +365,10 @@ def _cells(state: StateCore) -> None:
 
 
 def _highlight(code: str, language: str, _attributes: str) -> str:
-    """Return highlighted code; "" makes the renderer escape the code unchanged."""
+    """Return highlighted code, or "".
+
+    For "", the renderer escapes the code and shows it without highlighting.
+    """
     if language.lower() not in LANGUAGES or len(code) > LONGEST_COLOURED:
         return ""
     coloured: str = highlight(

@@ -1,4 +1,4 @@
-"""`/console/notes/ID`: one note, its context and versions, and the changes that a person may make."""
+"""`/console/notes/ID`: a note with its context and versions, and the changes that a person may make."""
 
 from __future__ import annotations
 
@@ -26,40 +26,41 @@ from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.server.console.labels import agent_name, worded
 
-#: Rows of the lists next to a text; fewer if long names would make the page too large.
+#: Numbers of rows in the lists next to a text. The smaller numbers are used if long names would make the page
+#: too large.
 BESIDE: Final = (25, 8, 2)
-#: Versions in one table.
+#: Maximum number of versions in one table.
 VERSIONS: Final = 25
-#: Backlinks shown on one page.
+#: Maximum number of backlinks on one page.
 BACKLINKS: Final = 20
-#: Link targets of a note that are checked.
+#: Maximum number of a note's link targets to check.
 MOST_TARGETS: Final = 2_000
-#: Maximum keys of the frontmatter that are shown, and characters of a value.
+#: Maximum number of frontmatter keys to show, and of characters per value.
 MOST_FACTS: Final = 60
 LONGEST_FACT: Final = 400
-#: Fields that the page shows elsewhere.
+#: Fields that other parts of the page show.
 _TOLD: Final = frozenset({"title", "tags", "status", "version", "derived_from_ids", "extra"})
 
-#: Keys that enrichment keeps up to date; they do not affect ranking.
+#: Keys that enrichment keeps up to date. They do not affect ranking.
 _ENRICHED: Final = frozenset({"entities", "entities_extractor"})
 #: Keys whose words are searched.
 _SEARCHED: Final = frozenset({"title", "body"})
-#: Age up to which changes are named among the reasons.
+#: Maximum age of a change that counts among the reasons.
 RECENT: Final = timedelta(days=2)
 _WARNED: Final[Mapping[WarningKind, str]] = {
-    "quarantined": "It is quarantined: retrieval leaves it out.",
-    "suspect": "It depends on a note that is not trusted: retrieval multiplies its score by 0.7.",
-    "superseded": "A newer note supersedes it.",
-    "expired": "It has expired: agents get a warning that it is stale.",
-    "contradicted": "Another note contradicts it, and the contradiction is not settled yet.",
+    "quarantined": "The note is quarantined: retrieval leaves it out.",
+    "suspect": "The note depends on a note that is not trusted: retrieval multiplies its score by 0.7.",
+    "superseded": "A newer note supersedes this note.",
+    "expired": "The note has expired: agents get a warning that it is stale.",
+    "contradicted": "Another note contradicts this note, and the contradiction is not settled yet.",
     "duplicated": "Another file has the same id; that file is not served.",
-    "conflict_copy": "Another machine wrote another version of it, which is not served.",
-    "conflict_markers": "Git left a conflict in its text, which contains both sides.",
+    "conflict_copy": "Another machine wrote another version of the note, which is not served.",
+    "conflict_markers": "Git left a conflict in the note's text, which contains both sides.",
 }
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add `/notes/ID` and the pages below it."""
+    """Add `/notes/ID` and its subpages."""
     pages = NotePages(console, Threads(2))
     app.get("/notes/by-path")(pages.by_path)
     app.get("/notes/<note_id>")(pages.note)
@@ -78,11 +79,11 @@ class NotePages:
     _reading: Threads
 
     async def by_path(self) -> Any:
-        """Show the note in a file."""
+        """Show the note at the path in the address."""
         path = request.args.get("path", "")[:4_096]
         entry = self._console.parts.get(Catalogue).spelled(path)
         if entry is None:
-            raise PageRefused("No note is in a file of this path. Find it under Notes.", 404)
+            raise PageRefused("There is not a note at this path. Find the note under Notes.", 404)
         return redirect(_address(entry.note.id), 302)
 
     # -- looking -------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class NotePages:
         )
 
     async def _around(self, entry: Entry | None) -> dict[str, Any]:
-        """Return the notes that a note links to or depends on, and those that link to or depend on it."""
+        """Return the notes that a note links to or depends on, and the notes that link to or depend on it."""
         if entry is None:
             return {"related": None, "impact": None, "sources": (), "warnings": ()}
         call, browsing, note_id = self._console.call, self._console.parts.get(Browsing), entry.note.id
@@ -146,7 +147,7 @@ class NotePages:
         )
 
     async def _shown(self, read: ReadNote) -> RenderedPart:
-        """Return the part of the text that the address names: `from` a character, or `section`."""
+        """Return the part of the text that the address names: `from` a character, or a `section`."""
         text, path = read.content, read.entry.path
         start = _number(request.args.get("from")) or 0
         section = request.args.get("section", "")[:1_000]
@@ -174,7 +175,7 @@ class NotePages:
         return [target for target in targets if found[target] is None and target not in files][: BESIDE[0]]
 
     async def _versions(self, note_id: str, before: int | None = None) -> tuple[Mapping[str, Any], str]:
-        """Return the kept versions; without a history an empty list and the reason."""
+        """Return the kept versions of a note. Without a history, return an empty list and the reason."""
         try:
             found = await self._console.call("lithos_history", id=note_id, limit=VERSIONS, before=before)
         except PageRefused as refusal:
@@ -197,12 +198,12 @@ class NotePages:
         )
 
     async def diff(self, note_id: str) -> Response:
-        """Show the difference between two versions; by default to the current one."""
+        """Show the difference between two versions. The default is the difference to the current version."""
         first, last = _number(request.args.get("from")), _number(request.args.get("to"))
         row = _number(request.args.get("row"))
         versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
         if not versions["versions"]:
-            raise PageRefused("No version of this note is kept yet. Look again in a moment.", 404)
+            raise PageRefused("The versions of this note are not kept yet. Reload the page in a moment.", 404)
         if last is None:
             entry = self._console.parts.get(Catalogue).get(note_id)
             last = entry.note.version if entry is not None else versions["versions"][0]["version"]
@@ -232,7 +233,9 @@ class NotePages:
         """Show a preview of restoring a version."""
         version = _number(request.args.get("version"))
         if version is None:
-            raise PageRefused("Say which version to bring back: choose one in the table of versions.")
+            raise PageRefused(
+                "A version is missing. Choose the version to bring back in the table of versions."
+            )
         entry = self._console.parts.get(Catalogue).get(note_id)
         planned = await self._console.call(
             "lithos_restore", id=note_id, version=version, agent=self._console.agent, dry_run=True
@@ -257,17 +260,20 @@ class NotePages:
         )
 
     async def do_restore(self, form: Form, note_id: str) -> str:
-        """Restore a version under the person's name, unless the note was changed meanwhile."""
+        """Restore a version under the person's name, unless the note has changed in the meantime."""
         version = _number(form.get("version"))
         if version is None:
-            raise PageRefused("Nothing was restored: the form names no version. Choose one in the table.")
+            raise PageRefused(
+                "Nothing was restored: the form does not contain a version. Choose a version in the table."
+            )
         again = f"{_address(note_id)}/restore?version={version}"
         expected = _number(form.get("expected"))
         entry = self._console.parts.get(Catalogue).get(note_id)
         if (entry is None) != (expected is None):
             now = "was deleted" if entry is None else "came back"
             self._console.tell(
-                f"Nothing was restored: the note {now} meanwhile. This is what it would do now."
+                f"Nothing was restored: the note {now} in the meantime. This page shows what "
+                "restoring would do now."
             )
             return again
         try:
@@ -282,12 +288,12 @@ class NotePages:
             if refusal.code != "version_conflict":
                 raise
             self._console.tell(
-                "Nothing was restored: the note was changed meanwhile. "
-                "This page shows what restoring would do now."
+                "Nothing was restored: the note was changed in the meantime. This page shows "
+                "what restoring would do now."
             )
             return again
         self._console.tell(
-            f"Version {version} is back as version {done['version']}, recorded as {self._console.agent}."
+            f"Version {version} is restored as version {done['version']}, recorded as {self._console.agent}."
         )
         return _address(note_id)
 
@@ -300,7 +306,7 @@ class NotePages:
         impact = await self._console.call("lithos_impact", id=note_id, action="preview")
         entry = self._console.parts.get(Catalogue).get(note_id)
         if entry is None:
-            raise DocNotFound("The note was deleted meanwhile. Look under Notes, Deleted.")
+            raise DocNotFound("The note was deleted in the meantime. Find the note under Notes, Deleted.")
         return await self._console.show(
             "note_quarantine.html",
             note=entry.note,
@@ -311,13 +317,13 @@ class NotePages:
         )
 
     async def change_standing(self, action: str, form: Form, note_id: str) -> str:
-        """Quarantine a note under the person's name, with tasks for its dependents, or end the quarantine."""
+        """Quarantine a note under the person's name, with tasks for its dependents, or end its quarantine."""
         told, more = "The quarantine has ended", dict[str, Any]()
         if action == "quarantine":
             reason = " ".join(form.get("reason", "").split())
             if not reason:
                 raise PageRefused(
-                    "Nothing was changed: the reason is blank. Say what is wrong with the note."
+                    "Nothing was changed: the reason is blank. Enter what is wrong with the note."
                 )
             more = {"reason": reason, "open_tasks": "open_tasks" in form}
         done = await self._console.call(
@@ -335,14 +341,12 @@ def _address(note_id: str) -> str:
 
 
 def _number(given: str | None) -> int | None:
-    """Return a version or an offset from an address or a form; None for anything else."""
+    """Return a version or an offset from an address or a form, or None if it is not a number."""
     return whole((given or "").strip(), 15)
 
 
 def _facts(note: Note, namespace: str) -> list[tuple[str, str]]:
-    """Return the frontmatter as texts, including keys that Lithos does not own; without values shown
-    elsewhere.
-    """
+    """Return the frontmatter as texts, including keys of the person. Values shown elsewhere are left out."""
     own = [(key, value) for key, value in metadata_row(note, namespace).items() if key not in _TOLD]
     some = [(key, value) for key, value in (*own, *note.extra.items()) if value not in (None, [], {}, "")]
     return [(key, _text_of(value)) for key, value in some[:MOST_FACTS]]
@@ -358,7 +362,7 @@ def _text_of(value: Any) -> str:
 
 @frozen
 class Reason:
-    """One cause; `kind` is `up`, `down` or `same`; it may have a link and a time."""
+    """A reason for a note's rank, with an optional link and time. `kind` is `up`, `down` or `same`."""
 
     text: str
     kind: str = "down"
@@ -373,9 +377,7 @@ def reasons(
     versions: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> list[Reason]:
-    """Return the reasons why a note ranks higher or lower in searches and retrievals, the most important
-    first.
-    """
+    """Return the reasons why a note ranks higher or lower in searches, most important first."""
     found = [*(_of_warning(warning) for warning in warnings), *learned]
     found += _of_changes(note_id, versions, now)
     return found

@@ -1,6 +1,6 @@
-"""Links and pictures of notes: resolve them against the existing notes, and sanitise the HTML.
+"""Links and pictures in notes: resolves them against the existing notes, and sanitises the HTML.
 
-nh3 lets only harmless elements, attributes, classes and addresses through (`sanitise`).
+nh3 allows only harmless elements, attributes, classes and addresses (`sanitise`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from markupsafe import escape
 
 from lithos.notes.links.forms import is_placed, place_target
 
-#: Prefix of the ids of headings and footnotes, so that a note cannot imitate a part of the page.
+#: Prefix of heading and footnote ids, so that a note cannot imitate a part of the page.
 ID_PREFIX: Final = "n-"
-#: Attributes of external links.
+#: Value of the `rel` attribute of external links.
 REL: Final = "noopener noreferrer nofollow"
 _CLASS: Final = re.compile(
     r"^(?:t-[a-z0-9]{1,4}|callout|callout-[a-z]+|callout-title|wikilink|broken|task-list-item|contains-task-list|"
@@ -45,7 +45,7 @@ _TAGS: Final = frozenset({
 
 
 def _filter(tag: str, attribute: str, value: str) -> str | None:
-    """Allow only classes of this module, pictures of the vault, and checkboxes that are disabled."""
+    """Allow only classes of this module, pictures of the vault, and disabled checkboxes."""
     if attribute == "class":
         return " ".join(one for one in value.split() if _CLASS.match(one)) or None
     if tag == "a" and attribute == "href" and value.startswith("#"):
@@ -72,7 +72,7 @@ def sanitise(html: str) -> str:
         id_prefix=ID_PREFIX,
         set_tag_attribute_values={
             "input": {"disabled": "", "type": "checkbox"},
-            # These elements scroll on their own, so the keyboard must reach them.
+            # These elements scroll on their own, so they must be reachable by keyboard.
             "pre": {"tabindex": "0"},
             "table": {"tabindex": "0"},
         },
@@ -86,7 +86,7 @@ _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def targets_of(token: Token, path: str) -> Iterator[str]:
-    """Return the names of notes that a token of a paragraph may link to."""
+    """Return the note names that a token of a paragraph may link to."""
     if token.type == "wiki":
         note = _note_of(str(token.meta["target"]), path)
         if note:
@@ -115,7 +115,7 @@ def linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator
 
 
 def _note_of(target: str, path: str) -> str:
-    """Return the name of the note in a wiki-link; for a relative link, its path after a slash."""
+    """Return the name of the note in a wiki-link. For a relative link, return its path after a slash."""
     note = target.partition("#")[0].strip()
     return place_target(note, dirname(path)) if is_placed(note) else note
 
@@ -139,7 +139,7 @@ def _wiki_tokens(link: Mapping[str, object], found: Mapping[str, str | None], pa
         opening.attrs = {"href": _file_address(note), "class": "wikilink"}
     elif note_id is None:
         opening.attrs = {"href": "/console/notes?" + _query(note), "class": "wikilink broken"}
-        opening.attrs["title"] = "No note has this name yet."
+        opening.attrs["title"] = "A note with this name does not exist yet."
     else:
         anchor = f"#{ID_PREFIX}{slug(heading)}" if heading else ""
         href = f"/console/notes/{quote(note_id, safe='')}{anchor}" if note_id else anchor or "#"
@@ -158,7 +158,7 @@ def _file_address(path: str) -> str:
 
 
 def _image(token: Token, path: str) -> None:
-    """Show pictures of the vault, and link to others."""
+    """Show a picture of the vault, and replace any other picture with a link."""
     source = str(token.attrGet("src") or "")
     if source.startswith("/console/files/"):
         return
@@ -175,12 +175,12 @@ def _is_elsewhere(address: str) -> bool:
 
 
 def _beside_of(href: str, path: str) -> str:
-    """Return the path in the vault that an address names; "" if it names none."""
+    """Return the path in the vault that an address means, or "" if it is not such an address."""
     if not href or _is_elsewhere(href) or href.startswith("#"):
         return ""
     try:
         return _beside(unquote(urlsplit(href.partition("#")[0]).path), path)
-    except ValueError:  # such as `[` where a host would be
+    except ValueError:  # for example `[` in place of a host
         return ""
 
 

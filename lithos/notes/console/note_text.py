@@ -1,8 +1,8 @@
-"""The part of a note's text that one page shows: all of a short text, or a page-sized part of a long one.
+"""The part of a note's text for one page: all of a short text, or a page-sized part of a long text.
 
-A page begins at a block and ends before one, preferably at a heading. A text that would become too much HTML
-(a thousand footnotes in ten lines) is shown in smaller parts. All functions may take a tenth of a second, so
-they run in a worker thread, except `resolve`.
+A page begins at a block and ends before one, preferably before a heading. A text that would become too much
+HTML (a thousand footnotes in ten lines) is shown in smaller parts. All functions except `resolve` may take a
+tenth of a second, so they run in a worker thread.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from markupsafe import Markup, escape
 
 from lithos.notes.console.markdown import Parsed, block_starts, parse_markdown
 
-#: Maximum characters of a text shown at once.
+#: Maximum number of characters of a text shown at once.
 LONGEST: Final = 40_000
-#: Maximum bytes of HTML for one text; a page has 200 kB including its other parts.
+#: Maximum HTML size of one text in bytes. A page has 200 kB including its other parts.
 MOST_HTML: Final = 120_000
-#: Characters shown as plain text if even they become too much HTML.
+#: Number of characters to show as plain text if even so few become too much HTML.
 _SMALLEST: Final = 1_000
-#: Maximum entries of an outline.
+#: Maximum number of outline entries.
 MOST_HEADINGS: Final = 150
-#: Maximum characters of a heading in an outline.
+#: Maximum number of characters of a heading in an outline.
 LONGEST_HEADING: Final = 120
 #: Names of notes that are looked for in one part of a text.
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
@@ -33,7 +33,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 @frozen
 class Jump:
-    """An entry of the outline: its target, and whether that is on the current page."""
+    """An entry of the outline: its target, and whether the target is on the current page."""
 
     level: int
     text: str
@@ -43,9 +43,9 @@ class Jump:
 
 @frozen
 class ParsedPart:
-    """A part of a text, parsed; `start` and `end` count characters of the whole.
+    """A parsed part of a text. `start` and `end` are character positions in the whole text.
 
-    `finish` needs the notes that `parsed.targets` refer to.
+    `finish` needs the notes to which `parsed.targets` lead.
     """
 
     parsed: Parsed
@@ -55,7 +55,7 @@ class ParsedPart:
 
 @frozen
 class RenderedPart:
-    """A part of a text as HTML, its outline, and where the parts before and after it begin, if any."""
+    """A part of a text as HTML, its outline, and the beginnings of the parts before and after it, if any."""
 
     html: Markup
     outline: Sequence[Jump]
@@ -68,7 +68,7 @@ class RenderedPart:
 
 
 def draft(text: str, path: str, start: int, most: int = LONGEST) -> ParsedPart:
-    """Parse the part of a text that begins at `start`, of at most `most` characters."""
+    """Parse the part of a text that begins at `start` and has at most `most` characters."""
     start = max(0, min(start, len(text)))
     window = text[start : start + most]
     if start + most < len(text):
@@ -77,7 +77,7 @@ def draft(text: str, path: str, start: int, most: int = LONGEST) -> ParsedPart:
 
 
 def _end_of(window: str) -> int:
-    """Return where a part ends: before its last heading in its second half, or before its last block."""
+    """Return the end of a part: before the last heading in its second half, or before its last block."""
     lines = [0, *(match.end() for match in re.finditer("\n", window))]
     places = [(lines[line], is_heading) for line, is_heading in block_starts(window) if 0 < line < len(lines)]
     headings = [place for place, is_heading in places if is_heading and place > len(window) / 2]
@@ -90,7 +90,7 @@ def _end_of(window: str) -> int:
 
 
 def finish(text: str, path: str, made: ParsedPart, found: Mapping[str, str | None]) -> RenderedPart:
-    """Return the HTML of a part, shortened if the drafted part would be too much."""
+    """Return the HTML of a part. The part is shortened if its HTML would be too large."""
     html, most = made.parsed.render(found), made.end - made.start
     while len(html.encode()) > MOST_HTML:
         most //= 2
@@ -142,7 +142,7 @@ def _brief(name: str) -> str:
 
 
 def scan_headings(text: str) -> list[tuple[int, int, str]]:
-    """Return the ATX headings (`#`) of a text outside fenced code: offset, level and text of each."""
+    """Return the ATX headings (`#`) of a text outside fenced code, each with offset, level and text."""
     found: list[tuple[int, int, str]] = []
     place, fence = 0, ""
     for line in text.split("\n"):
@@ -160,8 +160,9 @@ def scan_headings(text: str) -> list[tuple[int, int, str]]:
 
 
 def place_of(text: str, section: str) -> int | None:
-    """Return where a section begins by its path (`Deploy > Rollback`), of which only the last name counts
-    here.
+    """Return the beginning of a section by its path (`Deploy > Rollback`).
+
+    Only the last name of the path counts.
     """
     wanted = section.rpartition(">")[2].strip().casefold()
     for place, _, name in scan_headings(text):

@@ -1,6 +1,6 @@
 """`/console/notes`: all notes by folder, tag, name and state, and the deleted notes.
 
-Also `/console/find`: suggestions for the quick switcher while a person types the name of a note.
+Also `/console/find`: suggestions for the quick switcher while a person types a note's name.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from lithos.notes.service.browsing import SORTS, STATES, BrowseRequest, Browsing
 from lithos.server.console.console import Console, PageRefused, given, given_offset
 from lithos.server.console.formats import folders_of, query_with
 
-#: Notes on one page; fewer if titles and paths have a thousand characters each.
+#: Numbers of notes on one page. The smaller numbers are used if titles and paths are very long.
 LIMITS: Final = (100, 50, 25, 12, 10)
 LIMIT: Final = LIMITS[0]
-#: Maximum folders and tags next to the list, and tags in one row.
+#: Maximum number of folders and of tags next to the list, and of tags in one row.
 MOST_FOLDERS: Final = 100
 MOST_TAGS: Final = 60
 TAGS_OF_ROW: Final = 4
-#: Maximum characters of a filter.
+#: Maximum number of characters in a filter.
 LONGEST: Final = 1_000
-#: Maximum suggestions of the switcher, and maximum characters typed there.
+#: Maximum number of suggestions in the switcher, and of characters typed there.
 MOST_OFFERED: Final = 10
 LONGEST_TYPED: Final = 200
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add `/notes` and the list of the switcher."""
+    """Add `/notes` and the suggestions of the switcher."""
     app.get("/notes")(BrowsePages(console).browse)
     app.get("/find", endpoint="find")(Switcher(console).find)
 
@@ -44,7 +44,7 @@ class BrowsePages:
     _console: Console
 
     async def browse(self) -> Response:
-        """Show the notes that pass the address's filters, with folders and tags to narrow the list."""
+        """Show the notes that match the filters in the address, with folders and tags to narrow the list."""
         if request.args.get("view") == "deleted":
             return await self._deleted()
         browsing = self._console.parts.get(Browsing)
@@ -56,7 +56,7 @@ class BrowsePages:
         near = await browsing.near(wanted.q) if is_unnamed and not page.total else ()
         tags, tag_total = await browsing.tags(MOST_TAGS)
         all_skipped = self._console.parts.get(Catalogue).skipped if wanted.status == "broken" else {}
-        # Conflict copies have their own page.
+        # Conflict copies are shown on their own page.
         skipped = {path: each for path, each in all_skipped.items() if each.copy is None}
         return await self._console.show_within(
             "notes.html",
@@ -94,7 +94,7 @@ class BrowsePages:
 
 
 def _read_request() -> BrowseRequest:
-    """Return the filters of the address; unknown ones are ignored."""
+    """Return the filters in the address. Unknown filters are ignored."""
     tags = [
         tag.strip().lstrip("#")
         for value in request.args.getlist("tags")

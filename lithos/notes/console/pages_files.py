@@ -1,4 +1,4 @@
-"""`/console/files/PATH`: pictures of the vault for display, every other file as a download."""
+"""`/console/files/PATH`: serves pictures of the vault for display, and other files as downloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.notes.files.lookup import Attachment
 from lithos.notes.service.browsing import VaultFiles
 from lithos.server.console.console import Console, PageRefused
 
-#: Pictures that browsers show and that cannot contain scripts (SVG can).
+#: Picture types that browsers show and that cannot contain scripts, unlike SVG.
 IMAGES: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -22,11 +22,11 @@ IMAGES: Final = {
     "webp": "image/webp",
     "avif": "image/avif",
 }
-#: Maximum bytes of a file that is served.
+#: Maximum size of a served file in bytes.
 LARGEST: Final = 100 * 1024 * 1024
-#: Seconds allowed for fetching a file.
+#: Maximum time in seconds for sending a file.
 PATIENCE: Final = 600
-#: Maximum characters of a path.
+#: Maximum number of characters in a path.
 LONGEST_PATH: Final = 4_096
 
 
@@ -42,7 +42,7 @@ class FilePages:
     _console: Console
 
     async def file(self, path: str) -> Any:
-        """Serve one file; a name without its folder redirects to the file with that name."""
+        """Serve one file. A name without its folder redirects to the file with that name."""
         files = self._console.parts.get(VaultFiles)
         attachment = found = None
         if len(path) <= LONGEST_PATH:
@@ -52,8 +52,8 @@ class FilePages:
             if found is not None and found != path:
                 return redirect("/console/files/" + quote(found, safe="/"), 302)
             raise PageRefused(
-                "The file does not exist in the vault, or is not shown: hidden files, ignored files and "
-                "files outside the vault are never shown. Check the link in the note.",
+                "The file does not exist in the vault, or it is not shown: hidden files, ignored "
+                "files and files outside the vault are never shown. Check the link in the note.",
                 404,
             )
         if attachment.size > LARGEST:
@@ -81,7 +81,7 @@ def _respond(attachment: Attachment, files: VaultFiles) -> Response:
 
 
 class _FileBody(ResponseBody):
-    """The bytes of an open file up to its announced size, read in worker threads."""
+    """The bytes of an open file up to its announced size. They are read in worker threads."""
 
     def __init__(self, attachment: Attachment, files: VaultFiles) -> None:
         self._attachment = attachment

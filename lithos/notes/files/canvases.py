@@ -1,7 +1,9 @@
-"""Canvases of the vault, whose links follow a moved note (docs/spec/vault.md §3). All functions block.
+"""The vault's canvases, whose links are updated when a note is moved (docs/spec/vault.md §3).
 
-Canvases are read only when a note moves, so that other calls do not pay for them. A canvas is exchanged like
-a note's file: changes that another program saves meanwhile are kept.
+All functions block.
+
+Canvases are read only when a note is moved, so that other calls do not pay for them. A canvas is exchanged
+like a note's file, so changes that another program saves in the meantime are kept.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from lithos.notes.links.links import scan_targets
 
 @frozen
 class CanvasLinks:
-    """A canvas: the files that its cards show, and the targets of the links in their texts.
+    """The links on a canvas: the files shown on its cards, and the link targets in the cards' texts.
 
-    An unreadable canvas that has the name of the moved note has no files and targets, and the `reason`.
+    For an unreadable canvas that contains the name of the moved note, `files` and `targets` are empty, and
+    `reason` is set.
     """
 
     path: str
@@ -33,7 +36,7 @@ class CanvasLinks:
 
 
 def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]) -> Iterator[CanvasLinks]:
-    """Those of the canvases among `paths` that may have links by one of these names, in order of paths."""
+    """Yield the canvases among `paths` that may contain a link with one of `names`, in path order."""
     for path in sorted(each for each in paths if each.endswith(SUFFIX)):
         if files.ignored and files.ignored.covers(path):
             continue
@@ -43,14 +46,15 @@ def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]
                 continue
             data = files.read(path).data
         except (OSError, OutsideKnowledge):
-            continue  # it went meanwhile, or leads elsewhere: its links are not of this vault
+            continue  # the canvas was deleted, or is outside the vault
         if _may_name(data, names):
             yield _links_of(path, data)
 
 
 def _may_name(data: bytes, names: Collection[str]) -> bool:
-    """Return whether a canvas may have one of these names; one that writes characters by numbers may have
-    each.
+    """Return whether a canvas may contain one of these names.
+
+    A canvas with escaped characters may contain any name.
     """
     if b"\\u" in data or b"%" in data or not all(map(str.isascii, names)):
         return True

@@ -1,10 +1,11 @@
-"""Records of changes in `.lithos`: bytes that would otherwise be lost, and changes in progress. All functions
-block.
+"""Records of changes in `.lithos`: bytes that would otherwise be lost, and unfinished changes.
 
-`displaced/` has a file with the bytes that another program saved and, next to it, a `.json` that names the
-note. `moves/`, the journal of moves, has a file for each note that is being moved. It is written before the
-note's file is renamed and removed once all links to it are rewritten, so the next start finishes the move of
-a killed process. `merging-copy.json` is the same for the merge of a conflict copy.
+All functions block.
+
+`displaced/` contains the bytes that another program saved, each with a `.json` file that names the note.
+`moves/`, the journal of moves, contains one file per note that is being moved. That file is written before
+the note's file is renamed, and removed once all links to the note are rewritten. The next start therefore
+finishes the move of a killed process. `merging-copy.json` is the same for the merge of a conflict copy.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Intent = TypeVar("Intent", bound="MoveIntent | CopyIntent")
 
 log = get_logger("lithos.moves")
 
-#: The name of a folder in `.lithos`.
+#: Name of the folder in `.lithos` that contains the journal of moves.
 MOVES: Final = "moves"
 _FORMAT: Final = 1
 _NOT_FINISHED: Final = "move not finished"
@@ -38,11 +39,12 @@ _NOT_FINISHED: Final = "move not finished"
 
 @frozen(kw_only=True)
 class MoveIntent:
-    """A move that has begun: its note, its author, and the remaining steps.
+    """An unfinished move: the note, the author, and the remaining steps.
 
-    `digest` is the hash of the note's bytes as it was moved, `identified` whether the file names its id,
-    `sources` are the ids of the notes with links that have to be rewritten, `canvases` the paths of such
-    canvases, `source` is that of the events. `approved_by`: the person who approved it.
+    `digest` is the hash of the note's bytes at the time of the move. `identified` means that the file
+    contains its id. `sources` are the ids of the notes, and `canvases` the paths of the canvases, whose links
+    must be rewritten. `source` is the source of the events. `approved_by` is the person who approved the
+    move.
     """
 
     id: str
@@ -59,10 +61,10 @@ class MoveIntent:
 
 @frozen(kw_only=True)
 class CopyIntent:
-    """The merge of a conflict copy that has begun: the note, the copy with its hash, and by whom.
+    """An unfinished merge of a conflict copy: the note, the copy with its hash, and the author.
 
-    `before` is the hash of the note's file and `version` its version before; `body` is the hash of the body
-    that it gets.
+    `before` is the hash of the note's file, and `version` its version, both before the merge. `body` is the
+    hash of the merged body.
     """
 
     id: str
@@ -80,7 +82,7 @@ def _store(path: Path, intent: Any) -> None:
 
 
 def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
-    """Return the intent in a file; one that cannot be read is set aside and logged as `trouble`."""
+    """Return the intent in a file. An unreadable file is set aside and logged as `trouble`."""
     try:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
@@ -102,7 +104,7 @@ def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
 
 
 class Moves:
-    """The journal of moves within the vault: a folder of intents, one file a note."""
+    """The journal of moves within the vault: a folder with one intent file per note."""
 
     def __init__(self, private: Path) -> None:
         self._folder = private / MOVES
@@ -112,19 +114,19 @@ class Moves:
         return _load(self._path(note_id), MoveIntent, _NOT_FINISHED)
 
     def pending(self) -> list[MoveIntent]:
-        """Return all intents, the earliest first; unreadable ones are set aside and logged."""
+        """Return all intents, oldest first. Unreadable files are set aside and logged."""
         paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         return [intent for path in paths if (intent := _load(path, MoveIntent, _NOT_FINISHED)) is not None]
 
     def write(self, intent: MoveIntent) -> None:
-        """Make an intent durable; it replaces an earlier one of the note. Raises `OSError`."""
+        """Store an intent durably, in place of an earlier intent of the same note. Raises `OSError`."""
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self._folder.parent)
         _store(self._path(intent.id), intent)
 
     def remove(self, note_id: str) -> None:
-        """Remove an intent; none is fine. Raises `OSError`."""
+        """Remove the intent of a note, if it exists. Raises `OSError`."""
         with suppress(FileNotFoundError):
             self._path(note_id).unlink()
             sync_folder(self._folder)
@@ -134,13 +136,13 @@ class Moves:
 
 
 class CopyMerges:
-    """The merge under way: one at a time."""
+    """The record of the running merge. Only one merge runs at a time."""
 
     def __init__(self, private: Path) -> None:
         self._path = private / "merging-copy.json"
 
     def write(self, intent: CopyIntent) -> None:
-        """Make an intent durable. Raises `OSError`."""
+        """Store an intent durably. Raises `OSError`."""
         _store(self._path, intent)
 
     def remove(self) -> None:
@@ -149,22 +151,22 @@ class CopyMerges:
         sync_folder(self._path.parent)
 
     def pending(self) -> CopyIntent | None:
-        """Return the merge that an earlier process began; an unreadable one is set aside and logged."""
+        """Return the merge that an earlier process began. An unreadable record is set aside and logged."""
         return _load(self._path, CopyIntent, "merge not finished")
 
 
-#: The name of the folder in `.lithos`.
+#: Name of the folder in `.lithos` for displaced files.
 DISPLACED: Final = "displaced"
 KEPT_FOR: Final = timedelta(days=7)
 KEPT_BYTES: Final = 100 * 1024 * 1024
 _STAMP: Final = "%Y%m%dT%H%M%S.%fZ"
-#: Characters of a note's name in that of its displaced bytes: at most 240 bytes.
+#: Maximum length of a note's name within the name of its displaced file, in characters (at most 240 bytes).
 _NAME_LENGTH: Final = 60
 
 
 @frozen
 class DisplacedFile:
-    """One file in the folder, the path of its note in `knowledge/`, and when it was put there."""
+    """A file in the folder, with the path of its note in `knowledge/` and the time when it was stored."""
 
     path: Path
     note: str
@@ -173,18 +175,18 @@ class DisplacedFile:
 
     @property
     def digest(self) -> str:
-        """The beginning of the hash of its bytes."""
+        """The first characters of the hash of the file's bytes."""
         return self.path.name.split("-")[1]
 
 
 class Displaced:
-    """The copies, with retention: the oldest is deleted after 7 days or above 100 MB in total."""
+    """The displaced files. The oldest are deleted after 7 days, or when the total exceeds 100 MB."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def save(self, note: str, data: bytes, now: datetime) -> Path:
-        """Store bytes durably; the same bytes of one note are stored once. Raises `OSError`."""
+        """Store bytes durably. Equal bytes of the same note are stored only once. Raises `OSError`."""
         digest = digest_of(data)
         self.folder.mkdir(parents=True, exist_ok=True)
         stem = note.rpartition("/")[2][:_NAME_LENGTH]
@@ -201,8 +203,8 @@ class Displaced:
         return path
 
     def list(self) -> list[DisplacedFile]:
-        """Return the copies, oldest first."""
-        with suppress(OSError):  # a folder that cannot be read is reported by the check of the data directory
+        """Return the displaced files, oldest first."""
+        with suppress(OSError):  # the check of the data directory reports unreadable folders
             return sorted(self._find(), key=lambda file: file.time)
         return []
 
@@ -215,9 +217,9 @@ class Displaced:
                 yield DisplacedFile(path, _note_of(path), time, path.stat().st_size)
 
     def prune(self, now: datetime) -> int:
-        """Apply the retention, oldest first, and return the number of deleted copies.
+        """Delete files according to the retention limits, oldest first. Return the number of deleted files.
 
-        The newest copy is never deleted because of its size.
+        The newest file is never deleted because of the size limit.
         """
         files = self.list()
         left = sum(file.size for file in files)

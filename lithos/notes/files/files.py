@@ -1,8 +1,9 @@
 """Note files on disk: listing, reading, and atomic, durable writing.
 
-A write is a file without a name, fsync, an atomic link or exchange (`replacing`), fsync of the folder.
-Several writes share the folder syncs, and wait for the disk concurrently (group commit). Readers see the old
-file or the new one, never a part. Temporary files are dot-named, so nothing ever takes them for notes.
+A write consists of a file without a name, fsync, an atomic link or exchange (`replacing`), and fsync of the
+folder. Several writes share the folder syncs and wait for the disk concurrently (group commit). Readers see
+the old file or the new file, never a part. Temporary files have dot-names, so no program takes them for
+notes.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ from lithos.notes.files.values import (
 )
 from lithos.notes.model.ignored import Ignored
 
-#: The name of the folder in `.lithos` for exchanged files.
+#: Name of the folder in `.lithos` for exchanged files.
 EXCHANGED: Final = "exchanged"
-#: Concurrent file writes; the file system commits them together, for which four at a time are enough.
+#: Maximum number of concurrent file writes. Four are enough for the file system to commit them together.
 _AT_ONCE = 4
 
 T = TypeVar("T")
 
 
 class NoteFiles:
-    """The folder of the notes: `knowledge/`, or a vault. Every method blocks; call it from a thread."""
+    """The folder of the notes: `knowledge/`, or a vault. All methods block; call them in a thread."""
 
     def __init__(
         self,
@@ -64,11 +65,11 @@ class NoteFiles:
         place: Path | None = None,
         reread: Callable[[], Ignored | None] | None = None,
     ) -> None:
-        """Use a folder of notes: `ignored` files are not notes; a folder that `is_foreign` gets no files
-        except notes.
+        """Open a folder of notes. Files that match `ignored` are not notes.
 
-        `reread` returns the ignored patterns after they have changed, else None. `place` is a folder for
-        exchanged files, which is created; it is not used if it is on another volume.
+        If `is_foreign` is set, only notes are created in the folder. `place` is a folder for exchanged files;
+        it is created, and not used if it is on another volume. `reread` returns the ignored patterns after a
+        change, else None.
         """
         self.root = root
         self.ignored = ignored or Ignored()
@@ -77,21 +78,24 @@ class NoteFiles:
         self._calls = calls or KernelCalls()
         self._place = place
         self._replacing: Replacing | None = None
-        #: Files displaced in `apply`, whose threads all append, until `take_kept`.
+        #: Files displaced by `apply`, whose threads append to the queue. `take_kept` empties it.
         self._kept: deque[Kept] = deque()
         self._real_root = os.path.realpath(root)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note-files")
         self.root_was_missing = False
 
     def create_root(self) -> None:
-        """Create the folder if it is missing, and record that; a foreign folder is not created."""
+        """Create the folder if it is missing, and record that it was created.
+
+        A foreign folder is not created.
+        """
         self.root_was_missing = not self.root.is_dir()
         if not self.is_foreign:
             self.root.mkdir(parents=True, exist_ok=True)
         self._real_root = os.path.realpath(self.root)
 
     def close(self) -> None:
-        """End the threads that `apply` began; nothing is applied from now on."""
+        """Stop the threads started by `apply`. No changes can be applied afterwards."""
         self._pool.shutdown()
 
     def refresh_ignored(self) -> bool:
@@ -108,20 +112,23 @@ class NoteFiles:
     def list_notes(self) -> list[FoundFile]:
         """Return every `.md` file, in sorted path order.
 
-        Dot-names, `ignored` files, and files outside the folder that a symlink reaches are left out. A folder
-        that symlinks lead to is visited once, by its own name if it has one here, so loops end.
+        Files with dot-names, `ignored` files, and symlinked files outside the folder are left out. A folder
+        that symlinks lead to is visited once, by its own name if that is in the notes folder, so loops end.
         """
         found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
         found.sort(key=lambda file: file.path)
         return found
 
     def walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Iterate over the files of `list_notes`, with the `stat` of each, in no order."""
+        """Iterate over the files of `list_notes` with their `stat` results, in no particular order."""
         return walk_notes(self._find_root(), self.ignored)
 
     def read(self, path: str) -> ReadFile:
-        """Read one note as it is now. Raises `OSError`, also `FileInCloud`, or `OutsideKnowledge`."""
-        # O_NONBLOCK: opening a named pipe would wait for a writer, possibly without end.
+        """Read the current bytes of one note.
+
+        Raises `OSError`, which includes `FileInCloud`, or `OutsideKnowledge`.
+        """
+        # Without O_NONBLOCK, opening a named pipe could wait for a writer without end.
         target = self._locate(path)
         try:
             descriptor = self._calls.open(target, os.O_RDONLY | os.O_NONBLOCK)
@@ -135,9 +142,9 @@ class NoteFiles:
             self._calls.close(descriptor)
 
     def fingerprint(self, path: str) -> Fingerprint | None:
-        """Return the fingerprint of a path; None if it is not a regular file.
+        """Return the fingerprint of a file, or None if the path is not a regular file.
 
-        One system call, for any thread.
+        Makes one system call. Thread-safe.
         """
         try:
             status = self._calls.lstat(os.path.join(self.root, path))
@@ -150,9 +157,12 @@ class NoteFiles:
         )
 
     def read_stable(self, path: str) -> tuple[ReadFile, Fingerprint | None]:
-        """Read one note as `read` does, and the fingerprint by which it is known to be the same later.
+        """Read one note like `read`.
 
-        None where that could not be relied on: it was changed just now, or is reached by a symlink.
+        Also return its fingerprint, by which a later check can tell that the file is unchanged.
+
+        The fingerprint is None if it is not reliable: the file was changed a moment ago, or is reached by a
+        symlink.
         """
         before = self.fingerprint(path)
         source = self.read(path)
@@ -160,10 +170,10 @@ class NoteFiles:
         return source, before if is_old and self.fingerprint(path) == before else None
 
     def read_quiet(self, path: str, known: str | None = None) -> ReadFile:
-        """Read a note consistently: not while another program is half way through a save.
+        """Read a note consistently, that is, not while another program is in the middle of a save.
 
-        Bytes with the `known` digest, once stored or indexed as a whole, are accepted at once. Raises
-        `FileBusy`, `OSError`, `OutsideKnowledge`.
+        Bytes with the `known` digest are accepted at once, because they were stored or indexed as a whole
+        before. Raises `FileBusy`, `OSError`, `OutsideKnowledge`.
         """
         target = self._locate(path)
         try:
@@ -178,17 +188,17 @@ class NoteFiles:
 
     @property
     def protection(self) -> Protection:
-        """Capabilities of the file system, probed at the first use. Raises `OSError`."""
+        """Return the file system's capabilities, probed at the first use. Raises `OSError`."""
         return self._ready_replacing().protection
 
     @property
     def _has_leases(self) -> bool:
-        # Only a change probes again: a read or a settling would create files while a change does so.
+        # Only a change may probe again. Otherwise a read could create probe files while a change is doing so.
         if self._replacing is not None:
             return self._replacing.protection.leases
         try:
             return self.protection.leases
-        except OSError:  # not a folder that anything can be written to
+        except OSError:  # the folder is not writable
             return False
 
     def _ready_replacing(self) -> Replacing:
@@ -213,13 +223,13 @@ class NoteFiles:
         return PrivateFolder(folder, root)
 
     def apply(self, changes: Sequence[Put | Remove | Move]) -> list[FileState | Exception | None]:
-        """Apply a batch of changes and make them durable together (group commit).
+        """Apply a batch of changes, and make them durable together (group commit).
 
-        Returns per change the new state of a file that was written or moved, `None` for a removed one, or the
-        exception that stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`,
-        `PathRedirected`, `LinkedFile`).
-        A failed change leaves its old file as it was and no temporary file; only `NotSynced` stands for one
-        that is applied. Fetch the displaced files with `take_kept`.
+        For each change the list contains the new state of the written or moved file, `None` for a removed
+        file, or the exception that stopped the change (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`,
+        `OutsideKnowledge`, `PathRedirected`, `LinkedFile`). A failed change leaves its old file unchanged,
+        without a temporary file. Only `NotSynced` means that the change was applied. Fetch the displaced
+        files with `take_kept`.
         """
         try:
             replacing = self._ready_replacing()
@@ -229,7 +239,7 @@ class NoteFiles:
         targets, written, folders = self._find_targets(changes, results)
 
         def change_file(target: str) -> None:
-            for number in targets[target]:  # in order: the first creation of a file wins
+            for number in targets[target]:  # in order: the first creation of a file succeeds
                 change = changes[number]
                 if results[number] is not None:
                     continue
@@ -250,8 +260,9 @@ class NoteFiles:
     def _find_targets(
         self, changes: Sequence[Put | Remove | Move], results: list[FileState | Exception | None]
     ) -> tuple[dict[str, list[int]], dict[int, str], dict[str, list[int]]]:
-        """Group the numbers of the changes by real file, set the file that each leaves, and group them by
-        created parent folder.
+        """Group the changes by real file and by created parent folder.
+
+        Also map the changes to the files that moves leave.
         """
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}
@@ -262,7 +273,8 @@ class NoteFiles:
                 target, left = self._find_target(change, root)
                 targets.setdefault(target, []).append(number)
                 written[number] = left
-                # A folder that an update finds missing was renamed: its old name stays free.
+                # If the folder of an updated or moved file is missing, another program renamed it, so it is
+                # not created again.
                 if isinstance(change, Move) or (isinstance(change, Put) and change.expected is None):
                     self._refuse_placeholder(change.new if isinstance(change, Move) else change.path, left)
                     for made in make_folders(self._calls, os.path.dirname(left)):
@@ -272,10 +284,9 @@ class NoteFiles:
         return targets, written, folders
 
     def _find_target(self, change: Put | Remove | Move, root: str) -> tuple[str, str]:
-        """Return the real file of a change, and the real file that it leaves, which a move gives another
-        name.
+        """Return the real path of a changed file. For a move, also return the real path of the new name.
 
-        Raises what `apply` returns.
+        Raises the exceptions that `apply` returns.
         """
         target = self._locate_decided(change.path, change.real, root)
         if not isinstance(change, Put):
@@ -285,39 +296,47 @@ class NoteFiles:
         return target, target
 
     def _refuse_placeholder(self, path: str, target: str) -> None:
-        """Raise `FileInCloud` where a new file would take the place of one that is in the cloud alone."""
+        """Raise `FileInCloud` if a new file would replace a file that is only in the cloud."""
         away = find_in_cloud(target, path)
         if away is not None and not os.path.lexists(target):
             raise away
 
     def try_writing(self) -> None:
-        """Raise `OSError` if notes could not be written now: by a trial, in a foreign folder by its state."""
+        """Raise `OSError` if notes cannot be written now.
+
+        A foreign folder is only checked, without a trial write.
+        """
         if self.is_foreign:
             check_writable(self.root)
         else:
             try_writing(self.root)
 
     def is_file(self, path: str) -> bool:
-        """Return True when there is any file at this path, a note or not, within the folder."""
+        """Return whether any file within the folder, a note or not, has this path."""
         target = os.path.normpath(os.path.join(self._find_root(), path))
         return is_inside(target, self._find_root()) and os.path.isfile(target)
 
     def take_kept(self) -> list[Kept]:
-        """Drain the displaced files since the last call: settle each when its grace period ends."""
+        """Return and clear the files displaced since the last call.
+
+        Settle each file when its grace period ends.
+        """
         kept: list[Kept] = []
         while self._kept:
             kept.append(self._kept.popleft())
         return kept
 
     def settle(self, kept: Kept, save: SaveBytes) -> None:
-        """Unlink a displaced file, after saving bytes that another program wrote. `FileBusy`: retry later.
+        """Unlink a displaced file, after saving its bytes if another program wrote them.
 
-        `FileNotFoundError`: it is gone, or in a folder that was renamed (`find_renamed`).
+        On `FileBusy`, retry later.
+
+        `FileNotFoundError` means that the file was deleted, or that its folder was renamed (`find_renamed`).
         """
         settle(self._calls, kept, save, leases=self._has_leases)
 
     def find_renamed(self, lost: Sequence[Kept]) -> list[Kept]:
-        """Return the current paths of the displaced files next to their notes that still exist."""
+        """Return the displaced files next to their notes that still exist, with their current paths."""
         wanted = {os.path.basename(each.path): each for each in lost if each.is_beside}
         found: list[Kept] = []
         for folder, names in self._find_private() if wanted else ():
@@ -327,7 +346,7 @@ class NoteFiles:
         return found
 
     def _find_private(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield every folder of notes with files of ours, and their names."""
+        """Yield each folder with private files of Lithos, and the names of these files."""
         for folder, folders, names in os.walk(self._find_root()):
             folders[:] = [name for name in folders if not name.startswith(".")]
             ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
@@ -335,11 +354,11 @@ class NoteFiles:
                 yield folder, ours
 
     def relative(self, target: str) -> str:
-        """Return the path of a note in the folder, with `/`."""
+        """Return the path of a note relative to the folder, with `/`."""
         return os.path.relpath(target, self._find_root()).replace(os.sep, "/")
 
     def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
-        """Run on all items concurrently, since most of the time is waiting for the disk."""
+        """Run `work` on all items concurrently, because most of the time is spent waiting for the disk."""
         waiting = list(items)
         if len(waiting) == 1:
             work(waiting[0])
@@ -347,9 +366,10 @@ class NoteFiles:
             list(self._pool.map(work, waiting))
 
     def recover(self, save: SaveBytes) -> int:
-        """Crash recovery: clean up the temporary files of a dead process, before anything else is changed.
+        """Clean up the private files of a dead process (crash recovery). Call this before any other change.
 
-        Returns how many files were tidied up; those that may still be written to are in `take_kept`.
+        Returns the number of cleaned-up files. Files that another program may still write to are in
+        `take_kept`.
         """
         tidied, found = 0, list[Kept]()
         for folder, ours in self._find_private():
@@ -376,7 +396,7 @@ class NoteFiles:
         return True
 
     def _locate(self, path: str, root: str | None = None) -> str:
-        """Resolve a relative path below the real folder; raises `OutsideKnowledge` (path traversal)."""
+        """Resolve a relative path below the real folder. Raises `OutsideKnowledge` (path traversal)."""
         root = root or self._find_root()
         real = resolve_below(root, path)
         if not is_inside(real, root):
@@ -384,7 +404,10 @@ class NoteFiles:
         return real
 
     def _locate_decided(self, path: str, decided: str | None, root: str) -> str:
-        """Resolve a path which links lead where it was decided on; raises `PathRedirected` otherwise."""
+        """Resolve a path.
+
+        Raises `PathRedirected` if its links lead to another place than at the time of the decision.
+        """
         target = self._locate(path, root)
         real = _below(root, target)
         if real != (path if decided is None else decided):
@@ -392,7 +415,7 @@ class NoteFiles:
         return target
 
     def refuse_link(self, path: str) -> None:
-        """Raise `LinkedFile` for a file that is a symbolic link itself, and `OutsideKnowledge`."""
+        """Raise `LinkedFile` if the file itself is a symbolic link. Also raises `OutsideKnowledge`."""
         root = self._find_root()
         if os.path.islink(os.path.join(root, path)):
             raise LinkedFile(path, _below(root, self._locate(path, root)))
@@ -404,12 +427,12 @@ class NoteFiles:
         return {path: real for path, real in found.items() if real != path}
 
     def _find_root(self) -> str:
-        """Return the real path of the folder: a symlink may point to another one now."""
+        """Return the current real path of the folder, because a symlink may lead to another folder now."""
         try:
             if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
                 return self._real_root
         except OSError:
-            pass  # it was deleted or moved
+            pass  # the file was deleted or moved
         self._real_root = os.path.realpath(self.root)
         return self._real_root
 

@@ -1,7 +1,9 @@
-"""Records of the deletion guard that survive restarts, and orders that a command leaves in `.lithos` for it.
+"""Records of the deletion guard that survive restarts.
+
+Also orders that a command leaves for the guard in `.lithos`.
 
 `vanished.json` lists vanished files that are kept in the indexes. `accept-vanished.json` is written by
-`lithos reconcile --accept-vanished` and lists exactly those files that the operator gives up.
+`lithos reconcile --accept-vanished` and lists the files that the operator has given up.
 """
 
 from __future__ import annotations
@@ -20,34 +22,37 @@ APPROVAL_NAME = "accept-vanished.json"
 
 
 class VanishedFiles:
-    """Both lists, by path relative to `knowledge/`. Methods block."""
+    """The lists of kept files and of approved deletions, as paths relative to `knowledge/`. Methods block."""
 
     def __init__(self, private: Path) -> None:
         self._kept = private / KEPT_NAME
         self._approval = private / APPROVAL_NAME
 
     def kept(self) -> frozenset[str]:
-        """Paths that a server keeps in its indexes although the files have vanished."""
+        """Return the paths that a server keeps in its indexes although the files have vanished."""
         return _read(self._kept)
 
     def keep(self, paths: Iterable[str]) -> None:
-        """Replace the list of kept files; none removes it."""
+        """Replace the list of kept files. If `paths` is empty, the list is removed."""
         _write(self._kept, paths)
 
     def approved(self) -> frozenset[str]:
-        """Paths that the operator gave up."""
+        """Return the paths that the operator has given up."""
         return _read(self._approval)
 
     def approve(self, paths: Iterable[str]) -> None:
-        """Give files up: a server takes this within seconds, or at its next start."""
+        """Record that the operator has given up these files.
+
+        A running server reads the record within seconds, another at its next start.
+        """
         _write(self._approval, paths)
 
     def is_approval_waiting(self) -> bool:
-        """Return True until a server has taken the approval."""
+        """Return whether the approval has not been taken by a server yet."""
         return self._approval.exists()
 
     def settle_approval(self) -> None:
-        """Remove the approval: it has been carried out."""
+        """Remove the approval after it was carried out."""
         self._approval.unlink(missing_ok=True)
 
 
@@ -58,7 +63,7 @@ def _read(file: Path) -> frozenset[str]:
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError) as failure:
-        log.warning("list of vanished files cannot be read", file=str(file), reason=str(failure))
+        log.warning("list of vanished files unreadable", file=str(file), reason=str(failure))
         return frozenset()
 
 

@@ -1,6 +1,6 @@
-"""Lookup of single note files, by the same rules as a listing, and the other files of a vault.
+"""Lookup of single note files by the rules of a listing, and of the other files in a vault.
 
-The other files are images, PDFs and the like. All functions block.
+Other files are, for example, images and PDFs. All functions block.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lithos.notes.files.values import FileState, FoundFile, state_of
 
 
 def list_attachments(root: str) -> Iterator[str]:
-    """Return the paths of all other files below `root`, with `/`, in no order.
+    """Return the paths of all files below `root` that are not notes, with `/`, in no particular order.
 
-    Dot-names and files that only symlinked folders lead to are left out. A folder that cannot be listed has
-    no files.
+    Files with dot-names, and files that are only reached through symlinked folders, are left out. An
+    unreadable folder counts as empty.
     """
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -33,7 +33,7 @@ def list_attachments(root: str) -> Iterator[str]:
 
 
 def compare_attachments(root: str, known: Set[str]) -> tuple[tuple[str, bool], ...]:
-    """Return new paths, each with true, and missing paths of `known`, with false."""
+    """Return the new paths, each with True, and the paths of `known` that are missing, each with False."""
     found = set(list_attachments(root))
     return (*((path, False) for path in known - found), *((path, True) for path in found - known))
 
@@ -48,11 +48,13 @@ class Attachment:
 
 
 def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
-    """Open a file below the notes folder by its relative path; None if it does not exist or is not shown.
+    """Open a file below the notes folder by its relative path.
 
-    Paths with a part that begins with a dot, ignored files and irregular files are not shown. A symlink
-    counts as its target, which must be shown. The real path is opened part by part without following
-    symlinks, so that a symlink which appears meanwhile cannot lead elsewhere.
+    Return None if the file does not exist or is hidden.
+
+    Files are hidden if a part of the path begins with a dot, if they are ignored, or if they are not regular
+    files. A symlink counts as its target, which must be visible. The real path is opened part by part without
+    following symlinks, so that a symlink created in the meantime cannot lead elsewhere.
     """
     parts = path.split("/")
     if not all(_is_shown(part) for part in parts) or files.ignored.covers(path):
@@ -66,7 +68,7 @@ def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
         if not all(_is_shown(part) for part in inside) or files.ignored.covers("/".join(inside)):
             return None
         descriptor = _open_below(root, inside)
-    except (OSError, ValueError):  # not there, closed to us, changed meanwhile, or no name of a file at all
+    except (OSError, ValueError):  # missing, not readable, changed in the meantime, or not a valid file name
         return None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -80,14 +82,14 @@ def _is_shown(part: str) -> bool:
 
 
 def _open_below(root: str, parts: Sequence[str]) -> int:
-    """Open a file by the parts of its path, none of which may be a symlink."""
+    """Open a file by the parts of its path. Fails if a part is a symlink."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             os.close(folder)
             folder = inner
-        # O_NONBLOCK: opening a named pipe would wait for a writer, possibly without end.
+        # Without O_NONBLOCK, opening a named pipe could wait for a writer without end.
         return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     finally:
         os.close(folder)
@@ -98,13 +100,13 @@ UNKNOWN_STATE = FileState(0, 0)
 
 
 class AliasedPath(Exception):
-    """The path leads through a symlinked folder: only a listing knows the names of the files in it."""
+    """The path leads through a symlinked folder, so only a listing can find the file."""
 
 
 def find_note(files: NoteFiles, path: str) -> FoundFile | None:
-    """Return the note file at this path, or None when a listing would not show it.
+    """Return the note file at this path, or None if a listing would not contain it.
 
-    Raises `OSError` when that cannot be decided, and `AliasedPath`.
+    Raises `OSError` if this cannot be determined, and `AliasedPath`.
     """
     root = os.path.realpath(files.root)
     target = os.path.join(root, path)
@@ -125,9 +127,12 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
 
 
 def is_there(files: NoteFiles, path: str) -> bool:
-    """Return True while a known note file or its placeholder has its name, or when that cannot be determined.
+    """Return whether a known note file, or its placeholder, still exists under its name.
 
-    On a disk that ignores case an old spelling can be opened, but is not listed.
+    True if that is unknown.
+
+    On a case-insensitive disk, a file can be opened by an old spelling of its name, but only the new one is
+    listed.
     """
     target = os.path.join(files.root, path)
     folder, name = os.path.split(target)
@@ -140,7 +145,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
 
 
 def current_state(files: NoteFiles, path: str) -> FileState | None:
-    """Return the current size and time of a file; None when it was deleted."""
+    """Return the current size and time of a file, or None if the file was deleted."""
     try:
         return state_of(os.stat(os.path.join(files.root, path)))
     except (FileNotFoundError, NotADirectoryError):
@@ -150,7 +155,7 @@ def current_state(files: NoteFiles, path: str) -> FileState | None:
 
 
 def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
-    """Return True when both names are spellings of one directory entry, as on a disk that ignores case."""
+    """Return whether both names are one directory entry, as is possible on a case-insensitive disk."""
     try:
         first, second = (os.lstat(os.path.join(files.root, path)) for path in (one, other))
     except OSError:
@@ -159,16 +164,17 @@ def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
 
 
 def is_note_name(path: str) -> bool:
-    """Return whether a listing may show this name: `.md`, not a dot-name, valid text."""
+    """Return whether a listing may contain this name.
+
+    It must end with `.md`, be valid text, and not be a dot-name.
+    """
     if not path.endswith(".md") or any(part.startswith(".") for part in path.split("/")):
         return False
     return is_text(path)
 
 
 def folder_identity(files: NoteFiles) -> tuple[int, int] | None:
-    """Return device and inode of `knowledge/`, by which a replaced folder is detected; None if it does not
-    exist.
-    """
+    """Return device and inode of `knowledge/`, or None if it does not exist. Detects a replaced folder."""
     try:
         status = os.stat(files.root)
     except OSError:

@@ -1,8 +1,8 @@
-"""The manifest: a cache of the catalogue's entries and file states as they were last indexed.
+"""The manifest: a cache of the catalogue's entries and file states from the last indexing.
 
-It makes the second start incremental: a file whose size and mtime are unchanged is not even read,
-and everything the catalogue needs of it comes from here. It is rebuildable; losing it costs one
-full scan. Commits are not synced: after a power failure the start scan repairs what is missing.
+The manifest makes the second start incremental. A file with unchanged size and mtime is not read, because the
+manifest has everything that the catalogue needs. The manifest is rebuildable: losing it costs one full scan.
+Commits are not synced. After a power failure, the start scan repairs the missing rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from lithos.notes.model.note import AssignedVersion, Note
 from lithos.notes.model.paths import namespace_of, slug_of
 from lithos.notes.model.plan import IdClaim
 
-#: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
+#: Increase this when the meaning of a row changes. Older manifests are then dropped and rebuilt.
 FORMAT = 3
-#: Raise it when links are found in another way: notes of older manifests are then read for them once more.
+#: Increase this when the rules for finding links change. The notes of older manifests are then read once
+#: more.
 LINKS = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files(
@@ -44,19 +45,20 @@ CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS reading(rules TEXT NOT NULL);
 """
 _UPSERT = "INSERT OR REPLACE INTO files VALUES(?,?,?,?,?,?,?,?,?)"
-#: Longer values of other programs are not looked for among those of other notes: bytes of `marshal`.
+#: Maximum size of a property value that notes may share, in bytes of `marshal`. Longer values are not
+#: compared.
 _LONGEST_SHARED = 400
-#: Rows read at once.
+#: Number of rows to read at once.
 _AT_ONCE = 1_000
 _DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
 
 
 @frozen
 class Entry:
-    """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
+    """A note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
 
-    `digest` is the hash of the file's bytes, `identified` is true if the file contains its own id, `links`
-    are the targets of the links in its properties and body. The version of the note is the effective one.
+    `digest` is the hash of the file's bytes. `identified` means that the file contains its own id. `links`
+    are the link targets in the properties and the body. The note's version is the effective version.
     """
 
     serial: int
@@ -69,38 +71,41 @@ class Entry:
 
     @cached_property
     def stamp(self) -> int:
-        """63-bit content hash of path and bytes: changes with anything an index holds of the note."""
+        """63-bit content hash of path and bytes.
+
+        It changes with any data of the note that an index contains.
+        """
         content = hashlib.blake2b(f"{self.path}\0{self.digest}".encode(), digest_size=8)
         return int.from_bytes(content.digest()) >> 1
 
     @cached_property
     def slug(self) -> str:
-        """The slug of its title."""
+        """The slug of the note's title."""
         return slug_of(self.note.title, self.note.id)
 
     @property
     def claim(self) -> IdClaim:
-        """Its claim of its id."""
+        """The note's claim to its id."""
         return IdClaim(self.path, self.digest, self.state.mtime_ns)
 
     @property
     def may_name_id(self) -> bool:
-        """False where the file is known to name no id; where its frontmatter cannot be read it may."""
+        """False if the file certainly does not contain an id. True also if its frontmatter cannot be read."""
         return self.identified or self.note.frontmatter_error is not None
 
     @property
     def stand_in(self) -> str | None:
-        """The assigned id of a file that names none; None where the file carries its own."""
+        """The assigned id if the file does not contain an id, else None."""
         return None if self.identified else self.note.id
 
     @property
     def standing(self) -> AssignedVersion:
-        """Its effective version, and the hash of the bytes that have it."""
+        """The note's effective version, and the hash of the bytes that have this version."""
         return AssignedVersion(self.note.version, self.digest)
 
     @cached_property
     def namespace(self) -> str:
-        """The explicit namespace, or that of its folder."""
+        """The explicit namespace of the note, or the namespace of its folder."""
         return namespace_of(self.path, self.note.namespace)
 
 
@@ -112,7 +117,7 @@ def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
 
 
 class Manifest(Database):
-    """`.lithos/manifest.db`. Methods block; one caller at a time."""
+    """The database `.lithos/manifest.db`. Methods block and are not thread-safe."""
 
     layout = DatabaseLayout(
         _SCHEMA, _drop_other_format, Durability.OFF, has_reader=False, set_aside="damaged manifest set aside"
@@ -121,10 +126,10 @@ class Manifest(Database):
 
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         super().__init__(path, connections)
-        #: True when there was no usable manifest: this is a first scan.
+        #: True for a first scan, that is, without a usable manifest.
         self.is_new = connections is None or self._is_empty()
-        #: Former ids by path: an `id` in the file that is now a property of a person. Data about these notes
-        #: is kept under it.
+        #: Former ids by path. The file had an `id` that now counts as a person's property. Data about such a
+        #: note is still stored under its former id.
         self.former_ids: Mapping[str, str] = {}
 
     def _connect(self, now: datetime) -> None:
@@ -133,27 +138,29 @@ class Manifest(Database):
 
     @classmethod
     def view(cls, connection: apsw.Connection | None, reading: str = "") -> Manifest:
-        """Return the manifest for a read-only connection; empty if it is missing or has another format.
+        """Return the manifest for a read-only connection.
 
-        A manifest whose notes were read by other rules than `reading` is empty, too.
+        It is empty if the tables are missing or have another format.
+
+        A manifest whose notes were read by other rules than `reading` also counts as empty.
         """
         if connection is not None:
             try:
                 if _get(connection, "format") == FORMAT and _rules(connection) == reading:
                     return cls(Path(connection.filename), (connection, connection))
             except apsw.SQLError:
-                cls.log.warning("manifest ignored", reason="it lacks its tables")
+                cls.log.warning("manifest ignored", reason="its tables are missing")
         empty = apsw.Connection(":memory:")
         empty.execute(_SCHEMA)
         return cls(Path(), (empty, empty))
 
     def load(self) -> list[Entry]:
-        """Return every row, in path order. Values that many notes share are one object."""
+        """Return all rows in path order. Values that many notes have in common are one object."""
         cursor = self._writer.execute(
             "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
         )
         loaded: list[Entry] = []
-        shared: dict[str, str] = {}  # one text for a title and all links that are written like it
+        shared: dict[str, str] = {}  # one string object for a title and all links with the same text
         extras: dict[bytes, dict[str, Any]] = {}
         while rows := list(islice(cursor, _AT_ONCE)):
             notes = _load_all([row[6] for row in rows])
@@ -171,13 +178,13 @@ class Manifest(Database):
         return loaded
 
     def store_scan(self, rows: Iterable[Entry], removed: Iterable[str], seq: int | None) -> None:
-        """Store what a scan of all notes found, with links by the rules of now."""
+        """Store the result of a scan of all notes, with links found by the current rules."""
         with self.transaction():
             self._put(rows, removed, seq)
             _set(self._writer, "links", LINKS)
 
     def store(self, rows: Iterable[Entry], removed: Iterable[str] = (), seq: int | None = None) -> None:
-        """Remember rows, forget paths, and note the journal position up to which this is true."""
+        """Store rows, delete the rows of removed paths, and record the journal position of this state."""
         with self.transaction():
             self._put(rows, removed, seq)
 
@@ -189,11 +196,11 @@ class Manifest(Database):
 
     @property
     def reading(self) -> str:
-        """The rules by which the notes were read, as `VaultStyle.reading` has them."""
+        """Return the rules by which the notes were read, in the form of `VaultStyle.reading`."""
         return _rules(self._writer)
 
     def read_by(self, reading: str) -> None:
-        """Forget everything that was read by other rules than `reading`, but for `former_ids`."""
+        """Delete all data that was read by other rules than `reading`, except `former_ids`."""
         if self.reading == reading:
             return
         rows = self._writer.execute("SELECT path,id FROM files WHERE identified=1").fetchall()
@@ -207,16 +214,17 @@ class Manifest(Database):
 
     @property
     def has_old_links(self) -> bool:
-        """Whether the links of its notes were found by older rules."""
+        """Return whether the links of the notes were found by older rules."""
         return _get(self._writer, "links") != LINKS and not self._is_empty()
 
     @property
     def seq(self) -> int | None:
-        """The journal position of the last `store`, or None before the first."""
+        """The journal position of the last `store`, or None before the first `store`."""
         return _get(self._writer, "seq")
 
     def _is_empty(self) -> bool:
-        # Not whether there was a file: a start that was killed before its first `store` left an empty one.
+        # The existence of the file is not enough: a start that was killed before its first `store` left an
+        # empty manifest.
         return self.seq is None and not self._writer.execute("SELECT 1 FROM files LIMIT 1").fetchall()
 
 
@@ -242,7 +250,10 @@ def _dump(row: Entry) -> Sequence[Any]:
 
 
 def _dump_note(note: Note) -> str:
-    """Only what differs from the defaults: a third of the size, twice the speed on loading."""
+    """Return a note as JSON with only the values that differ from the defaults.
+
+    Takes a third of the size and loads twice as fast.
+    """
     content: dict[str, Any] = {}
     for name, default in _DEFAULTS.items():
         value = getattr(note, name)
@@ -253,14 +264,17 @@ def _dump_note(note: Note) -> str:
 
 
 def _load_all(texts: Sequence[str]) -> list[Any]:
-    """Read many JSON texts at once, in half the time."""
+    """Parse many JSON texts at once, in half the time of single calls."""
     values: list[Any] = json.loads(f"[{','.join(texts)}]")
     return values
 
 
 def _share(extra: dict[str, Any], known: dict[bytes, dict[str, Any]]) -> Mapping[str, Any]:
-    """Return an equal mapping that another note has, if there is one: small dicts take half a kilobyte."""
-    key = marshal.dumps(extra, 2)  # distinguishes 1 from 1.0 and True, and orders of keys
+    """Return an equal mapping of another note, if there is one.
+
+    This saves memory: a small dict takes 500 bytes.
+    """
+    key = marshal.dumps(extra, 2)  # distinguishes 1 from 1.0 and True, and the order of keys
     return known.setdefault(key, extra) if len(key) <= _LONGEST_SHARED else extra
 
 
@@ -273,7 +287,7 @@ def _make_note(content: dict[str, Any]) -> Note:
         if read is not None:
             content[name] = read(value)
     if updated == created is not None:
-        content["updated_at"] = content["created_at"]  # one value for both: most notes are never changed
+        content["updated_at"] = content["created_at"]  # one object for both, because most notes never change
     return Note(**content)
 
 
@@ -290,7 +304,8 @@ def _intern(text: str | None) -> str | None:
     return None if text is None else intern(text)
 
 
-#: How the values of `_dump_note` become those of a note. Texts that occur in many notes are kept once.
+#: Converters from the values of `_dump_note` to the values of a note. Texts that occur in many notes are
+#: interned.
 _READING: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("created_at", "updated_at"), _time),
     "expires_at": parse_time,

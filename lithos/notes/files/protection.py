@@ -1,4 +1,4 @@
-"""Probe of a file system's capabilities against lost updates: they are tried out, not guessed."""
+"""Probe of the file system's capabilities against lost updates. The capabilities are tested, not guessed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from attrs import evolve, frozen
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import temporary_name
 
-#: File systems on which a lease does not show remote writers (`fuse`), or is always refused (`nfs`).
+#: File systems on which a lease does not detect remote writers (`fuse`), or is always refused (`nfs`).
 _LEASES_LIE: Final = ("nfs", "fuse", "cifs", "smb", "9p", "virtiofs", "ceph", "afs", "lustre")
-#: File systems known to sync a file without a name, so that a sync of the folder is enough once it has one. A
-#: trial cannot show this: btrfs accepts such a sync and does nothing, as no name leads to the file.
+#: File systems known to sync a file without a name, so that afterwards only the folder must be synced. A test
+#: cannot show this: btrfs accepts such a sync but does nothing, because the file does not have a name yet.
 SYNCS_UNNAMED: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _MOUNTS: Final = "/proc/self/mountinfo"
 
 
 @frozen
 class Protection:
-    """Capabilities of the notes folder: exchange two files, rename without overwriting, link, lease."""
+    """Capabilities of the notes folder: exchange of two files, rename without overwriting, links, leases."""
 
     exchange: bool
     no_replace: bool
@@ -31,24 +31,29 @@ class Protection:
     leases: bool
     #: Whether a file can be written and synced before it has a name.
     unnamed: bool
-    #: Whether files can be exchanged with, and renamed to, the folder for private files.
+    #: Whether files can be exchanged with the folder for private files, and renamed into it.
     reaches_place: bool = False
 
     @property
     def can_place(self) -> bool:
-        """Whether a name can be given without overwriting a file; otherwise no note is written."""
+        """Return whether a file can get a name without overwriting another file.
+
+        Otherwise notes are not written.
+        """
         return self.no_replace or self.links
 
 
 def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) -> Protection:
-    """Probe with two temporary files, in the folder for private files if there is such a `place`.
+    """Probe with two temporary files.
 
-    The place may be on another volume, and only a trial shows that: a bind mount has the same device, a
-    subvolume another one. So a file of the folder of the notes is tried with it, if possible one without a
-    name. Raises `OSError` if the folder of the notes cannot be written.
+    If there is a folder for private files (`place`), they are created in it.
+
+    The place may be on another volume, and only a test shows that: a bind mount has the same device number, a
+    subvolume another one. So the test exchanges a file of the notes folder, if possible a file without a
+    name, with a file of the place. Raises `OSError` if the notes folder cannot be written.
     """
     if place is not None:
-        with suppress(OSError):  # errors of the notes folder are reported without it
+        with suppress(OSError):  # errors of the notes folder are reported later, without the place
             return evolve(_probe(calls, folder, place), reaches_place=True)
     return _probe(calls, folder, folder)
 
@@ -82,9 +87,7 @@ def _file(calls: SystemCalls, folder: str) -> Iterator[str]:
 
 
 def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
-    """Return whether a file of this folder can get a name next to that file, and then has the mode of a named
-    one.
-    """
+    """Return whether a file created without a name can be named next to `named`, with the mode of `named`."""
     place = os.path.dirname(named)
     path = temporary_name(calls, place)
     try:
@@ -92,13 +95,13 @@ def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
         mode = _name_later(calls, place, path)
     except OSError as failure:
         if failure.errno in UNSUPPORTED or failure.errno in (errno.EISDIR, errno.ENOENT, errno.EMLINK):
-            return False  # ENOENT: without /proc
+            return False  # ENOENT: /proc is missing
         raise
     return mode == calls.lstat(named).st_mode  # before Linux 6.0 the umask may be ignored
 
 
 def _name_later(calls: SystemCalls, folder: str, path: str) -> int:
-    """Make a file, then give it a name and take it away; its mode."""
+    """Create a file without a name, give it a name, and remove it again. Return its mode."""
     descriptor = calls.open(folder, UNNAMED)
     try:
         calls.link_unnamed(descriptor, path)
@@ -119,7 +122,7 @@ def _works(call: Callable[[], None]) -> bool:
 
 
 def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
-    """Return whether a rename overwrites: some file systems ignore flags that they do not know."""
+    """Return whether a rename overwrites the target, because some file systems ignore unknown flags."""
     try:
         calls.rename_new(source, target)
     except FileExistsError:
@@ -129,7 +132,10 @@ def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
 
 
 def _can_lease(calls: SystemCalls, path: str) -> bool:
-    """Return whether leases work: one is granted on an unshared file, and refused while we write the file."""
+    """Return whether leases work.
+
+    A lease must be granted on an unopened file, and refused while the file is open for writing.
+    """
     reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         calls.lease(reading)
@@ -149,15 +155,13 @@ def _can_lease(calls: SystemCalls, path: str) -> bool:
 
 
 def remote_file_system(folder: str) -> str | None:
-    """Return the type of a file system that others than this machine may change; None for a local or unknown
-    one.
-    """
+    """Return the type of a file system that other machines can change, or None for other file systems."""
     kind = file_system_of(folder)
     return kind if kind is not None and kind.startswith(_LEASES_LIE) else None
 
 
 def file_system_of(folder: str) -> str | None:
-    """Return the type of the file system, for example `ext4`; None if the system does not know it."""
+    """Return the type of the file system, for example `ext4`, or None if it is unknown."""
     place = os.path.realpath(folder)
     try:
         with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:

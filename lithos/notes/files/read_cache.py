@@ -1,14 +1,16 @@
-"""Notes as they were last read, for as long as their files are unchanged: reads need no thread and no parser.
+"""A cache of notes whose files are unchanged since they were read.
 
-Reading a note costs two changes of threads, some system calls and a parse of its frontmatter. Most notes that
-are read were read before, and one check of the file (`Fingerprint`) shows whether it is still the same file
-with the same inode, size, time of change and time of status. Editing or exchanging a file, or setting its
-times back, changes at least the time of status. A file that was changed within the last seconds before it was
-read is not remembered, since another change may have the same times on a file system with coarse ones.
+Cached reads do not need a thread or a parser.
 
-The check is one system call on the event loop. Where checks take long (a network, a sleeping disk), they are
-suspended for a while, and notes are read in threads. A single check that took somewhat long proves nothing:
-on a busy machine the thread had to wait for a processor, and reads in threads would cost more at such times.
+An uncached read costs two thread changes, some system calls and a parse of the frontmatter. Most notes that
+are read were read before. One check of the file (`Fingerprint`) shows whether the inode, the size, the
+modification time and the status time are the same. If a program edits or exchanges the file, or sets its
+times back, at least the status time changes. A file that was changed seconds before it was read is not
+cached, because a file system with coarse times may show the same times after another change.
+
+The check is one system call on the event loop. If checks take long (network, sleeping disk), they are
+suspended for a while, and notes are read in threads. A single slow check is ignored: on a busy machine the
+thread had to wait for a processor, and reads in threads would cost even more then.
 """
 
 from __future__ import annotations
@@ -26,23 +28,23 @@ from lithos.notes.files.values import Fingerprint
 from lithos.notes.links.links import WikiLink
 from lithos.notes.model.note import Note
 
-#: Bytes of contents and links that are remembered: those of some 4,000 ordinary notes.
+#: Maximum total size of cached contents and links in bytes, enough for about 4,000 ordinary notes.
 RECALLED_BYTES: Final = 12 * 1024 * 1024
-#: Longer contents are read again each time.
+#: Maximum size of a cached content. Longer contents are read again each time.
 LONGEST_RECALLED: Final = 64 * 1024
-#: Seconds from which a check is slow. After several slow ones in a row, or one that takes as long as
-#: `ENDLESS`, checks are suspended for the time of `REST`.
+#: Duration in seconds from which a check counts as slow. After several slow checks in a row, or one that
+#: takes `ENDLESS` seconds, checks are suspended for `REST` seconds.
 SLOW_LOOK: Final = 0.02
 SLOW_LOOKS: Final = 3
 ENDLESS: Final = 0.5
 REST: Final = 60.0
-#: Bytes of a remembered note in addition to its content, and of a link in addition to its texts.
+#: Estimated size in bytes of a cached note without its content, and of a link without its texts.
 _BESIDE: Final = 600
 _LINK: Final = 250
 
 
 class CataloguedNote(Protocol):
-    """A note as the catalogue has it; `stamp` changes with its path and its bytes."""
+    """A note of the catalogue. Its `stamp` changes with the path and the bytes."""
 
     @property
     def serial(self) -> int: ...
@@ -59,7 +61,7 @@ class CataloguedNote(Protocol):
 
 @frozen
 class CachedNote:
-    """A note as its file says: the content of `note`, of which the catalogue has the very same object."""
+    """A note read from its file, with content. `note` has the same metadata object as the catalogue."""
 
     note: Note
     stamp: int
@@ -69,16 +71,22 @@ class CachedNote:
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
+        """The approximate size in bytes."""
         texts = sum(len(link.target) + len(link.display) for link in self.links)
         return sys.getsizeof(self.content) + _BESIDE + _LINK * len(self.links) + 4 * texts
 
 
 class Recall(Fitting[int, CachedNote]):
-    """LRU cache of notes, bounded in bytes; each is valid for one state of its entry and of its file."""
+    """LRU cache of notes with a size limit in bytes.
+
+    A cached note is valid for one state of its entry and of its file.
+    """
 
     def __init__(self, look: Callable[[str], Fingerprint | None], timer: Callable[[], float] = perf_counter):
-        """Use `look` to get a file's fingerprint by its path without waiting; None if there is no file."""
+        """Use `look` to get a file's fingerprint by path without blocking.
+
+        `look` returns None if the file is missing.
+        """
         super().__init__(RECALLED_BYTES, attrgetter("size"))
         self._look = look
         self._timer = timer
@@ -86,7 +94,7 @@ class Recall(Fitting[int, CachedNote]):
         self._rests_until = float("-inf")
 
     def get(self, entry: CataloguedNote) -> CachedNote | None:
-        """Return the note of an entry, if its file is now what it was when it was read."""
+        """Return the cached note of an entry if its file has not changed since it was read, else None."""
         known = self._kept.get(entry.serial)
         if known is None:
             return None
@@ -110,6 +118,6 @@ class Recall(Fitting[int, CachedNote]):
     def put(
         self, entry: CataloguedNote, fingerprint: Fingerprint, content: str, links: tuple[WikiLink, ...]
     ) -> None:
-        """Remember what was read of an entry from a file that had this fingerprint before and after."""
+        """Cache a note that was read while the file had this fingerprint, both before and after."""
         if len(content) <= LONGEST_RECALLED:
             self._keep(entry.serial, CachedNote(entry.note, entry.stamp, fingerprint, content, links))

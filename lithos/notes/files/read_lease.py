@@ -1,8 +1,10 @@
-"""An open note file under a read lease, where supported: whether any program writes to it. It blocks.
+"""A note file opened under a read lease, if supported.
 
-A lease is granted only while no program has the file open for writing; one that wants to open it so while the
-lease holds waits until the descriptor is closed. So displaced files are unlinked once no program can be
-writing to them (`settle`), and recovered after a crash.
+It shows whether any program writes to the file. Blocks.
+
+A lease is granted only while no program has the file open for writing. While the lease exists, a program that
+opens the file for writing waits until the descriptor is closed. So displaced files are unlinked only when no
+program can be writing to them (`settle`). After a crash, they are recovered.
 """
 
 from __future__ import annotations
@@ -26,18 +28,20 @@ from lithos.notes.files.values import (
     state_of,
 )
 
-#: Seconds for a program that opened a file as it was being unlinked, to write and close it.
+#: Seconds to wait for a program that opened the file while it was being unlinked, until the program has
+#: written and closed it.
 _LAST_PATIENCE = 2.0
 
 
-#: Makes the bytes of a kept file durable elsewhere; raises `OSError`.
+#: Callback that stores the bytes of a kept file durably elsewhere. Raises `OSError`.
 SaveBytes = Callable[[Kept, bytes], None]
 
 
 def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> None:
-    """Unlink a kept file; unknown bytes, which another program wrote, are saved before.
+    """Unlink a kept file. Unknown bytes, which another program wrote, are saved first.
 
-    Raises `FileBusy` while a program writes to it: retry later. `FileNotFoundError` when it is gone.
+    Raises `FileBusy` while a program writes to the file; retry later. Raises `FileNotFoundError` if the file
+    was deleted or moved.
     """
     with Watch(calls, kept.path, leases=leases) as watch:
         source = watch.read()
@@ -50,7 +54,7 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
         calls.unlink(kept.path)
         if watch.is_untouched():
             return
-        watch.let_write(_LAST_PATIENCE)  # opened in this very moment, by a lookup begun a second ago
+        watch.let_write(_LAST_PATIENCE)  # a program opened the file just now, by a lookup from a second ago
         last = watch.read()
         if last.digest != source.digest and last.digest not in kept.known:
             save(kept, last.data)
@@ -59,17 +63,19 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
 def recover_folder(
     calls: SystemCalls, folder: str, names: Collection[str], place: PrivateFolder | None = None
 ) -> tuple[list[Kept], int]:
-    """Recover one folder after a crash: return the files to settle, and how many others were tidied up.
+    """Recover one folder after a crash. Return the files to settle, and the number of other files cleaned up.
 
-    The notes of these files are next to them, or are given by the `place`, if this is that folder.
+    Without a `place`, the private files are next to their notes. If the folder is the `place`, their names
+    identify the notes.
 
-    Temporary files are removed, files aside get their names back. Run this before any change.
+    Temporary files are removed, and files that were set aside get their names back. Call this before any
+    other change.
     """
     kept: list[Kept] = []
     tidied = 0
     for name in sorted(names):
         path = os.path.join(folder, name)
-        with suppress(OSError):  # one that cannot be removed stays: it is never taken for a note
+        with suppress(OSError):  # a file that cannot be removed stays, because it never counts as a note
             if is_temporary(name):
                 calls.unlink(path)
                 tidied += 1
@@ -83,15 +89,14 @@ def recover_folder(
         if found.kind == "aside" and found.note is not None and _go_back(calls, path, note):
             tidied += 1
             continue
-        # A file that was set aside for a note which now has another file may contain the only copy of its
-        # text.
+        # If the note has another file now, a file that was set aside may be the only copy of its text.
         known = found.known if found.kind == "swap" else ()
         kept.append(Kept(path, note, known, is_leased=False))
     return kept, tidied
 
 
 def _go_back(calls: SystemCalls, path: str, target: str) -> bool:
-    """Rename an aside file back to its note without overwriting; return whether that succeeded."""
+    """Rename an aside file back to its note without overwriting. Return whether this succeeded."""
     try:
         calls.rename_new(path, target)
     except FileExistsError:
@@ -107,23 +112,23 @@ def _go_back(calls: SystemCalls, path: str, target: str) -> bool:
     return True
 
 
-#: Quiet period: seconds since its last change after which a file is not taken for half saved; longer for an
-#: empty one, since many programs truncate a file first and write it then.
+#: Seconds since the last change after which a file counts as completely saved. Empty files take longer,
+#: because many programs truncate a file before they write it.
 QUIET, EMPTY_QUIET = 0.1, 1.0
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Watch:
-    """A regular file, open for reading. While it is open, its inode number is not given to another file.
+    """A regular file that is open for reading. While it is open, its inode number is not reused.
 
-    Raises `FileBusy` when it is open for writing, and `OSError`. If `leases` is False, no lease is requested,
-    and only the times of the file show changes.
+    Raises `FileBusy` if the file is open for writing, and `OSError`. Without `leases`, only the file's times
+    show changes.
     """
 
     def __init__(self, calls: SystemCalls, path: str, *, leases: bool) -> None:
         self._calls = calls
         self._path = path
-        try:  # O_NONBLOCK: wait neither for the lease of another program nor for a pipe
+        try:  # Without O_NONBLOCK, this would wait for another program's lease, or for a pipe.
             self.descriptor = calls.open(path, _READ)
         except BlockingIOError:
             raise FileBusy(path) from None
@@ -139,31 +144,34 @@ class Watch:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        # This releases the lease, so that programs blocked in open() can continue.
+        # Closing releases the lease, so that programs waiting in open() continue.
         self._calls.close(self.descriptor)
 
     def _take_lease(self) -> bool:
         try:
             self._calls.lease(self.descriptor)
-        except BlockingIOError:  # it is open, or mapped, for writing
+        except BlockingIOError:  # the file is open or mapped for writing
             raise FileBusy(self._path) from None
-        except OSError:  # another user's file, or a file system without leases
+        except OSError:  # the file belongs to another user, or its file system does not support leases
             return False
         return True
 
     def read(self) -> ReadFile:
-        """Return the bytes, with the state from before they were read."""
+        """Return the bytes of the file, and its state before they were read."""
         self._status = self._calls.fstat(self.descriptor)
         return ReadFile(self._calls.read(self.descriptor), state_of(self._status))
 
     def is_untouched(self) -> bool:
-        """Return whether the lease is unbroken: no program wants to write. Without one unknown: True."""
+        """Return whether no program wants to write, that is, the lease is unbroken.
+
+        Always True without a lease.
+        """
         return not self.is_leased or self._calls.is_leased(self.descriptor)
 
     def is_quiet(self) -> bool:
-        """Return whether the last change is long enough ago that the file is not half saved."""
+        """Return whether the last change is old enough that the file is completely saved."""
         status = self._status
-        # Without a lease a program that sets the time of its file back is not taken at its word.
+        # Without a lease, the status time counts too, because a program can set the modification time back.
         changed = status.st_mtime if self.is_leased else max(status.st_mtime, status.st_ctime)
         return abs(self._calls.now() - changed) >= (QUIET if status.st_size else EMPTY_QUIET)
 
@@ -172,12 +180,13 @@ class Watch:
         if not is_same(self._calls, self.descriptor, path):
             return False
         if self.is_leased:
-            return self.is_untouched()  # no program could write
+            return self.is_untouched()  # no program was able to write
         return digest_of(self._calls.read(self.descriptor)) == digest
 
     def let_write(self, patience: float) -> None:
-        """Release the lease for programs that wait in open(), and wait until they close the file, or time
-        out.
+        """Release the lease for programs waiting in open().
+
+        Then wait up to `patience` seconds until they close the file.
         """
         self._calls.end_lease(self.descriptor)
         for _ in range(round(patience / 0.01)):
@@ -188,15 +197,15 @@ class Watch:
 
 
 def check_regular(status: os.stat_result, path: str) -> None:
-    """Raise `OSError` unless this is a regular file."""
+    """Raise `OSError` if this is not a regular file."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        raise FileNotFoundError(errno.ENOENT, "There is no file, but something else", path)
+        raise FileNotFoundError(errno.ENOENT, "Not a regular file", path)
 
 
 def is_same(calls: SystemCalls, descriptor: int, path: str) -> bool:
-    """Return whether the name is that of the open file."""
+    """Return whether the path leads to the open file."""
     with suppress(FileNotFoundError):
         return os.path.samestat(calls.fstat(descriptor), calls.lstat(path))
     return False

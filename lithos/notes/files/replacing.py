@@ -1,18 +1,18 @@
-"""Atomic replacing, creating and removing of note files, without losing changes of other programs. All of it
-blocks.
+"""Atomic replacing, creating and removing of note files without losing changes by other programs.
 
-One rule: no file is unlinked before its bytes were read *after* it lost its name. The new file and the old
-one are exchanged in one step. The displaced file is compared and put back if it is not the expected one
-(compare-and-swap). Otherwise it is kept (`Kept`) until no program can write to it any more (`kept.settle`). A
-read lease shows whether a program has a file open for writing, and for that moment delays programs that want
-to open it for writing.
+All functions block.
+
+One rule: a file is unlinked only after its bytes were read *after* it lost its name. The new and the old file
+are exchanged in one step. The displaced file is compared, and put back if it is not the expected one
+(compare-and-swap). Otherwise it is kept (`Kept`) until no program can write to it any more
+(`read_lease.settle`). A read lease shows whether a program has a file open for writing, and meanwhile delays
+programs that want to open it for writing.
 
 Lithos does not wait for other programs: a file that another program is writing raises `FileBusy` at once. New
-bytes are written and synced in the folder of their note, so that they inherit its group and access list:
-without a name until they are whole, or, where a file must have one, under a temporary name. Exchanged files
-are in a `PrivateFolder`, which no other program reads, where there is one. `sync_folder` makes many changes
-of names durable at once, `make_folders` creates missing folders, `try_writing` is the health check's trial
-write.
+bytes are written and synced in the folder of their note, so that they inherit its group and access list. They
+are written without a name, or under a temporary name if the file system requires one. Exchanged files are in
+a `PrivateFolder`, if there is one, which no other program reads. `sync_folder` makes many renames durable at
+once, `make_folders` creates missing folders, and `try_writing` is the trial write of the health check.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from lithos.text.words.analysis import name_key
 
 
 def discard(calls: SystemCalls, path: str) -> None:
-    """Unlink a file of ours if it exists."""
+    """Unlink a private file if it exists."""
     with suppress(FileNotFoundError):
         calls.unlink(path)
 
@@ -61,7 +61,7 @@ def _keep_mode(calls: SystemCalls, target: str, descriptor: int) -> None:
     try:
         calls.fchmod(descriptor, stat.S_IMODE(calls.lstat(target).st_mode))
     except (FileNotFoundError, PermissionError):
-        return  # it vanished, which the comparison finds, or there are no modes
+        return  # the file vanished, which the comparison detects, or the system does not support modes
 
 
 def _write_all(calls: SystemCalls, descriptor: int, data: bytes) -> None:
@@ -70,9 +70,10 @@ def _write_all(calls: SystemCalls, descriptor: int, data: bytes) -> None:
         view = view[calls.write(descriptor, view) :]
 
 
-#: Retries of putting back a file that others keep saving: each takes a few microseconds.
+#: Maximum number of attempts to put back a file that other programs keep saving. Each attempt takes some
+#: microseconds.
 _TURNS = 64
-#: Folders remembered that are on another volume than the rest of the notes.
+#: Maximum number of remembered folders that are on another volume than the rest of the notes.
 _MOST_REMOTE = 1_000
 
 
@@ -80,9 +81,11 @@ T = TypeVar("T")
 
 
 class Replacing:
-    """Changes single files with the system calls the file system offers. `keep` gets every displaced file.
+    """Changes single files with the system calls that the file system supports.
 
-    Private files are made in the `place`, if there is one, but for folders that are on another volume.
+    `keep` receives every displaced file.
+
+    Private files are created in the `place`, if there is one, except for folders on another volume.
     """
 
     def __init__(
@@ -97,11 +100,11 @@ class Replacing:
         self._keep = keep
         self._place_of_all = place
         self._remote: set[str] = set()
-        #: A system call that the probe found was refused: probe the file system again.
+        #: True if a system call failed that the probe found to work. The file system must be probed again.
         self.is_outdated = False
 
     def carry_out(self, change: Put | Remove, target: str) -> FileState | Exception | None:
-        """Put or remove the file; returns its new state, or the failure. Its folder is not synced yet."""
+        """Write or remove the file. Return its new state, or the failure. The folder is not synced yet."""
 
         if isinstance(change, Remove):
             expected = change.expected
@@ -113,7 +116,7 @@ class Replacing:
         return self._attempt(lambda: self._replace(target, change), target)
 
     def _confirm_gone(self, target: str) -> Exception:
-        """`FileNotFoundError`, as decided, or `FileChanged`."""
+        """Return `FileNotFoundError` if the file is still missing, else `FileChanged`."""
         try:
             self._calls.lstat(target)
         except OSError as failure:
@@ -121,16 +124,16 @@ class Replacing:
         return FileChanged(target)
 
     def move(self, target: str, change: Move, other: str) -> FileState | Exception:
-        """Rename a file; return its state, or the failure. The folders are not synced yet.
+        """Rename a file. Return its state, or the failure. The folders are not synced yet.
 
-        The file keeps its inode, so bytes that a program saves into it meanwhile are moved with it.
+        The file keeps its inode, so bytes that another program is saving into it are moved, too.
         """
         return self._attempt(lambda: self._move(target, change, other), target)
 
     def _attempt(self, work: Callable[[], T], target: str) -> T | Exception:
-        """Return the result of a change or its failure, which leaves the file unchanged.
+        """Return the result of a change, or the failure. A failed change leaves the file unchanged.
 
-        If the folder no longer exists, another program renamed or removed it: `FileChanged`.
+        If the folder is missing, another program renamed or removed it, so the failure is `FileChanged`.
         """
         try:
             return work()
@@ -153,9 +156,10 @@ class Replacing:
         return self._attempt(work, target)
 
     def _swap_name(self, target: str, *known: str) -> str:
-        """Return the name for a swapped file.
+        """Return the name for an exchanged file.
 
-        No file in the place is set aside: all its names must be durable with the folder of its note.
+        Files are never set aside in the private folder, because their names must become durable with the
+        folder of their note.
         """
         place = None if os.path.dirname(target) in self._remote else self._place_of_all
         return private_name(self._calls, target, "swap", *known, place=place)
@@ -175,7 +179,7 @@ class Replacing:
             return state_of(self._calls.fstat(watch.descriptor))
 
     def _rename_at_once(self, target: str, other: str) -> bool:
-        """Rename without overwriting; False where that takes two steps."""
+        """Rename without overwriting. Return False if the rename needs two steps."""
         if not self.protection.can_place:
             raise _unprotected(target)
         if not self.protection.no_replace:
@@ -185,7 +189,7 @@ class Replacing:
         except FileNotFoundError:
             raise FileChanged(target) from None
         except FileExistsError:
-            if is_same_spelling(target, other):  # a disk that ignores case has the new name already
+            if is_same_spelling(target, other):  # on a case-insensitive disk, the new name already exists
                 return False
             raise FileOccupied(other) from None
         except OSError as failure:
@@ -202,9 +206,12 @@ class Replacing:
             raise FileOccupied(target) from None
 
     def _stage(self, target: str, data: bytes, name: str) -> FileState:
-        """Write and sync new bytes for the note `target`, then give them a name: its own, or a private one.
+        """Write and sync new bytes for the note `target`.
 
-        Returns the state of the file, which stays the same when it is renamed. A failure leaves no file.
+        Then name the file `name`, which is `target` or a private name.
+
+        Returns the state of the file, which a later rename does not change. A failure does not leave a file
+        behind.
         """
         if self.protection.unnamed:
             try:
@@ -222,8 +229,9 @@ class Replacing:
         return self._stage_named(target, data, name)
 
     def _stage_named(self, target: str, data: bytes, name: str) -> FileState:
-        """Fallback: stage the bytes next to the note under a temporary name, so that they inherit the same
-        attributes.
+        """Write the bytes next to the note under a temporary name, so that they inherit the same attributes.
+
+        Fallback of `_stage`.
         """
         path = temporary_name(self._calls, os.path.dirname(target))
         descriptor = self._calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -245,7 +253,7 @@ class Replacing:
         return state
 
     def _fill(self, descriptor: int, target: str, data: bytes, *, keep_mode: bool) -> FileState:
-        """Write and sync a file of ours; with `keep_mode` it has the permissions of its target.
+        """Write and sync a private file. With `keep_mode`, it gets the permissions of its target.
 
         Owner, access lists and extended attributes are not copied.
         """
@@ -253,11 +261,12 @@ class Replacing:
             _keep_mode(self._calls, target, descriptor)
         _write_all(self._calls, descriptor, data)
         self._calls.fsync(descriptor)
-        # Of our own file: once it has its final name, it may be another program's edit already.
+        # The state must come from the descriptor: under the final name there may already be another program's
+        # edit.
         return state_of(self._calls.fstat(descriptor))
 
     def _discard(self, path: str, target: str, digest: str) -> None:
-        """Unlink a file of ours; one whose folder was renamed is looked for later."""
+        """Unlink a private file. If its folder was renamed, the file is kept and searched for later."""
         try:
             self._calls.unlink(path)
         except FileNotFoundError:
@@ -269,16 +278,16 @@ class Replacing:
             raise _unprotected(target)
         needless, ours_digest = "" if change.saves_old else change.expected, digest_of(change.data)
         swap = self._swap_name(target, ours_digest, needless)
-        state = self._stage(target, change.data, swap)  # always whole: ours, or another program's
+        state = self._stage(target, change.data, swap)  # a complete file, also if another program wrote it
         with ExitStack() as opened:
             ours = self._pin(swap, opened)
             try:
                 watch = opened.enter_context(self._watch_expected(target, change.expected))
                 exchanged = self._exchange(swap, target)
             except (OSError, FileBusy, FileChanged) as failure:
-                if is_same(self._calls, ours, swap):  # not exchanged, whatever a remote file system says
+                if is_same(self._calls, ours, swap):  # not exchanged, whatever the call reported
                     discard(self._calls, swap)
-                else:  # or it is next to the note in a renamed folder
+                else:  # exchanged, or in a renamed folder next to the note
                     self._keep(Kept.of(swap, target, {needless, ours_digest}, is_leased=False))
                 if isinstance(failure, FileNotFoundError):
                     raise FileChanged(target) from None
@@ -295,11 +304,11 @@ class Replacing:
     ) -> None:
         """Compare the displaced file; if it is not the expected one, put it back and raise `FileChanged`."""
         assert change.expected is not None
-        with suppress(OSError):  # an unreadable file is not the expected one either
+        with suppress(OSError):  # an unreadable file is not the expected file either
             if watch.is_still(swap, change.expected):
                 return
         kept = Kept.of(swap, target, {digest_of(change.data)}, watch.is_leased)
-        try:  # before the lease ends, so that who waits in open() gets the file that is put back
+        try:  # before the lease ends, so that programs waiting in open() get the file that is put back
             self._put_back(swap, target, ours, opened)
         except OSError:
             self._keep(kept)
@@ -307,7 +316,10 @@ class Replacing:
         raise FileChanged(target, kept)
 
     def _replace_in_two(self, swap: str, target: str, change: Put, watch: Watch) -> None:
-        """Fallback without an exchange call: the name is free for a moment; it is never overwritten."""
+        """Replace the file in two steps, without an exchange call.
+
+        The name is free for a moment, but never overwritten.
+        """
         assert change.expected is not None
         needless = "" if change.saves_old else change.expected
         aside = private_name(self._calls, target, "aside", needless)
@@ -317,7 +329,7 @@ class Replacing:
             kept = self._move_aside(target, aside, change.expected, needless, watch)
             try:
                 self._place(swap, target)
-            except FileExistsError:  # saved in that moment, perhaps without the old bytes: they are all kept
+            except FileExistsError:  # another program saved the file in between: keep all
                 raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
             except OSError:
                 self._return_aside(aside, target, kept)
@@ -325,7 +337,7 @@ class Replacing:
         except (OSError, FileChanged):
             self._discard(swap, target, digest_of(change.data))
             raise
-        # Under this name it does not go back after a crash: the note may be deleted by then.
+        # With this name, the file is not put back after a crash, because the note may be deleted by then.
         self._calls.rename(aside, swap)
 
     def _remove(self, target: str, expected: str, *, saves_old: bool) -> None:
@@ -338,7 +350,7 @@ class Replacing:
             swap = self._swap_name(target, needless)
             try:
                 self._calls.rename(aside, swap)
-            except FileNotFoundError:  # it is next to the note, in a renamed folder
+            except FileNotFoundError:  # the file is next to the note, in a renamed folder
                 swap = aside
             except OSError:  # the place is on another volume
                 swap = private_name(self._calls, target, "swap", needless)
@@ -359,17 +371,17 @@ class Replacing:
             raise
 
     def _move_aside(self, target: str, aside: str, expected: str, needless: str, watch: Watch) -> Kept:
-        """Rename the file aside; one that is not the expected one is put back, and raises `FileChanged`."""
+        """Rename the file aside. If it is not the expected file, put it back and raise `FileChanged`."""
         try:
             self._calls.rename(target, aside)
         except FileNotFoundError:
-            if not is_same(self._calls, watch.descriptor, aside):  # a remote one may say so of a second try
+            if not is_same(self._calls, watch.descriptor, aside):  # a remote rename may be sent twice
                 raise FileChanged(target) from None
         if watch.is_still(aside, expected):
             return Kept.of(aside, target, {needless}, watch.is_leased)
         try:
             self._place(aside, target)
-        except FileExistsError:  # a newer file has the name now
+        except FileExistsError:  # the name belongs to a newer file now
             raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
         raise FileChanged(target)
 
@@ -378,16 +390,17 @@ class Replacing:
             self._place(aside, target)
         except FileExistsError:
             self._keep(kept)
-        except FileNotFoundError:  # its folder was renamed in this moment: all that is left of it
+        except FileNotFoundError:  # the folder was just renamed, and this is the only file left
             self._keep(evolve(kept, known=frozenset()))
 
     def _put_back(self, swap: str, target: str, last: int, opened: ExitStack) -> None:
-        """Give `target` its newest foreign file: exchange until the file that comes out is the one put in
-        last.
+        """Give `target` its newest foreign file.
 
-        Any other file that comes out was saved meanwhile, is newer, and is put in again. The file left in
-        `swap` is our file, an older foreign one, or, if the target was deleted meanwhile, the newest foreign
-        one.
+        Exchange until the file that comes out is the one put in last.
+
+        Any other file that comes out was saved in the meantime, so it is newer and is put in again. At the
+        end, the file in `swap` is the file of Lithos or an older foreign file. If the target was deleted in
+        the meantime, it is the newest foreign file.
         """
         for _ in range(_TURNS):
             held = self._pin(swap, opened)
@@ -399,7 +412,7 @@ class Replacing:
             return
 
     def _exchange(self, one: str, other: str) -> bool:
-        """Exchange two names atomically; False where the file system cannot."""
+        """Exchange two names atomically. Return False if the file system does not support this."""
         if not self.protection.exchange:
             return False
         try:
@@ -412,7 +425,7 @@ class Replacing:
         return True
 
     def _place(self, source: str, target: str) -> None:
-        """Rename without overwriting, by rename flag or by link; raises `FileExistsError`."""
+        """Rename without overwriting, by a rename flag or by a link. Raises `FileExistsError`."""
         if self.protection.no_replace:
             try:
                 self._calls.rename_new(source, target)
@@ -433,7 +446,7 @@ class Replacing:
 
 
 def is_same_spelling(one: str, other: str) -> bool:
-    """Return True for two spellings of one name, in case or Unicode form, that a disk takes for the same."""
+    """Return whether two names differ only in case or Unicode form, so that a disk may treat them as one."""
     return name_key(one) == name_key(other)
 
 
@@ -449,11 +462,11 @@ def _unprotected(target: str) -> OSError:
 def sync_folder(
     calls: SystemCalls, folder: str, numbers: list[int], results: list[FileState | Exception | None]
 ) -> None:
-    """Make the changes with these numbers durable; where that fails, their results become `NotSynced`."""
+    """Make the changes with these numbers durable. If that fails, their results become `NotSynced`."""
     try:
         try:
             _sync(calls, folder)
-        except FileNotFoundError:  # renamed after the change: its name now is unknown
+        except FileNotFoundError:  # renamed after the change, and the new name is unknown
             calls.sync_all()
     except OSError as failure:
         for number in numbers:
@@ -463,7 +476,7 @@ def sync_folder(
 
 
 def make_folders(calls: SystemCalls, folder: str) -> list[str]:
-    """Create missing folders; returns the folders whose entries changed and need a sync."""
+    """Create missing folders. Return the folders whose entries changed and must be synced."""
     missing: list[str] = []
     while not os.path.isdir(folder):
         missing.append(folder)
@@ -485,18 +498,19 @@ def _sync(calls: SystemCalls, folder: str) -> None:
         calls.close(descriptor)
 
 
-#: More than any file system stores next to the name, so that it takes a block.
+#: Number of bytes of the trial file. Larger than what file systems store next to the name, so that the file
+#: needs a block.
 _SIZE = 4_096
 
 
 def try_writing(folder: Path) -> None:
-    """Write a temporary file durably and remove it again. Blocks; raises `OSError` where that fails."""
+    """Write a temporary file durably and remove it again. Blocks. Raises `OSError` on failure."""
     target = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         try:
             left = _SIZE
-            while left:  # a nearly full disk accepts only a part
+            while left:  # a nearly full disk writes only a part of the bytes
                 left -= os.write(descriptor, bytes(left))
             os.fsync(descriptor)
         finally:
@@ -511,7 +525,7 @@ def try_writing(folder: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise `OSError` when a folder says that nothing can be written to it; makes nothing. Blocks."""
+    """Raise `OSError` if a folder's state shows that it is not writable. Does not create a file. Blocks."""
     status = os.statvfs(folder)
     reason = None
     if status.f_flag & os.ST_RDONLY:

@@ -1,7 +1,7 @@
-"""The system calls through which note files are changed, as a port: tests replace them to inject failures.
+"""The system calls that change note files, as a port. Tests replace them to inject failures.
 
-Paths are absolute text, descriptors are numbers, failures are `OSError` with the errno of the system.
-`exchange` and `rename_new` fail with one of `UNSUPPORTED` where there is no such call.
+Paths are absolute strings, descriptors are numbers, and failures are `OSError` with the errno of the system.
+If a call is not supported, `exchange` and `rename_new` fail with one of `UNSUPPORTED`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
-#: A call, or a flag of it, that this kernel, sandbox or file system does not have.
+#: Error numbers that mean: this kernel, sandbox or file system does not support the call or one of its flags.
 UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM})
 
-#: Opens a new file in a folder, which has no name until `link_unnamed`; `EISDIR` where there is no such flag.
+#: Flags to open a new file in a folder without a name, until `link_unnamed` names the file. Fails with
+#: `EISDIR` if the system does not have the flag.
 UNNAMED: Final[int] = getattr(os, "O_TMPFILE", os.O_DIRECTORY) | os.O_WRONLY
 
 _MAC = sys.platform == "darwin"
-#: RENAME_EXCHANGE and RENAME_NOREPLACE; RENAME_SWAP and RENAME_EXCL on macOS.
+#: The flags RENAME_EXCHANGE and RENAME_NOREPLACE, or RENAME_SWAP and RENAME_EXCL on macOS.
 _EXCHANGE, _NO_REPLACE = 2, 4 if _MAC else 1
 _AT_FDCWD = -100
-#: Holds a file without opening it, so that not even its permissions matter.
+#: Flags to hold a file without opening it, so that the file's permissions do not matter.
 _PIN = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Leases(NamedTuple):
-    """Numbers of the calls of `fcntl`."""
+    """The `fcntl` command numbers for leases."""
 
     signal: int
     take: int
@@ -39,7 +40,7 @@ class _Leases(NamedTuple):
 
 
 def _find_leases() -> _Leases | None:
-    """Return the numbers of the lease calls; None if the system has no leases (all except Linux)."""
+    """Return the command numbers for leases, or None on systems without leases (all except Linux)."""
     numbers = [getattr(fcntl, name, None) for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE")]
     return None if None in numbers else _Leases(*(number for number in numbers if number is not None))
 
@@ -49,11 +50,11 @@ _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 class SystemCalls(Protocol):
-    """Port to the operating system for changing note files. Everything but the clocks blocks."""
+    """Port to the operating system for changing note files. All methods except the clock block."""
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int: ...
     def pin(self, path: str) -> int:
-        """Open a descriptor (`O_PATH`) that only keeps the inode number from being reused."""
+        """Return an `O_PATH` descriptor. While it is open, the inode number of the file is not reused."""
 
     def close(self, descriptor: int) -> None: ...
     def read(self, descriptor: int) -> bytes:
@@ -62,7 +63,7 @@ class SystemCalls(Protocol):
     def write(self, descriptor: int, data: memoryview) -> int: ...
     def fsync(self, descriptor: int) -> None: ...
     def sync_all(self) -> None:
-        """Make everything durable, on all file systems: far slower than `fsync`."""
+        """Make all changes on all file systems durable. Far slower than `fsync`."""
 
     def fchmod(self, descriptor: int, mode: int) -> None: ...
     def fstat(self, descriptor: int) -> os.stat_result: ...
@@ -70,34 +71,37 @@ class SystemCalls(Protocol):
     def mkdir(self, path: str) -> None: ...
     def rename(self, source: str, target: str) -> None: ...
     def exchange(self, one: str, other: str) -> None:
-        """Exchange the files of two names atomically."""
+        """Exchange the files of two paths atomically."""
 
     def rename_new(self, source: str, target: str) -> None:
-        """Rename, but never over a file that exists: `FileExistsError`."""
+        """Rename without overwriting. Raises `FileExistsError` if `target` exists."""
 
     def link(self, source: str, target: str) -> None: ...
     def link_unnamed(self, descriptor: int, target: str) -> None:
-        """Give a file opened with `UNNAMED` its name, never that of a file that exists: `FileExistsError`."""
+        """Give a name to a file opened with `UNNAMED`. Raises `FileExistsError` if `target` exists."""
 
     def unlink(self, path: str) -> None: ...
     def lease(self, descriptor: int) -> None:
-        """Take a read lease: `BlockingIOError` while any program has the file open for writing."""
+        """Take a read lease. Raises `BlockingIOError` while any program has the file open for writing."""
 
     def is_leased(self, descriptor: int) -> bool:
-        """Return whether the lease is unbroken: False once a program wants to open the file for writing."""
+        """Return whether the lease is unbroken.
+
+        False after a program has tried to open the file for writing.
+        """
 
     def end_lease(self, descriptor: int) -> None: ...
     def token(self) -> str:
-        """Eight random characters for a file name."""
+        """Return eight random characters for a file name."""
 
     def now(self) -> float:
-        """Seconds of the clock that file times are in."""
+        """Return the current time in seconds, by the clock of file times."""
 
     def sleep(self, seconds: float) -> None: ...
 
 
 class KernelCalls:
-    """Production adapter: the kernel's, on Linux and macOS."""
+    """Production adapter with the calls of the kernel, for Linux and macOS."""
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
         return os.open(path, flags | os.O_CLOEXEC, mode)
@@ -118,7 +122,8 @@ class KernelCalls:
 
     def fsync(self, descriptor: int) -> None:
         if _FULL_SYNC is not None:
-            # Where `fsync` leaves data in the disk's own memory (macOS); not every file system has it.
+            # On macOS, `fsync` leaves data in the disk's own memory. Not every file system supports this
+            # call.
             with suppress(OSError):
                 fcntl.fcntl(descriptor, _FULL_SYNC)
                 return
@@ -152,7 +157,8 @@ class KernelCalls:
         os.link(source, target)
 
     def link_unnamed(self, descriptor: int, target: str) -> None:
-        # With a folder, which an absolute path does not need, Python calls linkat(), which follows the link.
+        # Only with a folder argument does Python call linkat(), which follows the link. The absolute path
+        # does not need the folder.
         os.link(f"/proc/self/fd/{descriptor}", target, dst_dir_fd=descriptor, follow_symlinks=True)
 
     def unlink(self, path: str) -> None:
@@ -160,8 +166,8 @@ class KernelCalls:
 
     def lease(self, descriptor: int) -> None:
         if _LEASES is None:
-            raise OSError(errno.ENOSYS, "This system has no leases")
-        # The default signal of a lease that is being broken ends the process; this one is ignored.
+            raise OSError(errno.ENOSYS, "Leases are not supported on this system")
+        # The default signal of a breaking lease ends the process. This signal is ignored.
         fcntl.fcntl(descriptor, _LEASES.signal, signal.SIGURG)
         fcntl.fcntl(descriptor, _LEASES.take, fcntl.F_RDLCK)
 
@@ -195,7 +201,7 @@ def _rename_with(source: str, target: str, flags: int) -> None:
             failed = _libc.renamex_np(names[0], names[1], ctypes.c_uint(flags))
         else:
             failed = _libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(flags))
-    except AttributeError:  # a C library without it
+    except AttributeError:  # the C library lacks the function
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source, None, target) from None
     if failed:
         number = ctypes.get_errno()

@@ -1,8 +1,8 @@
-"""Directory walk: the note files of a folder on disk, and its other files. All functions block.
+"""Directory walk: finds the note files of a folder on disk, and its other files. All functions block.
 
-Dot-names are ignored, and so are files outside the folder that a symlink reaches. A folder that symlinks lead
-to is visited once, by its own name if it has one here, so loops end. Polling walks through all notes every
-second, so the loop does as little as possible.
+Files with dot-names are ignored, and so are symlinked files outside the folder. A folder that symlinks lead
+to is visited once, by its own name if that is in the walked folder, so loops end. Polling walks through all
+notes every second, so the loop does as little as possible.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from lithos.notes.model.ignored import Ignored
 log = get_logger("lithos.vault")
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-#: The folder was deleted, cannot be read, or is not a folder any more: its files count as missing.
+#: Error numbers of a folder that was deleted, is unreadable, or is not a folder any more. Its files count as
+#: missing.
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP}
 
 
 @define
 class _Walk:
-    """Where a walk has been, and the symlinked folders it has still to follow, as (prefix, target)."""
+    """The visited folders of a walk, and the symlinked folders still to follow, as (prefix, target)."""
 
     root: str
     ignored: Ignored
@@ -35,11 +36,11 @@ class _Walk:
 
 
 def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
+    """Yield every `.md` file by path relative to `root`, with `/`, in no particular order.
 
-    Files that are `ignored` are left out.
+    `root` is a real path. Files that match `ignored` are left out.
 
-    Raises `OSError` when a folder exists but cannot be listed.
+    Raises `OSError` if a folder exists but cannot be listed.
     """
     walk = _Walk(root, ignored)
     yield from _walk_below(walk, root, "")
@@ -50,15 +51,15 @@ def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_resul
 
 
 def is_inside(real: str, root: str) -> bool:
-    """Return True for real paths at or below the real path `root`."""
+    """Return whether the real path `real` is `root` or below it. `root` is a real path, too."""
     return real.startswith(root + os.sep) or real == root
 
 
 def resolve_below(root: str, path: str) -> str:
-    """Resolve a path below a real folder like `os.path.realpath`, with one system call per name.
+    """Resolve a path below a real folder like `os.path.realpath`, but with one system call per name.
 
-    Each system call releases the interpreter lock, and while the event loop is busy a thread waits to get it
-    back.
+    Fewer system calls are faster here: each call releases the interpreter lock, and the thread must wait for
+    the lock while the event loop is busy.
     """
     target, names = root, path.split("/")
     if not {"", os.curdir, os.pardir}.intersection(names):
@@ -75,7 +76,7 @@ def resolve_below(root: str, path: str) -> str:
 
 
 def is_text(name: str) -> bool:
-    """Return False for names that are not UTF-8."""
+    """Return whether a name is valid UTF-8."""
     return name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)
 
 
@@ -106,7 +107,10 @@ def _walk_below(walk: _Walk, top: str, prefix: str) -> Iterator[tuple[str, os.st
 def _look_into(
     walk: _Walk, descriptor: int, folder: str, prefix: str, folders: list[tuple[str, str]]
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the notes right in an open folder; folders in it are added to `folders` or to the linked ones."""
+    """Yield the notes directly in an open folder.
+
+    Its subfolders are added to `folders` or to the linked folders.
+    """
     with os.scandir(descriptor) as entries:
         for entry in entries:
             name = entry.name
@@ -124,11 +128,11 @@ def _look_into(
                     if stat.S_ISREG(status.st_mode):
                         yield prefix + name, status
             except OSError:
-                continue  # vanished or unreadable since the listing: missing
+                continue  # the file vanished or became unreadable after the listing
 
 
 def _follow(walk: _Walk, entry: os.DirEntry[str], folder: str, prefix: str) -> os.stat_result | None:
-    """Resolve a symlinked note; a symlinked folder is queued for later."""
+    """Resolve a symlinked note. A symlinked folder is queued for a later visit."""
     real = os.path.realpath(f"{folder}/{entry.name}")
     if not is_inside(real, walk.root):
         return None

@@ -1,14 +1,14 @@
-"""Values of the note store: file states, changes to make and their failures; and names of our own files.
+"""Values of the note store: file states, changes and their failures, and the names of private files.
 
-After a crash the names of our own files show what a file is and where it belongs (recovery). All are
-dot-names, so that no program takes them for notes. Those of the second kind are in a `PrivateFolder`, hidden
-from other programs, where the file system allows it. Otherwise they are next to their notes, like all others.
+After a crash, the name of a private file shows the purpose of the file and the note it belongs to (recovery).
+All private files have dot-names, so no program takes them for notes. Swap files are in a `PrivateFolder`,
+hidden from other programs, if the file system allows it. All other private files are next to their notes.
 
-* `.lithos-….tmp`: ours, may be partial; worthless without the process that made it. Of new bytes
-  only where files cannot be written before they have a name (`Protection.unnamed`).
-* `.lithos-….swap`: new bytes on their way in, or a file that lost its name. It may be deleted if its
-  bytes are known.
-* `.lithos-….aside`: the same, but while it exists the note's own name may be free: then it is
+* `.lithos-….tmp`: a file of Lithos that may be partial, and is worthless without its process. New bytes are
+  in such a file only if files cannot be written without a name (`Protection.unnamed`).
+* `.lithos-….swap`: new bytes that will become a note, or a file that lost its name. The file may be deleted
+  if its bytes are known.
+* `.lithos-….aside`: the same, but the note may be without a file meanwhile. In that case the aside file is
   renamed back.
 """
 
@@ -29,15 +29,15 @@ TEMPORARY_SUFFIX = ".tmp"
 
 Kind = Literal["swap", "aside"]
 
-#: Longest file name in bytes.
+#: Maximum length of a file name in bytes.
 _LONGEST = 255
-#: Stands for a missing digest.
+#: Placeholder for a missing digest in a file name.
 _NONE = "0"
 
 
 @frozen
 class PrivateName:
-    """A parsed name: the digests of bytes that need not be kept, and the note, if its name fitted in."""
+    """A parsed name: the digests of bytes that need not be kept, and the note's name if it fitted in."""
 
     kind: Kind
     known: frozenset[str]
@@ -46,34 +46,35 @@ class PrivateName:
 
 @frozen
 class PrivateFolder:
-    """A folder for the private files of all notes below `root`, on the same volume; both are real paths."""
+    """A folder for the private files of all notes below `root`, on the same volume. Both are real paths."""
 
     folder: str
     root: str
 
     def stand_in(self, target: str) -> str:
-        """Return a path in the folder whose name identifies the note: its path with `/` as `%2F`."""
+        """Return a path in the folder for a note. Its name is the note's path with `/` as `%2F`."""
         name = os.path.relpath(target, self.root).replace("%", "%25").replace(os.sep, "%2F")
         return os.path.join(self.folder, name)
 
     def note_of(self, name: str) -> str:
-        """Return the path of the note that the name of a `stand_in` means."""
+        """Return the path of the note that belongs to a name made by `stand_in`."""
         return os.path.join(self.root, name.replace("%2F", os.sep).replace("%25", "%"))
 
 
 def temporary_name(calls: SystemCalls, folder: str) -> str:
-    """Return a path for a file of ours that may be partial."""
+    """Return a path for a private file that may be partial."""
     return os.path.join(folder, f"{TEMPORARY_PREFIX}{calls.token()}{calls.token()}{TEMPORARY_SUFFIX}")
 
 
 def private_name(
     calls: SystemCalls, target: str, kind: Kind, *known: str, place: PrivateFolder | None = None
 ) -> str:
-    """Return a path for a whole file that is, was or will be the note `target`; `known` are up to two
-    digests.
+    """Return a private path for a complete file that is, was or will be the note `target`.
 
-    The path is in the `place`, or next to the note if there is no place or its name would not hold the note's
-    path.
+    `known` are up to two digests.
+
+    The path is in `place`, or next to the note if there is no `place` or the note's path is too long for a
+    name there.
     """
     folder, name = os.path.split(target if place is None else place.stand_in(target))
     digests = [digest or _NONE for digest in (*known, "", "")[:2]]
@@ -86,7 +87,7 @@ def private_name(
 
 
 def parse_name(name: str) -> PrivateName | None:
-    """Parse the name of a swap or aside file; None for all other names."""
+    """Parse the name of a swap or aside file. Return None for all other names."""
     stem, _, kind = name.rpartition(".")
     parts = stem.split(".", 4)
     if not name.startswith(TEMPORARY_PREFIX) or len(parts) != 5 or kind not in ("swap", "aside"):
@@ -96,24 +97,26 @@ def parse_name(name: str) -> PrivateName | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether a file is ours and may be partial."""
+    """Return whether a name belongs to a private file that may be partial."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
-#: The maximum of SQLite's integers; some file systems have later times, which are never compared.
+#: Maximum time in nanoseconds, because SQLite's integers end here. Later times are never compared.
 _LATEST_NS = 2**63 - 1
 
 
-#: Grace period in seconds of a displaced file. With a lease, only a program that looked the path up before
-#: the exchange and opens it later could still write to it; without one, any program that had it open.
+#: Grace periods in seconds of a displaced file, with and without a lease. With a lease, only a program that
+#: looked the path up before the exchange could still open and write the file. Without a lease, any program
+#: that had the file open could still write to it.
 GRACE, LONG_GRACE = 1.0, 60.0
-#: Seconds with a lease and next to its note, where others see it: still far more than an open() takes.
+#: Grace period in seconds of a displaced file with a lease, next to its note where other programs see it.
+#: Still far longer than an open() takes.
 LEAST_GRACE = 0.1
 
 
 @frozen
 class FileState:
-    """The stat fingerprint of a file: size in bytes, mtime in nanoseconds."""
+    """The stat fingerprint of a file: size in bytes and mtime in nanoseconds."""
 
     size: int
     mtime_ns: int
@@ -121,9 +124,9 @@ class FileState:
 
 @frozen
 class Fingerprint:
-    """Identifies a version of a file: device, inode, size and both times in nanoseconds.
+    """The identity of a file version: device, inode, size, mtime and ctime, with times in nanoseconds.
 
-    No program can set the time of the status.
+    Programs cannot set the ctime.
     """
 
     device: int
@@ -133,21 +136,21 @@ class Fingerprint:
     ctime_ns: int
 
     def is_old(self, now: float) -> bool:
-        """Return whether the file was last changed so long ago that a further change has other times.
+        """Return whether the last change is long enough ago that another change will have different times.
 
-        `now`: seconds of the clock that file times are in.
+        `now` is the current time in seconds, by the clock of file times.
         """
         latest = max(self.mtime_ns, self.ctime_ns)
         return now * 1e9 - latest > COARSEST * 1e9
 
 
-#: The coarsest file times, in seconds (FAT: 2), and half a second.
+#: The coarsest resolution of file times in seconds (2 on FAT), plus half a second.
 COARSEST = 2.5
 
 
 @frozen
 class FoundFile:
-    """A note file met while listing; `path` is relative to `knowledge/`, with `/`."""
+    """A note file found by a listing. `path` is relative to `knowledge/`, with `/`."""
 
     path: str
     state: FileState
@@ -155,7 +158,7 @@ class FoundFile:
 
 @frozen
 class ReadFile:
-    """The bytes of a note file and the state they were read in."""
+    """The bytes of a note file, and the file's state when they were read."""
 
     data: bytes
     state: FileState
@@ -170,9 +173,9 @@ class ReadFile:
 class Put:
     """Write `data` to `path`.
 
-    `expected` is the digest of the bytes the caller decided upon; `None` means the file must not exist yet.
-    `saves_old`: the old bytes were never announced, so that they have to be kept in the displaced folder.
-    `real`: where links lead from `path`, as the change was decided; `None` where there is no link on the way.
+    `expected` is the digest of the old bytes on which the caller based the change, or `None` if the file must
+    not exist yet. `saves_old` means that the old bytes were never announced and must be kept in the displaced
+    folder. `real` is the real path at the time of the decision, or `None` if `path` does not contain links.
     """
 
     path: str
@@ -184,9 +187,11 @@ class Put:
 
 @frozen
 class Remove:
-    """Delete the file at `path`, if it has the `expected` digest; `None` means that it is gone already.
+    """Delete the file at `path` if it has the `expected` digest.
 
-    `real` as in `Put`; a file that is itself a link is not deleted (`LinkedFile`).
+    `None` means that the file is already deleted.
+
+    `real` is explained in `Put`. A file that is itself a link is not deleted (`LinkedFile`).
     """
 
     path: str
@@ -199,7 +204,7 @@ class Remove:
 class Move:
     """Rename the file at `path`, which has the `expected` digest, to the unused path `new`.
 
-    `real` and `real_new` as in `Put`; a file that is itself a link is not moved (`LinkedFile`).
+    `real` and `real_new` are explained in `Put`. A file that is itself a link is not moved (`LinkedFile`).
     """
 
     path: str
@@ -215,7 +220,7 @@ def _without_empty(digests: Collection[str]) -> frozenset[str]:
 
 @frozen
 class Kept:
-    """A displaced file: its path, that of the note it was, and the digests of bytes that need not be kept."""
+    """A displaced file: its path, the path of its note, and the digests of bytes that need not be kept."""
 
     path: str
     note: str
@@ -224,38 +229,41 @@ class Kept:
 
     @classmethod
     def of(cls, path: str, note: str, known: Collection[str], is_leased: bool) -> Kept:
-        """Make one; `is_leased`: under a read lease, no program could open it for writing unnoticed."""
+        """Return a displaced file.
+
+        `is_leased`: a lease prevents that a program opens it for writing unnoticed.
+        """
         return cls(path, note, frozenset(known), is_leased)
 
     @property
     def grace(self) -> float:
-        """Grace period: seconds until it may be settled."""
+        """The grace period in seconds, after which the file may be settled."""
         if not self.is_leased:
             return LONG_GRACE
         return LEAST_GRACE if self.is_beside else GRACE
 
     @property
     def is_beside(self) -> bool:
-        """Whether the file is in the folder of its note."""
+        """Return whether the file is in the folder of its note."""
         return os.path.dirname(self.path) == os.path.dirname(self.note)
 
 
 class OutsideKnowledge(Exception):
-    """Path traversal: the path leads out of `knowledge/` through a symlink."""
+    """The path leads out of `knowledge/` through a symlink (path traversal)."""
 
 
 class PathRedirected(Exception):
-    """Links lead from a path to another place than the one for which the change was decided."""
+    """The links in a path lead to another place than at the time when the change was decided."""
 
     def __init__(self, path: str, real: str) -> None:
         super().__init__(path)
         self.path = path
-        #: The current target of the links, relative to `knowledge/`.
+        #: The place to which the links lead now, relative to `knowledge/`.
         self.real = real
 
 
 class LinkedFile(Exception):
-    """The file is a symbolic link, which neither a removal nor a move follows."""
+    """The file is a symbolic link. Removals and moves do not follow links."""
 
     def __init__(self, path: str, real: str) -> None:
         super().__init__(f"{path} is a symbolic link to {real}")
@@ -264,26 +272,26 @@ class LinkedFile(Exception):
 
 
 class FileChanged(Exception):
-    """Compare-and-swap failed: the file is not the expected one any more; read it and decide again."""
+    """The file is not the expected one any more (compare-and-swap). Read the file and decide again."""
 
     def __init__(self, path: str, kept: Kept | None = None) -> None:
         super().__init__(path)
-        #: The file that was displaced by the attempt.
+        #: The file that the failed attempt displaced.
         self.kept = kept
 
 
 class FileBusy(Exception):
-    """Another program has the file open for writing, or changed it a moment ago: retry later."""
+    """Another program has the file open for writing, or changed it a moment ago. Retry later."""
 
 
 class FileOccupied(Exception):
-    """Create failed: a file that must not exist exists."""
+    """The file cannot be created, because it already exists."""
 
 
 class NotSynced(OSError):
-    """The change is visible but not durable (fsync failed): a power failure may undo it.
+    """The change is visible but not durable (fsync failed). A power failure may undo it.
 
-    `state` is that of the written file, `None` after a removal.
+    `state` is the state of the written file, or `None` after a removal.
     """
 
     def __init__(self, failure: OSError, state: FileState | None) -> None:
@@ -292,10 +300,10 @@ class NotSynced(OSError):
 
 
 def digest_of(data: bytes) -> str:
-    """Content hash of a file: 128 bits of BLAKE2b in hex."""
+    """Return the content hash of a file: 128 bits of BLAKE2b in hex."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def state_of(status: os.stat_result) -> FileState:
-    """Return the state of a file by its `stat` result."""
+    """Return the state of a file from its `stat` result."""
     return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))

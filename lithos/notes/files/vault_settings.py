@@ -1,8 +1,8 @@
-"""Settings of Obsidian and its plugins: which files are not notes, because they are templates or hidden.
+"""Settings of Obsidian and its plugins that exclude files from the notes, such as templates and hidden files.
 
-The settings belong to another program: a file that is missing, broken or too large is logged and left out.
-Each plugin has a file with keys of its own. A value that is not a path in the vault is left out, and so is
-one that names the vault itself: then every note would be a template.
+The settings belong to another program, so a file that is missing, broken or too large is logged and ignored.
+Each plugin has its own file with its own keys. A value is ignored if it is not a path in the vault, or if it
+is the vault itself, because then every note would be a template.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from lithos.notes.model.ignored import Ignored, read_filters
 
 log = get_logger("lithos.vault")
 
-#: The folder of the settings.
+#: Name of Obsidian's settings folder.
 FOLDER: Final = ".obsidian"
-#: Bytes of a settings file that is still read.
+#: Maximum size of a settings file in bytes.
 LARGEST: Final = 1_000_000
-#: Characters of a path, templates of one vault, and levels of choices within choices.
+#: Maximum number of characters in a path, of templates in a vault, and of levels of nested choices.
 LONGEST: Final = 1_000
 MOST: Final = 500
 _DEEPEST: Final = 5
-#: The folder of the templates if no setting of Obsidian's own plugin names one.
+#: The template folder if the settings of Obsidian's own plugin do not name one.
 USUAL: Final = "templates"
 
-#: Settings files below `.obsidian`, and the keys of a folder of templates in each.
+#: Settings files below `.obsidian`, and the keys in each file that name a template folder.
 _FOLDERS: Final = {
     "templates.json": ("folder",),
     "plugins/templater-obsidian/data.json": ("templates_folder", "template_folder"),
     "plugins/quickadd/data.json": ("templateFolderPath",),
 }
-#: The same of single templates, and of lists of these: texts, or objects that have such a key.
+#: Settings files and keys that name a single template or a list of templates. A template is a text, or an
+#: object with such a key.
 _FILES: Final = {
     "daily-notes.json": ("template",),
     "zk-prefixer.json": ("template",),
@@ -54,9 +55,7 @@ _NAMED: Final = ("template", "templatePath", "choices")
 
 
 def template_prefixes(read: Callable[[str], Any]) -> list[str]:
-    """Return the beginnings of the paths of all templates; `read` gives a parsed settings file by name, or
-    None.
-    """
+    """Return the path prefixes of all templates. `read` returns a parsed settings file by name, or None."""
     found = {name: read(name) for name in {**_FOLDERS, **_FILES}}
     settings = {name: value for name, value in found.items() if isinstance(value, Mapping)}
     folders = {
@@ -72,7 +71,7 @@ def template_prefixes(read: Callable[[str], Any]) -> list[str]:
 
 
 def _paths(value: Any, depth: int) -> Iterator[str]:
-    """Yield the paths of templates in a value: a text, an object that names one, or a list of such."""
+    """Yield the template paths in a value: a text, an object that names a template, or a list of these."""
     if isinstance(value, str):
         if path := _clean(value):
             yield path
@@ -85,7 +84,7 @@ def _paths(value: Any, depth: int) -> Iterator[str]:
 
 
 def _clean(value: Any) -> str:
-    """Return a path in the vault without slashes around it; empty if the value is not such a path."""
+    """Return a path in the vault without slashes around it. Empty if the value is not such a path."""
     if not isinstance(value, str) or len(value) > LONGEST:
         return ""
     parts = [part for part in value.strip().split("/") if part not in ("", ".")]
@@ -93,34 +92,34 @@ def _clean(value: Any) -> str:
 
 
 def _as_file(path: str) -> str:
-    """Return the file that a setting means, which may leave out `.md`."""
+    """Return the file name for a setting that may lack the suffix `.md`."""
     return path if path.casefold().endswith((".md", ".canvas")) else f"{path}.md"
 
 
 @define
 class VaultSettings:
-    """The patterns of ignored files in the settings of a vault, and whether they changed since they were
-    read.
-    """
+    """The patterns of ignored files from a vault's settings. Detects later changes of the settings files."""
 
     vault: Path
-    #: Patterns of the configuration, which replace the folders of templates.
+    #: Patterns from the configuration, which replace the template folders.
     globs: Iterable[str] | None = None
     _seen: tuple[object, ...] = field(default=(), init=False)
     _is_broken: bool = field(default=False, init=False)
 
     def read(self) -> Ignored:
-        """Return the patterns that are ignored now. Blocks."""
+        """Return the patterns that are currently ignored. Blocks."""
         self._seen, self._is_broken = self._stamps(), False
         filters, complaints = read_filters(self._parsed(_HIDDEN, {}))
         for complaint in complaints:
-            log.warning("setting of Obsidian not used", file=str(self._file(_HIDDEN)), reason=complaint)
+            log.warning("Obsidian setting ignored", file=str(self._file(_HIDDEN)), reason=complaint)
         if self.globs is not None:
             return Ignored.of(self.globs, filters)
         return Ignored.of((), filters, template_prefixes(lambda name: self._parsed(name, None)))
 
     def read_again(self) -> Ignored | None:
-        """Return the same if a settings file changed since; None otherwise, and while one is broken.
+        """Return the ignored patterns if a settings file has changed.
+
+        Otherwise, or while a file is broken, return None.
 
         Blocks.
         """
@@ -136,19 +135,19 @@ class VaultSettings:
         return tuple(_stamp(self._file(name)) for name in (_HIDDEN, *{**_FOLDERS, **_FILES}))
 
     def _parsed(self, name: str, otherwise: Any) -> Any:
-        """Return the parsed file, or `otherwise`."""
+        """Return the parsed settings file, or `otherwise` if there is none."""
         path = self._file(name)
         try:
             with open_regular(path) as file:
                 data = file.read(LARGEST + 1)
             if len(data) > LARGEST:
-                raise ValueError(f"it is not a file of at most {LARGEST} bytes")
+                raise ValueError(f"not a file of at most {LARGEST} bytes")
             return json.loads(data)
         except (FileNotFoundError, NotADirectoryError):
             return otherwise
         except (OSError, ValueError, RecursionError) as failure:
             self._is_broken = True
-            log.warning("settings of Obsidian not used", file=str(path), reason=str(failure))
+            log.warning("Obsidian settings file ignored", file=str(path), reason=str(failure))
             return otherwise
 
 
@@ -161,5 +160,8 @@ def _stamp(path: Path) -> object:
 
 
 def read_ignored(vault: Path, globs: Iterable[str] | None) -> Ignored:
-    """Return the patterns to ignore in a vault; `globs` None: the templates of Obsidian and its plugins."""
+    """Return the patterns to ignore in a vault.
+
+    If `globs` is None, these are the templates of Obsidian and its plugins.
+    """
     return VaultSettings(vault, globs).read()

@@ -1,8 +1,8 @@
 """Parsing and rendering of note files: bytes to `Document` and back (docs/spec/notes.md §2 to §5).
 
-Reading is tolerant and never fails for odd values; only files that are not text or not YAML are unreadable,
-and where the style serves a broken frontmatter, only those that are not text. Writing keeps unknown parts
-byte for byte; the result is read back before it may be stored.
+Reading is tolerant and never fails because of unusual values. A file is unreadable only if it is not text or
+its frontmatter is not YAML. If the style serves broken frontmatter, only files that are not text are
+unreadable. Writing keeps unknown parts byte for byte. The result is parsed again before it may be stored.
 """
 
 from __future__ import annotations
@@ -50,32 +50,32 @@ from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)
-# Their defaults come from outside the file, so an unusable value is replaced at the first update.
+# The defaults of these keys come from outside the file, so an unusable value is replaced at the first update.
 _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
-#: Characters of a reason, which may quote the file.
+#: Maximum number of characters in a reason, which may quote the file.
 _LONGEST_REASON: Final = 1_000
-#: A key with names, and its value: the rest of the line, and the indented lines and items after it.
+#: A key whose value contains names. The value is the rest of the line, and the indented lines and list items
+#: after it.
 _NAMES: Final = re.compile(r"^(title|alias|aliases):[ \t]*([^\r\n]*)(?:\r?\n[ \t-][^\r\n]*)*", re.MULTILINE)
-#: The only keys that an update adds to a person's note under a minimal style, in addition to the call's
-#: changes: the id identifies the note when a person moves and changes the file at once.
+#: The only keys that an update under a minimal style adds to a person's note, in addition to the changes of
+#: the call. The id identifies the note if a person moves and changes the file at the same time.
 _ADDED: Final = frozenset(("id",))
-#: Keys that change with every update; if a person's note does not have them, Lithos stores them elsewhere.
+#: Keys that change with every update. If a person's note does not contain them, Lithos stores them elsewhere.
 _STAMPS: Final = ("version", "updated_at")
 #: Keys of a new note under a minimal style, in addition to the given ones.
 _CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
 _DEFAULTS: Final = written_values(Note(id="", title=""))
-#: Every value of a note but `extra`, whose numbers are compared more closely.
+#: All values of a note except `extra`, whose numbers need a stricter comparison.
 _BUT_EXTRA: Final = attrgetter(*(each.name for each in fields_of(Note) if each.name != "extra"))
-#: Keys by which a note that Lithos made is recognised among those that it manages.
+#: Keys that distinguish notes created by Lithos from other notes with Lithos's keys.
 _SIGNATURE: Final = frozenset(("author", "created_at"))
 
 
 @frozen(kw_only=True)
 class Rewritten:
-    """The bytes of a changed file, what they read as, and whether they name the id and the version.
+    """The bytes of a changed file, the parsed document, and whether the file contains the id and the version.
 
-    The document has the version and the time of update that were wanted, also where the file does not say
-    them.
+    The document has the version and update time that were requested, even if the file does not contain them.
     """
 
     data: bytes
@@ -86,7 +86,7 @@ class Rewritten:
 
 @frozen(kw_only=True)
 class Reading:
-    """A parsed file: the document and what an edit needs to know of its source."""
+    """A parsed file: the document, and the details of its source that an edit needs."""
 
     layout: Layout
     mapping: YamlMapping
@@ -99,36 +99,37 @@ class Reading:
 
     @property
     def is_identified(self) -> bool:
-        """Whether the file itself names its id."""
+        """Return whether the file itself contains its id."""
         return "id" in self.owned.values
 
     @property
     def says_version(self) -> bool:
-        """Whether the file itself says its version, or would from the next update on."""
+        """Return whether the file contains its version, or will contain it after the next update."""
         return not self.style.minimal_frontmatter or "version" in self.owned.said
 
     @property
     def is_signed(self) -> bool:
-        """Return whether the authors of changes are recorded; a minimal style does not do so in a person's
-        notes.
+        """Return whether the authors of changes are recorded.
+
+        Under a minimal style, they are not recorded in a person's notes.
         """
         is_own = self.owned.is_managed and self.owned.said >= _SIGNATURE
         return not self.style.minimal_frontmatter or is_own
 
     @property
     def title_heading(self) -> TitleHeading | None:
-        """Where the leading H1 is, if it is the title."""
+        """Return the place of the leading H1 if it is the title, else None."""
         return None if self.layout.keeps_heading else self.layout.heading
 
     def heading_for(self, title: str) -> str:
-        """Return the H1 with this title; an H1 that has the title already is unchanged."""
+        """Return the H1 text for this title. An H1 that already has the title stays unchanged."""
         found = self.title_heading
         if found is None or title != self.document.note.title:
             return title
         return self.layout.text[found.start : found.end]
 
     def rewritten(self, new: Document, *, replace_body: bool) -> Rewritten:
-        """Return the file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
+        """Return the file changed to `new`, like `rewrite_document`. The file must not be broken."""
         given = unify_breaks(new.content, self.layout.newline) if replace_body else self.document.content
         expected = _expected(new.note, trim_content(given), self.style)
         if replace_body:
@@ -140,10 +141,9 @@ class Reading:
         )
 
     def updated(self, wanted: Note, body: str, is_right: Callable[[Reading, Note], bool]) -> Rewritten:
-        """Return the file as the next version of the note, with this body.
+        """Return the file as the next version of the note with this body.
 
-        `is_right` compares what the new file reads as with the values that it has to say. Raises
-        `UnreadableNote`.
+        `is_right` compares the parsed new file with the expected values. Raises `UnreadableNote`.
         """
         changes = _changes(self, wanted)
         said = self._as_said(wanted, changes)
@@ -155,8 +155,9 @@ class Reading:
         )
 
     def _as_said(self, wanted: Note, changes: KeyChanges) -> Note:
-        """Return the note as a file with these changes gives it: values that Lithos stores elsewhere are
-        unchanged.
+        """Return the note as a file with these changes contains it.
+
+        Values that Lithos stores elsewhere stay unchanged.
         """
         written = changes.values.keys()
         kept = {
@@ -169,9 +170,11 @@ class Reading:
     def edited(
         self, changes: KeyChanges, body: str, is_right: Callable[[Reading], bool]
     ) -> tuple[bytes, Reading]:
-        """Return the file with this body and changed frontmatter: the gentlest edit that reads back right.
+        """Return the file with this body and changed frontmatter, and its parsed form.
 
-        Also what it reads as. Raises `UnreadableNote` where no edit does.
+        The smallest edit that reads back correctly is used.
+
+        Raises `UnreadableNote` if no edit reads back correctly.
         """
         values, strict = self.mapping.values, evolve(self.style, serves_broken=False)
 
@@ -186,16 +189,17 @@ class Reading:
                 if is_right(new):
                     return data, new
         raise UnreadableNote(
-            "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` "
-            "lines"
+            "the frontmatter cannot be edited without changing its meaning; write it as plain "
+            "`key: value` lines"
         )
 
 
 def derive_id(path: str, number: int = 1) -> str:
-    """Return the id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
+    """Return the id of a file that does not contain one: the UUIDv5 of its path.
 
-    A later file in the place of one that moved away with its id has `number` 2 and so on: after the path and
-    a NUL, which no path has.
+    `path` is relative to the notes folder, with POSIX separators. If an earlier file at the path moved away
+    with its id, the new file there has `number` 2, and so on. The number is appended after a NUL, which
+    cannot occur in a path.
     """
     name = path if number == 1 else f"{path}\0{number}"
     return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
@@ -208,11 +212,11 @@ def parse_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> Document:
-    """Read a note file; `path` and `modified_at` (aware) are used where the file names no id, title or times.
+    """Parse a note file. `path` and `modified_at` (aware) replace an id, title or times that the file lacks.
 
-    `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for binary
-    data, for text that is not UTF-8 and, unless the style serves it, for a frontmatter that is malformed or
-    not a mapping: such a note has a `frontmatter_error`.
+    `stand_in` is the id of a file without an id, if that id is not derived from the path. Raises
+    `UnreadableNote` for binary data and for text that is not UTF-8. It is also raised if the frontmatter is
+    malformed or not a mapping, unless the style serves such notes; they have a `frontmatter_error` instead.
     """
     return open_document(data, path, modified_at, stand_in, style).document
 
@@ -220,15 +224,15 @@ def parse_document(
 def parse_identified(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
 ) -> tuple[Document, bool]:
-    """Return the same, and whether the file itself names its id."""
+    """Parse a note file like `parse_document`. Also return whether the file itself contains its id."""
     reading = open_document(data, path, modified_at, stand_in, style)
     return reading.document, reading.is_identified
 
 
 def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
-    """Return the owned keys of which the file itself gives a usable value; raises as `parse_document` does.
+    """Return the owned keys for which the file contains a usable value. Raises like `parse_document`.
 
-    Under a minimal style only those that an update would keep up to date.
+    Under a minimal style, only keys that an update would keep up to date are returned.
     """
     mapping: YamlMapping = FRONTMATTER.load(read_layout(data).yaml)
     owned = read_owned(mapping.nodes, mapping.values, minimal=style.minimal_frontmatter)
@@ -236,9 +240,9 @@ def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
 
 
 def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
-    """Return a new file: the keys of the style, blank line, H1 where titles are headings, content.
+    """Return a new file: the keys of the style, a blank line, the title as H1 if required, and the content.
 
-    Raises `UnreadableNote` when no such file would read back as `document`.
+    Raises `UnreadableNote` if no file would read back as `document`.
     """
     expected = _expected(document.note, trim_content(document.content), style)
     note = expected.note
@@ -250,7 +254,7 @@ def render_document(document: Document, path: str = "", style: VaultStyle = PLAI
     body = _with_tail(_body(title, expected.content), tail_of(document.content), "\n")
     data = _encode(f"---\n{head}---\n{body}")
     if not _same(parse_document(data, path, note.updated_at, style=style), expected):
-        raise UnreadableNote("the note would not read back as it was given; simplify its metadata")
+        raise UnreadableNote("the note would not read back unchanged; simplify its metadata")
     return data
 
 
@@ -264,12 +268,12 @@ def rewrite_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> bytes:
-    """`data` changed to say `new`, touching only the text of what differs.
+    """Return `data` changed to `new`. Only the text of changed values is edited.
 
-    With `replace_body` the body becomes title, where that is a heading, and content in the file's line
-    breaks; without it every byte after the frontmatter stays, except the text of a leading H1 when the
-    title changed. Tags of the text are not written.
-    Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
+    With `replace_body`, the body becomes the title (if it is a heading) and the content, in the file's line
+    breaks. Without it, every byte after the frontmatter stays, except the text of a leading H1 if the title
+    changed. Inline tags are not written. Raises `UnreadableNote` if `data` is unreadable or no edit would
+    read back as `new`.
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     return old.rewritten(new, replace_body=replace_body).data
@@ -284,11 +288,11 @@ def edit_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> Rewritten:
-    """Return `data` with another body, character by character, as the next version of the note.
+    """Return `data` with exactly this body as the next version of the note.
 
-    `decide` makes the values of the new note of the old one and `Reading.is_signed`. Raises `UnreadableNote`
-    when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
-    begins with another title.
+    `decide` returns the values of the new note for the old document and `Reading.is_signed`. Raises
+    `UnreadableNote` if `data` is unreadable or no edit would read back with these values, and `InvalidInput`
+    if the body begins with another title.
     """
     old = open_document(data, path, modified_at, stand_in, style)
     wanted = normalise_note(decide(old.document, old.is_signed))
@@ -314,14 +318,14 @@ def amend_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> bytes:
-    """Return `data` with other values of some owned keys; no other byte changes, no other key is added.
+    """Return `data` with new values for some owned keys. No other byte changes, and no other key is added.
 
-    `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read
-    back right.
+    `values` are fields of `Note`. Raises `UnreadableNote` if `data` is unreadable or no edit would read back
+    correctly.
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields = dict(values)
-    if "id" in values:  # its own id cannot be its source; another note's id can
+    if "id" in values:  # the note's own id cannot be its source; another id can
         fields["derived_from_ids"] = clean_sources(old.owned.values.get("derived_from_ids", ()), values["id"])
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
     written = written_values(expected.note)
@@ -338,11 +342,11 @@ def adopt_document(
     decide: Callable[[Document, frozenset[str]], tuple[Note, frozenset[str]]],
     style: VaultStyle = PLAIN,
 ) -> tuple[bytes, Document, bool]:
-    """Return a person's `data` with further values in its frontmatter; every other byte is unchanged.
+    """Return a person's `data` with additional frontmatter values. All other bytes stay unchanged.
 
-    `decide` gets the values in the file and the owned keys with usable values; it returns the new note, and
-    the owned keys to write. Returns the bytes, the document they read as, and whether they name the id.
-    Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
+    `decide` gets the document and the owned keys with usable values in the file. It returns the new note and
+    the owned keys to write. Returns the bytes, the document parsed from them, and whether they contain the
+    id. Raises `UnreadableNote` if `data` is unreadable or no edit would read back correctly.
     """
     old = open_document(data, path, modified_at, None, evolve(style, serves_broken=False))
     wanted, keys = decide(old.document, frozenset(old.owned.values))
@@ -357,14 +361,14 @@ def adopt_document(
 
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
-    """Return the document that a file with these values and this content reads back as."""
+    """Return the document that a file with these values and this content should read back as."""
     return Document(note=evolve(normalise_note(note), **told_by(content, style)), content=content)
 
 
 def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
-    """Return the fields of a note that depend on its text:
+    """Return the fields of a note that depend on its text.
 
-    `inline_tags`, and whether it has conflict markers.
+    These are `inline_tags` and `has_conflict_markers`.
     """
     tags = scan_tags(content) if style.is_foreign else ()
     return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}
@@ -373,7 +377,7 @@ def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
 def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
 ) -> Reading:
-    """Return the file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
+    """Parse a file for reading and rewriting. Raises like `parse_document`."""
     layout = read_layout(data, keeps_heading=style.is_foreign)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
@@ -385,7 +389,7 @@ def open_document(
     except UnreadableNote as problem:
         if not style.serves_broken:
             raise
-        # The names in the frontmatter are aliases, so that links by them still lead here.
+        # The names in the broken frontmatter become aliases, so that links by these names still lead here.
         mapping, nodes, owned = FRONTMATTER.load(""), {}, NO_KEYS
         fields["aliases"] = _names_in(layout.yaml)
         fields["frontmatter_error"] = {"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]}
@@ -411,12 +415,15 @@ def open_document(
 
 
 def _is_extra(key: str, owned: OwnedKeys) -> bool:
-    """Return whether a key of the file is a person's own."""
+    """Return whether a key of the file belongs to the person, not to Lithos."""
     return key in owned.foreign or not (key in _OWNED or key in PREFIXED)
 
 
 def _names_in(broken: str) -> tuple[str, ...]:
-    """Return the title and aliases in an unreadable frontmatter, each read on its own, a title literally."""
+    """Return the title and aliases in an unreadable frontmatter.
+
+    Each is parsed separately; an unreadable title is taken literally.
+    """
     names: list[str] = []
     for found in _NAMES.finditer(broken):
         try:
@@ -443,7 +450,7 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
 
 
 def _changes(old: Reading, new: Note) -> KeyChanges:
-    """Return the changes of an update; under a minimal style only `_ADDED`, and what differs."""
+    """Return the changes of an update. Under a minimal style, these are only `_ADDED` and the differences."""
     before, after = written_values(old.document.note), written_values(new)
     owned, minimal = old.owned, old.style.minimal_frontmatter
     is_older = older_source(old.nodes, old.mapping.values) is not None
@@ -474,8 +481,9 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
 
 
 def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
-    """Return the keys of which Lithos says its own value too, as what a person's say now would be taken for
-    it.
+    """Return the keys for which Lithos must write its own value, too.
+
+    Otherwise, the person's new value for the key would be mistaken for the value of Lithos.
     """
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}
@@ -505,14 +513,14 @@ def _body(title: str | None, content: str, newline: str = "\n") -> str:
 
 
 def _with_tail(body: str, tail: str, newline: str) -> str:
-    """Return the body with the blank space at its end that was given, if that has a line break."""
+    """Return the body with the given trailing blank space, if that contains a line break."""
     if "\n" not in tail:
         return body
     return body.rstrip() + tail.replace("\n", newline)
 
 
 def _replaced_body(old: Reading, title: str, given: str) -> str:
-    """Return the body with the content that was given; one that is the same keeps every byte around it."""
+    """Return the body with the given content. If the content is unchanged, every byte around it stays."""
     content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
     has_its_heading = old.style.is_foreign or old.title_heading is not None
     if content == old.document.content and has_its_heading:
@@ -525,7 +533,7 @@ def _replaced_body(old: Reading, title: str, given: str) -> str:
 
 
 def _spared_body(layout: Layout, content: str) -> str:
-    """Return a body with another content; the blank lines around the text stay."""
+    """Return the body with another content. The blank lines around the text stay."""
     newline, rest = layout.newline, layout.body
     if not rest.strip() or not content:
         return _body(None, content, newline)
@@ -555,7 +563,9 @@ def _encode(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UnreadableNote("the text has lone surrogates, which UTF-8 cannot hold; remove them") from error
+        raise UnreadableNote(
+            "the text contains lone surrogates, which UTF-8 does not support; remove them"
+        ) from error
 
 
 def _same(one: Document, other: Document) -> bool:
@@ -564,5 +574,5 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _same_json(one: Any, other: Any) -> bool:
-    """Compare two values; 1, 1.0 and true are different."""
+    """Return whether two values are equal. The values 1, 1.0 and true are different."""
     return one is other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,9 +1,9 @@
 """Three-way merges of notes: bodies by lines, frontmatter by key (docs/spec/history.md §3).
 
-`base` is what both sides began with, `mine` what the caller wants, `theirs` what is there now. A change of
-one side is kept; equal changes of both count once; changes that touch or overlap are conflicts, and a merge
-with conflicts has no result, so that conflict markers cannot reach a file. The algorithm for lines is that
-of diff3 (Khanna, Kunal, Pierce: A Formal Investigation of Diff3, 2007).
+`base` is the common origin of both sides, `mine` the version that the caller wants, `theirs` the current
+version. A change by one side is kept, and equal changes by both sides count once. Changes that touch or
+overlap are conflicts. A merge with conflicts does not have a result, so conflict markers cannot reach a file.
+The line algorithm is diff3 (Khanna, Kunal, Pierce: A Formal Investigation of Diff3, 2007).
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from lithos.text.outline.differences import Block, match_lines
 
 T = TypeVar("T")
 
-#: Characters of each text of a conflict.
+#: Maximum number of characters for each text of a conflict.
 TEXT_CUT: Final = 2_000
-#: Maximum number of conflicts that are kept; the caller needs to know only that there are any.
+#: Maximum number of conflicts to return. The caller mainly needs to know whether there are any.
 MOST_CONFLICTS: Final = 20
-#: Lines of each text; longer ones, of five characters a line and less, are not compared (some 0.5 s each).
+#: Maximum number of lines per text. A longer text, which has five characters or fewer per line, is not
+#: compared (about 0.5 s per text).
 MOST_LINES: Final = 200_000
 
-#: These follow from the write itself.
+#: These values follow from the write itself.
 _NEVER_CONFLICT: Final = frozenset(("id", "version", "updated_at", "contributors"))
 _LISTS: Final = frozenset(("tags", "aliases", "derived_from_ids", "entities"))
 _LF: Final = "\n"
 _CRLF: Final = "\r\n"
-#: A metadata key that is not there.
+#: Marker for a missing metadata key.
 _ABSENT: Final = object()
 
 
 @frozen(kw_only=True)
 class Conflict:
-    """An overlap: of a frontmatter `key`, or of the body from a `line` of theirs on (1-based)."""
+    """An overlap of changes, in a frontmatter `key` or in the body from a `line` of `theirs` (1-based)."""
 
     key: str | None = None
     line: int | None = None
@@ -48,17 +49,17 @@ class Conflict:
     theirs: Any
 
     def to_row(self) -> dict[str, Any]:
-        """As callers see it: JSON-compatible, every text cut at `TEXT_CUT` characters."""
+        """Return the conflict for callers, JSON-compatible, with texts cut at `TEXT_CUT` characters."""
         place: dict[str, Any] = {"line": self.line} if self.key is None else {"key": self.key}
         return place | {"base": _shown(self.base), "mine": _shown(self.mine), "theirs": _shown(self.theirs)}
 
 
 @frozen(kw_only=True)
 class Merged(Generic[T]):
-    """The merged text, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
+    """The merged text, or None and the first `MOST_CONFLICTS` of `total` conflicts.
 
-    Not `is_complete`: the texts differ too much to be compared whole, so some overlaps are larger than
-    necessary.
+    If `is_complete` is false, the texts differ too much for a full comparison, so some overlaps are larger
+    than necessary.
     """
 
     result: T | None = None
@@ -68,9 +69,9 @@ class Merged(Generic[T]):
 
 
 def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[Document]:
-    """Merge two changes of a note. Id, version, updated_at, contributors and inline tags are theirs.
+    """Merge two changes of a note. Id, version, updated_at, contributors and inline tags come from `theirs`.
 
-    Lists are merged as sets, in their order; the further metadata by key.
+    Lists are merged as ordered sets, other metadata by key.
     """
     conflicts: list[Conflict] = []
     values: dict[str, Any] = {}
@@ -89,16 +90,21 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[
 
 
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a merge-patch (null deletes a key) from `old` to `new`; None if they are the same."""
+    """Return a merge-patch from `old` to `new`, or None if they are equal.
+
+    In the patch, null deletes a key.
+    """
     removed = {key: None for key in old if key not in new}
     changed = {key: value for key, value in new.items() if not is_same(value, old.get(key, _ABSENT))}
     return {**removed, **changed} or None
 
 
 def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
-    """Merge changes of a list as a set: theirs without what mine removed, then what mine added.
+    """Merge changes of a list as a set:
 
-    A side that changed nothing, not even the order, leaves the other as it is.
+    `theirs` without the items that `mine` removed, then the items that `mine` added.
+
+    If one side is unchanged, including its order, the result is the other side.
     """
     if is_same(base, mine):
         return list(theirs)
@@ -113,8 +119,8 @@ def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any])
 def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
     """Merge two changes of a text by lines.
 
-    The kind of a line break, and whether there is one at the end, are merged apart from the lines: a side
-    that changed only these overlaps with nothing. Breaks are LF and CRLF.
+    The kind of line break and the line break at the end are merged separately from the lines. So a side that
+    changed only these does not conflict. Line breaks are LF and CRLF.
     """
     if mine in (theirs, base):
         return Merged(result=theirs)
@@ -130,7 +136,7 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
 
 @frozen
 class NumberedLines:
-    """A text as lines: their numbers (equal lines have equal ones), texts and breaks ("" ends the text)."""
+    """A text as lines: numbers (equal for equal lines), texts, and line breaks ("" at the end)."""
 
     numbers: Sequence[int]
     texts: Sequence[str]
@@ -138,7 +144,10 @@ class NumberedLines:
 
     @classmethod
     def of(cls, text: str, numbers: dict[str, int]) -> NumberedLines:
-        """`numbers` has those given to lines so far."""
+        """Split a text into numbered lines.
+
+        `numbers` contains the numbers of the lines seen so far and is extended.
+        """
         *whole, last = text.split(_LF)
         texts = [line.removesuffix("\r") for line in whole]
         breaks = [_CRLF if line.endswith("\r") else _LF for line in whole]
@@ -149,27 +158,27 @@ class NumberedLines:
 
     @property
     def ends_open(self) -> bool:
-        """Whether the last line has no line break."""
+        """Return whether the last line lacks a line break."""
         return bool(self.breaks) and not self.breaks[-1]
 
     @property
     def kind(self) -> str | None:
-        """The kind of all line breaks; None where there are several, or none."""
+        """Return the kind of all line breaks, or None if there are several kinds or no line breaks."""
         found = set(self.breaks) - {""}
         return found.pop() if len(found) == 1 else None
 
     def beginning(self, start: int, end: int) -> str:
-        """Return the text of some lines, as far as a conflict shows it."""
+        """Return the text of some lines, cut to the length that a conflict shows."""
         shown = range(start, min(end, start + TEXT_CUT))
         return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
 
 
-#: The lines from one number on, up to another.
+#: A range of lines: the first number, and the number after the last.
 Bounds = tuple[int, int]
 
 
 class LineMerge:
-    """One merge of three texts as lines."""
+    """One merge of three texts by lines."""
 
     def __init__(self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines) -> None:
         self._base, self._mine, self._theirs = base, mine, theirs
@@ -179,7 +188,7 @@ class LineMerge:
         self._total = 0
 
     def run(self) -> Merged[str]:
-        """Return the merged text or the conflicts."""
+        """Return the merged text, or the conflicts."""
         is_complete = self._walk()
         if self._total:
             conflicts = tuple(self._conflicts)
@@ -187,7 +196,7 @@ class LineMerge:
         return Merged(result=self._joined(), is_complete=is_complete)
 
     def _walk(self) -> bool:
-        """Decide on all lines in order; whether the texts could be compared whole."""
+        """Process all lines in order. Return whether the texts were compared in full."""
         base, mine, theirs = self._base, self._mine, self._theirs
         blocks, is_whole = match_lines(base.numbers, mine.numbers)
         other_blocks, is_other_whole = match_lines(base.numbers, theirs.numbers)
@@ -200,7 +209,10 @@ class LineMerge:
         return is_whole and is_other_whole
 
     def _common(self, mine: Sequence[Block], theirs: Sequence[Block]) -> Iterator[tuple[int, int, int, int]]:
-        """Yield lines of base that both sides have: where they begin in each, how many; none at the end."""
+        """Yield runs of base lines that both sides have, as the start in each text and the length.
+
+        The last run is empty.
+        """
         number = other = 0
         while number < len(mine) and other < len(theirs):
             i, in_mine, size = mine[number]
@@ -215,7 +227,7 @@ class LineMerge:
         yield len(self._base.numbers), len(self._mine.numbers), len(self._theirs.numbers), 0
 
     def _settle(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
-        """Decide between two common parts."""
+        """Merge the lines between two common runs."""
         was = self._base.numbers[slice(*base)]
         wanted, present = self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)]
         if wanted in (was, present):
@@ -226,12 +238,12 @@ class LineMerge:
             self._overlap(base, mine, theirs)
 
     def _take(self, side: NumberedLines, bounds: Bounds) -> None:
-        """Return the lines of one side, or both, between two common parts."""
+        """Take the lines of one side, or of both, between two common runs."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]
 
     def _overlap(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
-        """Lines that both sides changed, each in its way."""
+        """Record a conflict for lines that both sides changed differently."""
         self._total += 1
         if len(self._conflicts) < MOST_CONFLICTS:
             self._conflicts.append(
@@ -244,7 +256,7 @@ class LineMerge:
             )
 
     def _keep(self, start: int, in_mine: int, in_theirs: int, size: int) -> None:
-        """Common lines; a break that one side changed is as that side has it."""
+        """Keep a run of common lines. If one side changed a line break, its line break is used."""
         self._texts += self._theirs.texts[in_theirs : in_theirs + size]
         was, wanted, present = self._base.breaks, self._mine.breaks, self._theirs.breaks
         self._breaks += (
@@ -252,7 +264,7 @@ class LineMerge:
         )
 
     def _joined(self) -> str:
-        """Return the text of the lines that were decided on."""
+        """Return the text of the merged lines."""
         base, mine, theirs = self._base, self._mine, self._theirs
         kinds = base.kind, mine.kind, theirs.kind
         one_kind = None if None in kinds else merge_break(*(kind or "" for kind in kinds))
@@ -265,12 +277,12 @@ class LineMerge:
 
 
 def merge_break(base: str, mine: str, theirs: str) -> str:
-    """Three-way merge of a line break; where both sides changed it, theirs."""
+    """Return the three-way merge of a line break. If both sides changed it, `theirs` is used."""
     return theirs if mine == base or theirs != base else mine
 
 
 def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
-    """One owned key: the merged value; theirs where there is a conflict."""
+    """Return the merged value of an owned key. If there is a conflict, the value is `theirs`."""
     if is_same(mine, theirs) or is_same(mine, base):
         return theirs
     if is_same(theirs, base):
@@ -284,7 +296,7 @@ def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Co
 def _merge_extra(
     base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any], conflicts: list[Conflict]
 ) -> dict[str, Any]:
-    """Return the metadata that Lithos does not own, by key, in the order of theirs."""
+    """Return the merged metadata that Lithos does not own, by key, in the order of `theirs`."""
     merged: dict[str, Any] = {}
     for key in dict.fromkeys((*theirs, *mine)):
         was, wanted, present = base.get(key, _ABSENT), mine.get(key, _ABSENT), theirs.get(key, _ABSENT)
@@ -299,7 +311,10 @@ def _merge_extra(
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Compare two values; 1, 1.0 and true are different, and so are a missing value and any other."""
+    """Return whether two values are equal.
+
+    The values 1, 1.0 and true are different, and a missing value equals only another missing value.
+    """
     if one is other:
         return True
     if one is _ABSENT or other is _ABSENT or one != other:
@@ -308,7 +323,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def token_of(value: Any) -> str:
-    """Return a value as text: equal for equal values only."""
+    """Return a value as a string. Only equal values have equal strings."""
     if isinstance(value, datetime):
         return f"time {value.timestamp()}"
     return json.dumps(value, sort_keys=True, default=_plain)
@@ -319,7 +334,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value for a caller; a value that is not text but has long JSON becomes text, cut."""
+    """Return a value in the form for callers. A value with long JSON becomes a text and is cut."""
     if value is _ABSENT:
         return None
     if isinstance(value, datetime):

@@ -1,10 +1,10 @@
-"""The keys of a frontmatter that contain values of Lithos, and the keys that are a person's own.
+"""The frontmatter keys with values of Lithos, and the keys that belong to a person.
 
-A key that Lithos knows is Lithos's only where its value is valid for Lithos: `version: 1.4.2`, `status:
-reading` and `id: intro` are a person's, like any key that Lithos does not know. Lithos then uses its own key,
-`lithos_` and the name; this key also marks the one without it as a person's. In a person's vault `version`,
-`updated_at` and `source` are Lithos's only in notes that have an id, a version and a time of update of
-Lithos's all together: notes that it made, and notes that an earlier Lithos changed.
+A key with a Lithos name belongs to Lithos only if its value is valid for Lithos. `version: 1.4.2`, `status:
+reading` and `id: intro` belong to the person, like any unknown key. In that case Lithos uses a key of its
+own, the name with the prefix `lithos_`. This key also marks the key without the prefix as the person's. In a
+person's vault, `version`, `updated_at` and `source` belong to Lithos only if the note has an id, a version
+and an update time by Lithos. Such notes were created by Lithos, or changed by an earlier version of Lithos.
 """
 
 from __future__ import annotations
@@ -21,39 +21,38 @@ from lithos.notes.format.tolerant_reading import heal_older, heal_own, is_older_
 from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.nodes import UnreadableNote, ValueReader, is_null, read_mapping, write_entry
 
-#: Prefix of a key whose plain name a person uses for something else.
+#: Prefix for Lithos's own key when a person uses the plain name for something else.
 PREFIX: Final = "lithos_"
-#: The keys with that prefix.
+#: The owned keys with the prefix.
 PREFIXED: Final = frozenset(PREFIX + key for key in OWNED_KEYS)
 _OWNED: Final = frozenset(OWNED_KEYS)
-#: Keys whose values follow from every change, and that Lithos knows without the file.
+#: Keys whose values follow from every change. Lithos knows these values without the file.
 _STAMPS: Final = ("version", "updated_at")
-#: Keys with values of any kind, which are Lithos's in its own notes alone.
+#: Keys that accept any kind of value. They belong to Lithos only in notes managed by Lithos.
 _ONLY_MANAGED: Final = (*_STAMPS, "source")
 _NO_ID: Final = "00000000-0000-0000-0000-000000000000"
 
 
 @frozen(kw_only=True)
 class OwnedKeys:
-    """The values of Lithos in a frontmatter.
+    """The values of Lithos in a frontmatter, and the owners of its keys.
 
-    `values` are usable ones by key. `foreign` are the keys of Lithos whose values in the file are a person's,
-    `prefixed` those that the file has with the prefix. `said` are the keys of which the file itself gives
-    Lithos a value, in their current spelling.
+    `values` are the usable values by key. `foreign` are Lithos's key names whose values in the file belong to
+    a person. `prefixed` are the names that the file contains with the prefix. `said` are the keys for which
+    the file contains a value for Lithos, in their current spelling.
     """
 
     values: Mapping[str, Any]
     foreign: frozenset[str] = frozenset()
     prefixed: frozenset[str] = frozenset()
     said: frozenset[str] = frozenset()
-    #: It has an id, a version and a time of update that Lithos wrote.
+    #: True if the note has an id, a version and an update time written by Lithos.
     is_managed: bool = False
 
     def names(self, values: Mapping[str, Any], extra: Mapping[str, Any], *, minimal: bool) -> dict[str, str]:
-        """Return the keys of the file under which values of Lithos are written; `extra` then has the person's
-        values.
+        """Return the file's key for each value of Lithos. `extra` are the person's values after the update.
 
-        `minimal`: the vault is a person's.
+        `minimal` means that the vault belongs to a person.
         """
         keys = values.keys()
         has_prefix = self.prefixed | {key for key in keys if key in extra}
@@ -62,7 +61,7 @@ class OwnedKeys:
         if minimal and not self._will_be_managed(keys, extra, has_prefix):
             has_prefix |= {key for key in _ONLY_MANAGED if key in keys}
             if "id" in keys and all(key in extra for key in _STAMPS):
-                has_prefix |= {"id"}  # or else all three together would look like Lithos's
+                has_prefix |= {"id"}  # otherwise all three together would look like Lithos's keys
         return {key: PREFIX + key if key in has_prefix else key for key in keys}
 
     def _will_be_managed(
@@ -72,12 +71,15 @@ class OwnedKeys:
         return "id" in known and all(key in known and key not in extra for key in _STAMPS)
 
 
-#: The values of a file without frontmatter.
+#: The result for a file without frontmatter.
 NO_KEYS: Final = OwnedKeys(values={})
 
 
 def read_owned(nodes: Mapping[str, yaml.Node], values: ValueReader, *, minimal: bool) -> OwnedKeys:
-    """Take a frontmatter's top-level keys apart; `minimal`: it is from a person's vault."""
+    """Sort the top-level keys of a frontmatter by owner.
+
+    `minimal` means that the file is in a person's vault.
+    """
     prefixed = frozenset(name.removeprefix(PREFIX) for name in PREFIXED.intersection(nodes))
     own = nodes
     if prefixed:
@@ -96,7 +98,7 @@ def read_owned(nodes: Mapping[str, yaml.Node], values: ValueReader, *, minimal: 
         foreign |= _persons(healed, own, free, values, is_managed=is_managed)
     said = frozenset(healed)
     if "updated_at" in foreign and "updated_at" not in prefixed:
-        said -= {"updated_at"}  # the file gives the time, but the key must not be changed
+        said -= {"updated_at"}  # the file contains the time, but its key must not be changed
     heal_older(healed, own, values)
     return OwnedKeys(
         values=healed,
@@ -115,9 +117,9 @@ def _persons(
     *,
     is_managed: bool,
 ) -> set[str]:
-    """Return the keys of a vault whose values are valid for Lithos, but a person's nevertheless.
+    """Return the keys in a person's vault that belong to the person despite values that are valid for Lithos.
 
-    Their values are removed from `healed`, except the time of update, which is the best one known.
+    The values are removed from `healed`, except the update time, because no better one is known.
     """
     found: set[str] = set()
     if not is_managed:
@@ -136,37 +138,42 @@ def _persons(
 
 
 def _is_blank(node: yaml.Node) -> bool:
-    """Return whether a key has no value, so that Lithos can use it."""
+    """Return whether a key has an empty value, so that Lithos can use the key."""
     if isinstance(node, yaml.ScalarNode):
         return is_null(node) or not node.value.strip()
     return not node.value
 
 
 def _is_out_of_range(node: yaml.Node) -> bool:
-    """Of a number: 85 is a percentage, which Lithos would take for 1."""
+    """Return whether a number is outside 0..1.
+
+    For example, 85 is a percentage, which Lithos would limit to 1.
+    """
     return isinstance(node, yaml.ScalarNode) and not 0 <= float(node.value) <= 1
 
 
 def _has_others(node: yaml.Node, values: ValueReader) -> bool:
-    """Return whether a mapping has keys besides those of Lithos's summaries."""
+    """Return whether a mapping contains keys other than those of Lithos's summaries."""
     return isinstance(node, yaml.MappingNode) and not values.pairs(node).keys() <= {"short", "long"}
 
 
 def check_keys(patch: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` for keys of Lithos in metadata, but for those that a person's note has already.
+    """Raise `InvalidInput` for metadata keys that belong to Lithos.
 
-    `extra` are the note's further keys, those among them that a person uses for something else.
+    Keys that a person's note already has are allowed.
+
+    `extra` is the further metadata of the note, including keys that a person uses for something else.
     """
     for key in patch:
         if key in PREFIXED or (key in _OWNED and key not in extra):
             raise InvalidInput(
-                f"metadata must not contain {key!r}, which is reserved: Lithos keeps it itself. Use the "
+                f"metadata must not contain {key!r}, because Lithos manages this key. Use the "
                 "parameter of that name if there is one, or another key."
             )
 
 
 def means_something(key: str, value: Any) -> bool:
-    """Return whether a value of a person under a key of Lithos would be read as Lithos's."""
+    """Return whether a person's value under a Lithos key would be mistaken for a value of Lithos."""
     try:
         mapping = read_mapping(write_entry(key, value, "", "\n"))
     except UnreadableNote:

@@ -1,7 +1,7 @@
-"""A note file given as the content of a note, read like a file (docs/spec/tools.md §3).
+"""A note file passed as the content of a note, and parsed like a file (docs/spec/tools.md §3).
 
-Agents send back the text that a resource or an editor shows them. Stored as text, its frontmatter would be a
-second block below that of the note, which is never read.
+Agents send back the text that a resource or an editor shows to them. If it were stored as it is, its
+frontmatter would be a second block below the note's own, which is never read.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at, tail_of
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Keys that no argument of a write changes: they are compared with the note, not taken over.
+#: Keys that a write does not have an argument for. They are compared with the note and not taken over.
 KEPT: Final = frozenset({
     "id", "author", "created_at", "updated_at", "contributors", "supersedes", "version", "quarantine_reason",
     "entities", "entities_extractor",
 })  # fmt: skip
-#: Those of them that each write sets.
+#: The keys among them that each write sets.
 _SET_BY_WRITES: Final = frozenset({"id", "updated_at", "version", "contributors"})
-#: Older spellings of owned keys, which are taken over as these.
+#: Older spellings of owned keys. Their values are taken over.
 _SPELLINGS: Final = frozenset({"tag", "alias"})
-#: Characters of a key, and keys, that a warning names.
+#: Maximum number of characters per key, and of keys, in a warning.
 _QUOTED, _NAMED = 60, 20
 
 
 @frozen(kw_only=True)
 class Pasted:
-    """A content with frontmatter: the values in it, and the text below it.
+    """A content with frontmatter: the values in the frontmatter, and the text below it.
 
-    `values` are fields of a note that have arguments, `said` those that have no argument (`KEPT`), `extra`
-    further keys. `unused` are keys with unusable values.
+    `values` are fields of a note with an argument, `said` are fields without an argument (`KEPT`), `extra`
+    are further keys. `unused` are keys with unusable values.
     """
 
     content: str
@@ -47,13 +47,13 @@ class Pasted:
     said: Mapping[str, Any]
     extra: Mapping[str, Any]
     unused: tuple[str, ...]
-    #: There is nothing between its lines.
+    #: True if the frontmatter is empty.
     is_empty: bool
 
     def properties(self, old: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the further keys to store in a note that has the `old` ones.
+        """Return the further keys to store in a note that already has the keys `old`.
 
-        Raises `InvalidInput` for too many.
+        Raises `InvalidInput` if there are too many keys.
         """
         merged = {key: value for key, value in self.extra.items() if key in old or key not in _SPELLINGS}
         check_merged(old, {**old, **merged})
@@ -61,9 +61,9 @@ class Pasted:
 
 
 def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
-    """Return the content as a note file; None for one that does not begin with frontmatter.
+    """Parse the content as a note file. Return None if it does not begin with frontmatter.
 
-    Raises `InvalidInput` for a frontmatter that cannot be read.
+    Raises `InvalidInput` if the frontmatter cannot be read.
     """
     start = frontmatter_at(content)
     if start is None:
@@ -99,7 +99,7 @@ def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
 
 
 def begins_with_note_keys(text: str) -> bool:
-    """Return whether a text begins with frontmatter that says something of a note, as its title or tags."""
+    """Return whether a text begins with frontmatter that contains a value of a note, such as its title."""
     start = frontmatter_at(text)
     found = FRONTMATTER.find(text[start:]) if start is not None else None
     if found is None:
@@ -111,9 +111,10 @@ def begins_with_note_keys(text: str) -> bool:
 
 
 def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: int | None) -> None:
-    """Raise the refusal for a file of another note, or of an older version of this one.
+    """Raise an error if the file is that of another note, or an older version of this note.
 
-    `own_version` is what the note's file says now; with an `expected` version that one decides.
+    `own_version` is the current version in the note's file. If an `expected` version is given, that version
+    is compared instead.
     """
     if "id" in said and said["id"] != note.id:
         raise InvalidInput(
@@ -130,8 +131,9 @@ def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: 
 
 
 def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note | None) -> tuple[str, ...]:
-    """Return a warning that names what a frontmatter says and a write does not take over; `note` as it is
-    now.
+    """Return a warning that names the frontmatter keys that the write does not take over.
+
+    `note` is the current note.
     """
     names = [
         key
@@ -142,8 +144,8 @@ def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note 
         named = ", ".join(name[:_QUOTED] for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return (
-            f"content began with a frontmatter, which was taken over but for {named}{more}: a write sets "
-            "these itself, or cannot use their values.",
+            f"content began with a frontmatter, which was taken over except {named}{more}: a "
+            "write sets these itself, or cannot use their values.",
         )
     return ()
 

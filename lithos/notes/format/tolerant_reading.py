@@ -1,4 +1,7 @@
-"""Frontmatter nodes to note values, tolerantly, with older spellings (docs/spec/notes.md §3); and back."""
+"""Conversion between frontmatter nodes and note values.
+
+Reading is tolerant and accepts older spellings (docs/spec/notes.md §3).
+"""
 
 from __future__ import annotations
 
@@ -23,26 +26,26 @@ _LARGEST_INTEGER: Final = 2**63 - 1
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:
-    """Return the items trimmed, without the empty ones; as much of them as is kept."""
+    """Return the trimmed items without the empty ones, cut to the maximum length and number."""
     return tuple(cut_items(items))
 
 
 def clean_sources(ids: Iterable[str], own_id: str) -> tuple[str, ...]:
-    """Return the UUIDs among `ids` without `own_id`: lowercase, sorted, each once."""
+    """Return the UUIDs among `ids` except `own_id`, in lower case, sorted, without duplicates."""
     known = {text for item in ids if UUID.fullmatch(text := item.strip().lower())}
     return tuple(sorted(known - {own_id.lower()})[:ITEMS])
 
 
 def clean_confidence(number: float) -> float:
-    """Return `number` limited to 0..1; a number that is not finite counts as 1.0."""
+    """Return `number` limited to 0..1. A number that is not finite becomes 1.0."""
     return min(1.0, max(0.0, float(number))) if math.isfinite(number) else 1.0
 
 
 def heal_own(nodes: Mapping[str, yaml.Node], values: ValueReader, *, is_prefixed_id: bool) -> dict[str, Any]:
-    """Return the usable owned values of a frontmatter by key; a key that is absent or beyond use is left out.
+    """Return the usable owned values of a frontmatter by key. Missing and unusable values are left out.
 
-    `derived_from_ids` may still hold the note's own id. An id is a UUID; with `is_prefixed_id` it is Lithos's
-    own key, which may say any other, too.
+    `derived_from_ids` may still contain the note's own id. An id must be a UUID. If `is_prefixed_id` is set,
+    the key is Lithos's own, so any other id is allowed, too.
     """
     healed: dict[str, Any] = {}
     for key, node in nodes.items():
@@ -55,7 +58,7 @@ def heal_own(nodes: Mapping[str, yaml.Node], values: ValueReader, *, is_prefixed
 
 
 def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: ValueReader) -> None:
-    """Add what older spellings say, where the current key gives nothing."""
+    """Add the values of older spellings for keys that do not have a value yet."""
     for key, older in (("created_at", "created"), ("updated_at", "updated")):
         if key not in healed and older in nodes and (moment := _time(nodes[older], values)) is not None:
             healed[key] = moment
@@ -65,18 +68,21 @@ def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: V
     for key, former in (("derived_from_ids", lineage.get("derived_from")), ("tags", nodes.get("tag"))):
         if former is not None and key not in healed and (items := _items(former, values)):
             healed[key] = items
-    # Obsidian's `alias`: no tool changes aliases, so those of both keys count.
+    # Tools do not change aliases, so Obsidian's `alias` counts in addition to `aliases`.
     if "alias" in nodes and (aliases := _items(nodes["alias"], values)):
         healed["aliases"] = clean_items(dict.fromkeys((*healed.get("aliases", ()), *aliases)))
 
 
 def is_older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> bool:
-    """Return whether `source` is the older mapping."""
+    """Return whether `source` is a mapping in the older form."""
     return older_source(nodes, values) is not None
 
 
 def older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> dict[str, yaml.Node] | None:
-    """Return the pairs of the older mapping `source: {task, derived_from}`, None for any other `source`."""
+    """Return the pairs of `source: {task, derived_from}`, the older form.
+
+    Return None for any other `source`.
+    """
     node = nodes.get("source")
     if not isinstance(node, yaml.MappingNode):
         return None
@@ -98,7 +104,7 @@ def _name(node: yaml.Node, values: ValueReader) -> str | None:
 
 
 def _whole(limit: int) -> Callable[[yaml.Node, ValueReader], str | None]:
-    """Return a reader of texts of up to `limit` characters; a longer text becomes None, not cut."""
+    """Return a reader for texts of up to `limit` characters. A longer text is read as None and not cut."""
 
     def read(node: yaml.Node, values: ValueReader) -> str | None:
         text = _text(node, values)
@@ -108,20 +114,26 @@ def _whole(limit: int) -> Callable[[yaml.Node, ValueReader], str | None]:
 
 
 def _uuid(node: yaml.Node, values: ValueReader) -> str | None:
-    """Return an id in the form of Lithos ids, in any case; every other `id` is a person's property."""
+    """Return an id in the form of Lithos ids, in lower or upper case.
+
+    Any other `id` is a person's property.
+    """
     text = _text(node, values)
     return text if text is not None and is_id(text) else None
 
 
 def _title(node: yaml.Node, values: ValueReader) -> str | None:
-    # A collection on one line too: `title: [draft]` is what a person wrote as the title.
+    # A collection on one line counts as well: in `title: [draft]`, a person wrote `[draft]` as the title.
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         return None
     return clean_title(values.text(node)) or None
 
 
 def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
-    """Return sources, including entries that are not ids; a list without any id is a person's own."""
+    """Return the sources, including entries that are not ids.
+
+    A list without any id is a person's own property.
+    """
     items = _items(node, values)
     if items and not any(is_id(item.strip()) for item in items):
         return None
@@ -153,7 +165,7 @@ def _time(node: yaml.Node, values: ValueReader) -> datetime | None:
 
 
 def _end(node: yaml.Node, values: ValueReader) -> datetime | None:
-    """When something ends: a day without a time lasts until its end."""
+    """Return an end time. A day without a time lasts until its end."""
     text = _text(node, values)
     if text is None:
         return None
@@ -165,7 +177,7 @@ def _end(node: yaml.Node, values: ValueReader) -> datetime | None:
 
 
 def _loose_time(text: str) -> datetime | None:
-    """Timestamps that YAML knows and ISO 8601 does not: `2024-1-5`, `2001-12-14 21:59:43 -5`."""
+    """Return a timestamp that YAML accepts and ISO 8601 does not: `2024-1-5`, `2001-12-14 21:59:43 -5`."""
     if not SafeConstructor.timestamp_regexp.match(text):
         return None
     try:
@@ -248,9 +260,9 @@ _WRITTEN_IF_SET: Final = frozenset({
 
 
 def normalise_note(note: Note) -> Note:
-    """Return the note as it will read back from a file: texts trimmed, no empty items, times in UTC.
+    """Return the note as it will read back from a file: texts trimmed, empty items removed, times in UTC.
 
-    Raises `UnreadableNote` when `extra` nests too deeply to be read back.
+    Raises `UnreadableNote` if `extra` is nested too deeply to be read back.
     """
     _refuse_deep_nesting(note.extra)
     return evolve(
@@ -284,11 +296,14 @@ def _refuse_deep_nesting(extra: Mapping[str, Any]) -> None:
         level = [part for items in inner for part in items if isinstance(part, (Mapping, list, tuple))]
         if not level:
             return
-    raise UnreadableNote(f"the metadata nests deeper than {MAX_DEPTH} levels; flatten it")
+    raise UnreadableNote(f"the metadata is nested deeper than {MAX_DEPTH} levels; flatten it")
 
 
 def written_values(note: Note) -> dict[str, Any]:
-    """Owned key to value, in writing order, of all keys that belong in the file; lists for tuples."""
+    """Return the owned keys that belong in the file, with their values, in writing order.
+
+    Tuples become lists.
+    """
     values = {key: getattr(note, key) for key in OWNED_KEYS}
     return {
         key: list(value) if isinstance(value, tuple) else value

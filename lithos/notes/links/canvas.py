@@ -1,7 +1,7 @@
-"""Links on a canvas (JSON Canvas 1.0): the files of its cards, and the links in the texts of others.
+"""Links on a canvas (JSON Canvas 1.0): the files on its cards, and the links in the texts of other cards.
 
-A move changes the texts of the values that have to say something else, and no other character of the file:
-programs write canvases in their own ways, and some keep them under version control.
+A move changes only the values with affected links, and no other character of the file. Programs write
+canvases in different ways, and some people keep canvases under version control.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from attrs import define, field, frozen
 
 from lithos.text.yaml.edit import Edit, apply_edits
 
-#: Bytes of a canvas that is read.
+#: Maximum size in bytes of a canvas that is read.
 LARGEST: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".canvas"
 _TOKEN: Final = re.compile(r"[ \t\r\n]*+(?:([{}\[\],:])|(\")|[^{}\[\],:\" \t\r\n]++)")
-#: One character of a text as JSON writes it.
+#: One character of a text, in its JSON spelling.
 _CHARACTER: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]"
 )
@@ -28,12 +28,12 @@ _ESCAPED: Final = "\\u"
 
 
 class NoCanvas(Exception):
-    """The file cannot be read as a canvas; the message says why."""
+    """The file cannot be read as a canvas. The message contains the reason."""
 
 
 @frozen
 class CardText:
-    """A text of a card: its value, and where it is in the file, without its quotes."""
+    """A text of a card: its value, and its place in the file without the quotes."""
 
     value: str
     start: int
@@ -42,18 +42,18 @@ class CardText:
 
 @define
 class CanvasCard:
-    """A card: its texts by key."""
+    """A card of a canvas: its texts by key."""
 
     texts: dict[str, CardText] = field(factory=dict)
 
     @property
     def file(self) -> CardText | None:
-        """The path of the file that it shows, from the folder of all notes on."""
+        """Return the path of the file that the card shows, relative to the notes folder."""
         return self.texts.get("file") if self._kind == "file" else None
 
     @property
     def text(self) -> CardText | None:
-        """Its Markdown."""
+        """Return the card's Markdown text."""
         return self.texts.get("text") if self._kind == "text" else None
 
     @property
@@ -69,7 +69,7 @@ def read_canvas(data: bytes) -> tuple[str, list[CanvasCard]]:
     try:
         text = data.decode()
         bare = text.removeprefix("\ufeff")
-        # Numbers are of no interest; Python refuses to read very long ones.
+        # Numbers are not needed, and Python refuses to read very long ones.
         value = json.loads(bare, parse_int=bool, parse_float=bool) if bare.strip() else {}
     except UnicodeDecodeError:
         raise NoCanvas("it is not UTF-8") from None
@@ -113,8 +113,9 @@ def _cards(text: str) -> Iterator[CanvasCard]:
 def relink_canvas(
     data: bytes, file_after: Callable[[str], str | None], rewrite: Callable[[str], list[Edit]]
 ) -> bytes:
-    """Return the bytes of a canvas after a move: `file_after` says where a file is now, `rewrite` edits a
-    text.
+    """Return the bytes of a canvas after a move.
+
+    `file_after` returns the new path of a file, `rewrite` edits a text.
 
     Raises `NoCanvas`.
     """
@@ -129,7 +130,7 @@ def relink_canvas(
 
 
 def _written(text: str, part: CardText, edits: list[Edit]) -> Iterator[Edit]:
-    """Return the edits of a value as edits of the file: unchanged parts of the value keep their spelling."""
+    """Return the edits of a value as edits of the file. Unchanged parts of the value keep their spelling."""
     source = text[part.start : part.end]
     is_ascii = _ESCAPED in source and source.isascii() and not part.value.isascii()
     if "\\" in source:

@@ -1,7 +1,7 @@
-"""Rewriting of links when a note moves: their places in a text, and their new targets.
+"""Rewriting of links when a note is moved: the places of the links in a text, and their new targets.
 
-Wiki-links are replaced by their meaning, or by their new path where they contain one; so are Markdown links,
-also in properties. Every other character is unchanged. Code has no links. The time is linear, in calls that
+Wiki-links are rewritten if their meaning or their path changes, and so are Markdown links, also in
+properties. All other characters stay unchanged. Links in code are ignored. The time is linear, in calls that
 are short enough for a worker thread.
 """
 
@@ -38,7 +38,7 @@ from lithos.text.words.analysis import normalise
 from lithos.text.yaml.edit import Edit, apply_edits
 from lithos.text.yaml.layout import read_layout
 
-#: Characters that a Markdown destination cannot have as they are.
+#: Characters that must be encoded in a Markdown destination.
 _ENCODED: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]")
 _ENCODED_ALL: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]|[^\x00-\x7f]+")
 _ENCODED_BLANK: Final = re.compile(r"%2[089]")
@@ -46,20 +46,20 @@ _LOWER_HEX: Final = re.compile(r"%(?:[0-9][a-f]|[a-f][0-9a-f])")
 #: Characters that the target of a wiki-link cannot contain.
 UNLINKABLE: Final = frozenset("[]|#^\n\\")
 
-#: Whether there is a file at a path of the vault.
+#: Returns whether there is a file at a path of the vault.
 IsFile = Callable[[str], bool]
-#: Where a link leads after a move (None: it stays), and whether it is written from the root folder on.
-#: Of the path it leads to, and of the one that is written.
+#: Returns the new target of a link (None: unchanged), and whether it is written from the root folder. The
+#: arguments are the full path to which the link leads, and its written path.
 _Resolve: TypeAlias = Callable[[str, str], tuple[str | None, bool]]
 
 
 @frozen(kw_only=True)
 class Relinking:
-    """The effect on links of a move of the file `old` to `new`, all paths relative to the notes folder.
+    """The effect of a move from `old` to `new` on links. All paths are relative to the notes folder.
 
-    `pages` has the new text for each target of a wiki-link, before any anchor; no new text is itself a key,
-    so a second run changes nothing. `paths` has the targets of links that contain a path, before and after;
-    those of wiki-links begin with a slash, before.
+    `pages` maps wiki-link targets without anchors to their new texts. A new text is never itself a key, so a
+    second run does not change anything. `paths` maps the old targets of links that contain a path to the new
+    ones; old targets of wiki-links begin with a slash.
     """
 
     old: str
@@ -68,32 +68,32 @@ class Relinking:
     paths: Mapping[str, str] = field(factory=dict)
 
     def path_after(self, path: str) -> str | None:
-        """Return the new target of a link to `path`; None if it did not move."""
+        """Return the new target of a link to `path`, or None if it did not move."""
         found = self.paths.get(path) or self.paths.get(normalise("NFC", path))
         return found or (self.new if self.was_at(path.removeprefix("/")) else None)
 
     def was_at(self, path: str) -> bool:
-        """Return whether the note that moves was at a path."""
+        """Return whether `path` is the old path of the moved note."""
         return path == self.old or normalise("NFC", path) == normalise("NFC", self.old)
 
 
 def relink(data: bytes, path: str, moved: Relinking, is_file: IsFile) -> bytes:
-    """Return the bytes of the note at `path` with its links as they have to be after the move.
+    """Return the bytes of the note at `path` with its links updated for the move.
 
-    Raises `UnreadableNote`, as `relink_own` does.
+    Raises `UnreadableNote`, like `relink_own`.
     """
     folder = folder_of(path)
     return _relinked(data, moved, folder, folder, partial(_resolve, moved, is_file))
 
 
 def relink_text(text: str, path: str, moved: Relinking, is_file: IsFile) -> list[Edit]:
-    """Return the edits that the links in a text need which is a part of the file at `path`: on a canvas."""
+    """Return the edits that update the links in a text of the file at `path`, such as a text on a canvas."""
     folder = folder_of(path)
     return _apart(_edits(text, mask_literal(text), moved, folder, folder, partial(_resolve, moved, is_file)))
 
 
 def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tuple[str | None, bool]:
-    """Return the target of a link of another note."""
+    """Return the new target of a link in another note."""
     is_rooted = written.startswith("/")
     new = moved.path_after(joined)
     bare = _with_suffix(posixpath.normpath(written.lstrip("/")))
@@ -105,13 +105,13 @@ def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tu
         or not moved.was_at(bare)
     ):
         return new, is_rooted
-    return moved.new, True  # a path from the folder of all notes on, as Obsidian writes it
+    return moved.new, True  # the path is relative to the notes folder, in Obsidian's form
 
 
 def relink_own(data: bytes, moved: Relinking, is_file: IsFile, *, only_broken: bool) -> bytes:
-    """Return the bytes of the moved note, written at its old place, for its new one: relative links change.
+    """Return the bytes of the moved note with updated relative links. The note was written at its old path.
 
-    `only_broken`: it may have been done already, so what leads to a file now stays.
+    With `only_broken`, links that already lead to a file stay, because an earlier run may have updated them.
     """
     before, after = folder_of(moved.old), folder_of(moved.new)
 
@@ -133,9 +133,7 @@ def _with_suffix(path: str) -> str:
 
 
 def _relinked(data: bytes, moved: Relinking, before: str, after: str, resolve: _Resolve) -> bytes:
-    """Return the bytes of a note, written in the folder `before`, with its links as they have to be in
-    `after`.
-    """
+    """Return the bytes of a note written in the folder `before`, with its links adapted to `after`."""
     layout = read_layout(data)
     body = layout.body
     start = layout.body_start
@@ -151,7 +149,10 @@ def _relinked(data: bytes, moved: Relinking, before: str, after: str, resolve: _
 
 
 def _apart(edits: Iterable[Edit]) -> list[Edit]:
-    """The edits in order without those within another: a wiki-link may be in a Markdown destination."""
+    """Return the edits in order, without edits inside other edits.
+
+    For example, a wiki-link may be inside a Markdown destination.
+    """
     kept: list[Edit] = []
     for edit in sorted(edits, key=itemgetter(0)):
         if not kept or edit[0] >= kept[-1][1]:
@@ -168,7 +169,7 @@ def _edits(
     resolve: _Resolve,
     read: Callable[[str], str] = str,
 ) -> Iterator[Edit]:
-    """Yield the edits of one text; `read` makes what a part of it says of how it is written."""
+    """Yield the link edits of one text. `read` decodes a part of the source text."""
     for match in wiki_links(masked):
         written = written_target(match, text)
         target = join_lines(read(written))
@@ -180,7 +181,7 @@ def _edits(
         if new is not None and new != join_lines(read(page)):
             begin = match.start(1) + len(page) - len(page.lstrip())
             yield begin, match.start(1) + len(page.rstrip()), new
-    done: set[int] = set()  # a definition is rewritten once, however often it is used
+    done: set[int] = set()  # a definition is rewritten once, even if it is used several times
     for each in destinations(text, masked):
         written = ANCHOR.split(text[each.start : each.end], maxsplit=1)[0].rstrip()
         begin, written = each.start + len(written) - len(written.lstrip()), written.lstrip()
@@ -193,7 +194,7 @@ def _edits(
 def _page_text(
     written: str, target: str, moved: Relinking, read: Callable[[str], str]
 ) -> tuple[str, str | None]:
-    """Return the page that a wiki-link names as it is written, and its new text."""
+    """Return the page in a wiki-link's source text, and the new text for it."""
     if target in moved.pages:
         return written, moved.pages[target]
     page = written.partition("#")[0]
@@ -201,7 +202,10 @@ def _page_text(
 
 
 def _placed_text(page: str, before: str, after: str, resolve: _Resolve) -> str | None:
-    """Return the new text of a wiki-link with a path: relative, or from the folder of all notes on."""
+    """Return the new text of a wiki-link with a path.
+
+    The path is relative to the note or to the notes folder.
+    """
     path, is_rooted = resolve(_with_suffix(place_target(page, before)), page)
     if path is None:
         return None
@@ -227,7 +231,7 @@ def _new_destination(written: str, is_raw: bool, before: str, after: str, resolv
 
 
 def _destination(path: str, folder: str, written: str, target: str, is_raw: bool, *, is_rooted: bool) -> str:
-    """Return the destination of a Markdown link in `folder` to `path`, in the manner of what it was."""
+    """Return the destination of a Markdown link in `folder` to `path`, in the form of the old destination."""
     if is_rooted:
         text = f"/{path}" if target.startswith("/") else path
     else:

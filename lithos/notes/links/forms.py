@@ -1,7 +1,9 @@
-"""The forms of links in Markdown: wiki-links, inline links and references, and where each names its note.
+"""The forms of links in Markdown (wiki-links, inline links, references).
 
-The forms of one file are found by the same patterns for the graph of notes and for the rewriting of links
-(docs/spec/notes.md §7). Patterns look at masked text (`literal`), names are taken from the text itself.
+Each form has a place for the note's name.
+
+The note graph and the rewriting of links find links by the same patterns (docs/spec/notes.md §7). Patterns
+are applied to masked text (`literal`), and names are taken from the original text.
 """
 
 from __future__ import annotations
@@ -16,58 +18,58 @@ from attrs import frozen
 
 from lithos.text.pieces import matches_in_lines, matches_of_brackets
 
-#: A wiki-link: its target, and what it shows. Brackets in what it shows need not be in pairs.
+#: A wiki-link: its target and its display text. Brackets in the display text need not be in pairs.
 WIKI: Final = re.compile(
     r"\[\[([^\[\]|]++)"
     r"(?:\|((?:[^\[\]\n]++|\n(?![ \t\r]*\n)|\[(?!\[)|\](?!\]))*+))?\]\]"
 )
 _OPENING: Final = "]("
-#: A title behind a destination.
+#: A title after a destination.
 _TITLE: Final = (
     r"""(?:"(?:[^"\n\]]++|\](?!\()|\n(?![ \t\r]*\n))*+"|'(?:[^'\n\]]++|\](?!\()|\n(?![ \t\r]*\n))*+'"""
     r"""|\((?:[^()\n\]]++|\](?!\()|\n(?![ \t\r]*\n))*+\))"""
 )
-#: A destination in angle brackets, or without blanks and with its parentheses in pairs.
+#: A destination in angle brackets, or without blanks and with balanced parentheses.
 _IN_ANGLES: Final = r"<([^<>\n\]]*+(?:\](?!\()[^<>\n\]]*+)*+)>"
 _BARE: Final = r"(?:[^()\s<>\]]++|\](?!\())"
-#: Where a Markdown link leads, from the end of its text on.
+#: The destination of a Markdown link, from the end of the link text.
 _INLINE: Final = re.compile(
     rf"\]\([ \t]*+(?:\n[ \t]*+)?(?:{_IN_ANGLES}|({_BARE}++(?:\({_BARE}*+\){_BARE}*+)*+))"
     rf"(?:(?:[ \t]++|[ \t]*+\r?\n[ \t]*+){_TITLE})?[ \t]*+(?:\r?\n[ \t]*+)?\)"
 )
-#: A definition of a reference: its label and its target. Footnotes are excluded.
+#: A reference definition: its label and its target. Footnotes are excluded.
 _DEFINITION: Final = re.compile(
     r"^ {0,3}(?:> {0,4})*+\[(?!\^)((?:[^\[\]\\\n]|\\.){1,999})\]:[ \t]*+(?:\r?\n[ \t]*+)?"
     rf"(?:<([^<>\n]++)>|([^\s<>]\S*+))(?:[ \t]++{_TITLE})?[ \t\r]*$",
     re.MULTILINE,
 )
 _DEFINED: Final = "]:"
-#: A link by reference: its text, and its label where that is another one.
+#: A reference link: its text, and its label if that is different.
 _USE: Final = re.compile(r"(?<![\]\\])\[((?:[^\[\]\\]|\\.)++)\](?:\[((?:[^\[\]\\]|\\.)*+)\])?(?!\()")
 
-#: Matches an address, with or without a scheme, which is not a path.
+#: Matches an address with or without a scheme, in contrast to a path.
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|www\.")
-#: Characters that end the path of a Markdown destination.
+#: Characters that end the path in a Markdown destination.
 ANCHOR: Final = re.compile(r"[#?]")
 SUFFIX: Final = ".md"
-#: The ending of the name of a file of another kind: `.png`, and not `.2` or `. Who`.
+#: The suffix of a file that is not a note: `.png`, but not `.2` or `. Who`.
 _OTHER_FILE: Final = re.compile(r"\.(?:[a-z][a-z0-9]{0,9}|[A-Z][A-Z0-9]{0,9})$")
-#: Wiki-links that lead from the folder of their note on, or from the folder of all notes.
+#: Beginnings of wiki-links that are relative to the folder of their note, or to the notes folder.
 _PLACED: Final = ("./", "../", "/")
-#: Before `[[0]]` or `[[:]]` these make it an index.
+#: Characters that turn a following `[[0]]` or `[[:]]` into an index.
 _INDEXED: Final = re.compile(r"[A-Za-z0-9_)\]]")
 _INDEX: Final = re.compile(r"\d+|[\d:\s]*:[\d:\s]*|\W+")
 _WORD: Final = re.compile(r"[A-Za-z]|[^\x00-\x7f]")
 _NUMBERS: Final = re.compile(r"[-+.\d\s]+[,;][-+.\d\s,;]*")
-#: Characters before a Markdown link among which its text is looked for.
+#: Maximum number of characters before a Markdown link in which its text is searched.
 _LONGEST_TEXT: Final = 1_000
 
 
 @frozen
 class Destination:
-    """Where a Markdown link leads, as `text[start:end]` says it; with `is_raw` in angle brackets.
+    """The destination of a Markdown link, `text[start:end]`. `is_raw` means that it is in angle brackets.
 
-    `place` is where the link is, and `shown` its text: for each use of a reference there is one.
+    `place` is the position of the link, and `shown` its text. Each use of a reference has its own object.
     """
 
     start: int
@@ -78,21 +80,25 @@ class Destination:
 
 
 def wiki_links(masked: str) -> Iterator[re.Match[str]]:
-    """Yield the wiki-links of a masked text: their target is the first group, what they show the second."""
+    """Yield the wiki-links of a masked text. Group 1 is the target, group 2 the display text."""
     for match in matches_of_brackets(WIKI, masked):
         if _is_target(match[1], masked, match.start()):
             yield match
 
 
 def may_have_links(text: str) -> bool:
-    """Return whether a text has the characters that every link has; this excludes most texts without links at
-    once.
+    """Return whether a text contains the characters that every link needs.
+
+    Quickly excludes most texts without links.
     """
     return "[[" in text or "](" in text or _DEFINED in text
 
 
 def _is_target(written: str, masked: str, start: int) -> bool:
-    """Whether brackets with this in them are a link, and not escaped, an index, or numbers of a list."""
+    """Return whether brackets with this content are a link.
+
+    They are not if escaped, an index, or a list of numbers.
+    """
     if start and masked[start - 1] == "\\":
         return False
     if _WORD.search(written) is not None:
@@ -104,7 +110,7 @@ def _is_target(written: str, masked: str, start: int) -> bool:
 
 
 def shown_by(match: re.Match[str], text: str) -> str:
-    """Return the text that a wiki-link shows, or "". The link's last bracket may be after the match."""
+    """Return the display text of a wiki-link, or "". The last bracket of the link may be after the match."""
     if match[2] is None:
         return ""
     shown = text[slice(*match.span(2))]
@@ -113,19 +119,23 @@ def shown_by(match: re.Match[str], text: str) -> str:
 
 
 def written_target(match: re.Match[str], text: str) -> str:
-    """Return the target of a wiki-link as it is written; in a table its bar has a backslash before it."""
+    """Return the target of a wiki-link in its source spelling.
+
+    In a table, a backslash comes before the bar.
+    """
     written = text[slice(*match.span(1))]
     return written.removesuffix("\\") if match[2] is not None else written
 
 
 def is_placed(target: str) -> bool:
-    """Return whether a wiki-link names the place of its note: `../x/Note`, `./Note` or `/x/Note`."""
+    """Return whether a wiki-link contains a place: `../x/Note`, `./Note` or `/x/Note`."""
     return target.startswith(_PLACED)
 
 
 def place_target(target: str, folder: str) -> str:
-    """Return the target of a placed wiki-link in `folder`, from the folder of all notes on, with a leading
-    slash.
+    """Return the target of a placed wiki-link in `folder`.
+
+    It is relative to the notes folder, with a leading slash.
     """
     page, mark, anchor = target.partition("#")
     start = "" if page.startswith("/") else folder
@@ -133,8 +143,9 @@ def place_target(target: str, folder: str) -> str:
 
 
 def destinations(text: str, masked: str) -> list[Destination]:
-    """Return the Markdown links of a text in order: also each use of a reference, and definitions without a
-    use.
+    """Return the Markdown links of a text in order.
+
+    Each use of a reference counts, and so do unused definitions.
     """
     found = list(_inline(text, masked)) if _OPENING in masked else []
     if _DEFINED in masked:
@@ -157,7 +168,7 @@ def _referenced(text: str, masked: str) -> Iterator[Destination]:
     defined: dict[str, re.Match[str]] = {}
     own: set[int] = set()
     for match in matches_in_lines(_DEFINITION, masked, 0):
-        defined.setdefault(_label(text[slice(*match.span(1))]), match)  # the first one counts
+        defined.setdefault(_label(text[slice(*match.span(1))]), match)  # the first definition has priority
         own.add(match.start(1) - 1)
     if not defined:
         return
@@ -170,7 +181,8 @@ def _referenced(text: str, masked: str) -> Iterator[Destination]:
             used.add(label)
             yield _defined(defined[label], use.start(), join_lines(text[slice(*use.span(1))]))
     for label, match in defined.items():
-        # A destination that is a Markdown file is meant as a link; a line such as `[Done]: yesterday` is not.
+        # A definition whose target is a Markdown file is meant as a link, but not a line like `[Done]:
+        # yesterday`.
         if label not in used and _path_in(text[slice(*match.span(2 if match[2] else 3))]).endswith(SUFFIX):
             yield _defined(match, match.start(), text[slice(*match.span(1))].strip())
 
@@ -189,7 +201,7 @@ def _path_in(written: str) -> str:
 
 
 def read_path(written: str) -> str:
-    """Return the path in a Markdown destination, without its anchor; "" for an address and for a folder."""
+    """Return the path in a Markdown destination without its anchor. Return "" for an address or a folder."""
     path = _path_in(written)
     if SCHEME.match(path) or path.endswith("/"):
         return ""
@@ -197,32 +209,33 @@ def read_path(written: str) -> str:
 
 
 def names_note(path: str) -> bool:
-    """Return whether a path in a destination is that of a note: `Note.md` or `Note`."""
+    """Return whether a path in a destination can be that of a note: `Note.md` or `Note`."""
     name = path.rpartition("/")[2]
     return name.endswith(SUFFIX) or (name not in ("", ".", "..") and _OTHER_FILE.search(name) is None)
 
 
 def join_path(path: str, folder: str) -> str:
-    """Return the path of a destination in `folder`, from the folder of all notes on; one that leaves it as it
-    is.
+    """Return the path of a destination in `folder`, relative to the notes folder.
+
+    Paths that lead out of it stay unchanged.
     """
     start = "" if path.startswith("/") else folder
     return posixpath.normpath(posixpath.join(start, path.lstrip("/")))
 
 
 def note_target(written: str, folder: str) -> str:
-    """The path of the note to which a destination in `folder` leads, with its suffix; "" for no note."""
+    """Return the path of the note to which a destination in `folder` leads. Return "" if it is not a note."""
     path = read_path(written)
     if not path or not names_note(path):
         return ""
     joined = join_path(path, folder)
-    while joined.startswith("../"):  # out of the folder: its name is all that can be looked for
+    while joined.startswith("../"):  # outside the notes folder, so only the file name can be searched
         joined = joined[3:]
     return joined if joined.endswith(SUFFIX) else joined + SUFFIX
 
 
 def join_lines(text: str) -> str:
-    """Return the text without blanks around it; a line break counts as a space."""
+    """Return the text without surrounding blanks. A line break becomes a space."""
     if "\n" not in text:
         return text.strip()
     return " ".join(filter(None, (line.strip() for line in text.split("\n"))))

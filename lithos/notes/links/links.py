@@ -35,12 +35,12 @@ from lithos.text.markdown import mask_code
 from lithos.text.words.analysis import normalise
 
 _SENTENCE_END: Final = re.compile(r"[.!?…][)\"'”’]{0,2}\s+")
-#: Characters of a sentence on either side of where its link begins.
+#: Maximum number of characters of a sentence before and after the beginning of its link.
 _LONGEST_SIDE: Final = 1_000
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX: Final = ".md"
-#: Characters of a name by which a note can be linked. A path has at most as many bytes; titles and aliases
-#: in files, and link targets, may be as long as the file.
+#: Maximum length of a name by which a note can be linked. A path has at most as many bytes; titles, aliases
+#: and link targets may be as long as the file.
 LONGEST_NAME: Final = 4_096
 
 #: A lookup key of a note or a link target: (kind, name).
@@ -48,35 +48,38 @@ Key: TypeAlias = tuple[str, str]
 _ID: Final = "id"
 _TAIL: Final = "tail"
 _KINDS: Final = ("path", _TAIL, "stem", "title", "alias")
-#: Names of folders and file at the end of a path by which a note is found. A target with more of them is
-#: compared with whole paths, and then by these.
+#: Numbers of parts at the end of a path by which a note is found. A target with more parts is compared with
+#: whole paths first, and then by these numbers of parts.
 _TAIL_PARTS: Final = (3, 2)
-#: Parts at the end of a target that may be a whole path.
+#: Maximum number of parts at the end of a target that may be a whole path.
 _MOST_PARTS: Final = 12
-#: Kinds of keys that mean a note only where no other has the same.
+#: Kinds of keys that only match if exactly one note has the key.
 _ONE: Final = ("stem", _TAIL)
 
 
 @frozen
 class WikiLink:
-    """`[[target]]`, `[[target|display]]` or `[display](target.md)`, its target from the notes folder on."""
+    """A link `[[target]]`, `[[target|display]]` or `[display](target.md)`.
+
+    Its target is relative to the notes folder.
+    """
 
     target: str
     display: str
 
 
 def scan_links(content: str, path: str = "") -> list[WikiLink]:
-    """Return the links of the body of the note at `path` in order, including repeated ones; code has no
-    links.
+    """Return the links in the body of the note at `path` in order, including repeated links. Code is ignored.
 
-    `a[[0]]` is an index, not a link; a line break inside counts as a space.
+    `a[[0]]` is an index, not a link. A line break inside a link counts as a space.
     """
     return [link for _, link in _placed_links(content, mask_literal(content), path)]
 
 
 def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
-    """Return the links of the note at `path`, whose file has these bytes: in its properties, then in its
-    body.
+    """Return the links of the note at `path` with these bytes.
+
+    Links in properties come before links in the body.
     """
     properties = properties_in(data)
     if not properties:
@@ -88,7 +91,7 @@ def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
 
 
 def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
-    """Return the targets of `links_in` but those in the note itself, in less time."""
+    """Return the targets of `links_in`, except links within the note itself. Faster than `links_in`."""
     properties = properties_in(data)
     if not properties:
         return scan_targets(content, path)
@@ -97,7 +100,7 @@ def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
 
 
 def _placed_links(content: str, masked: str, path: str) -> Iterator[tuple[int, WikiLink]]:
-    """Yield the links with where they begin; a Markdown link where its text ends."""
+    """Yield the links with their positions. The position of a Markdown link is the end of its text."""
     folder = folder_of(path)
     wiki = (
         (match.start(), _link_of(_target_of(match, content, folder), shown_by(match, content)))
@@ -116,10 +119,10 @@ def _link_of(target: str, shown: str) -> WikiLink:
 
 
 def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
-    """Return the sentence or the line of the note at `path` with its first link to the note of `keys`; ""
-    without.
+    """Return the sentence or line of the note at `path` with its first link to the note of `keys`, or "".
 
-    Cut from the Markdown, at most `_LONGEST_SIDE` characters before the link and behind where it begins.
+    The sentence is cut from the Markdown, with at most `_LONGEST_SIDE` characters before and after the
+    beginning of the link.
     """
     links = _placed_links(content, mask_literal(content), path)
     place = next((at for at, link in links if not keys.isdisjoint(target_keys(link.target))), None)
@@ -127,7 +130,7 @@ def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
         return ""
     before = content[max(0, place - _LONGEST_SIDE) : place].rpartition("\n")[2]
     behind = content[place : place + _LONGEST_SIDE].partition("\n")[0]
-    # Text like the end of a sentence within the link is not an end.
+    # Characters inside the link that look like the end of a sentence are ignored.
     begins, closes = len(before), "]]" if behind.startswith("[[") else "]"
     if behind.startswith("]("):
         begins, closes = before.rfind("["), ")"
@@ -137,9 +140,9 @@ def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
 
 
 def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
-    """Return the targets of `scan_links` but those in the note itself, in half its time.
+    """Return the targets of `scan_links`, except links within the note itself. Twice as fast as `scan_links`.
 
-    A megabyte may have 100,000 of them.
+    A text of a megabyte may contain 100,000 targets.
     """
     return _targets(content, mask_literal(content), path) if may_have_links(content) else ()
 
@@ -152,15 +155,19 @@ def _targets(content: str, masked: str, path: str) -> tuple[str, ...]:
 
 
 def _target_of(match: re.Match[str], content: str, folder: str) -> str:
-    """Return the target of a wiki-link in `folder`; a relative one becomes relative to the notes folder, with
-    a slash.
+    """Return the target of a wiki-link in `folder`.
+
+    A relative target becomes relative to the notes folder, with a slash.
     """
     target = join_lines(written_target(match, content))
     return place_target(target, folder) if is_placed(target) else target
 
 
 def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
-    """Return all that a note (`path` relative to `knowledge/`) can be linked by; no name is too long."""
+    """Return all keys by which a note can be linked, except too long names.
+
+    `path` is relative to `knowledge/`.
+    """
     keys = {("path", _normalise(path)), ("stem", file_alias(path)), (_ID, note_id), *_tails_of(path)}
     if len(title) <= LONGEST_NAME:
         keys.add(("title", _title_key(title)))
@@ -171,17 +178,18 @@ def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> fr
 def target_keys(target: str) -> tuple[Key, ...]:
     """Return the lookup keys of a link target, in order of precedence.
 
-    If a target with an anchor (`note#heading`, `note#^block`) does not name a note, it means the note before
-    the `#`, as people write it in Obsidian. Only a note that shares one of these keys can change the
-    resolution of the target. A target that is longer than any name has no keys.
+    If a target with an anchor (`note#heading`, `note#^block`) is not the name of a note, it leads to the note
+    before the `#`, as in Obsidian. Only a note with one of these keys can change the resolution of the
+    target. A target longer than any name has no keys.
     """
     page, anchor, _ = target.partition("#")
     return _page_keys(target) + (_page_keys(page) if anchor and page.strip() else ())
 
 
 def _tails_of(path: str) -> Iterator[Key]:
-    """Yield the whole path, with a slash before it, and its last parts; without regard to case, and no
-    suffix.
+    """Yield keys for the whole path, with a leading slash, and for its last parts.
+
+    The keys are case-folded and lack the suffix.
     """
     parts = _normalise(path).removesuffix(_SUFFIX).casefold().split("/")
     yield _TAIL, f"/{'/'.join(parts)}"
@@ -191,16 +199,18 @@ def _tails_of(path: str) -> Iterator[Key]:
 
 
 def names_of(keys: Iterable[Key]) -> set[str]:
-    """Normalise keys to names: equal keys have equal names, whatever their kind, and there are fewer.
+    """Return the names of keys.
 
-    Keys for the last parts of a path have no names: a note and a target with such keys share the name of its
-    file.
+    Equal keys have equal names, whatever their kind, and there are fewer names than keys.
+
+    Keys for the last parts of a path do not have names. A note and a target with such keys share the name of
+    the file.
     """
     return {name.casefold().replace("-", " ").removesuffix(_SUFFIX) for kind, name in keys if kind != _TAIL}
 
 
 def target_names(target: str) -> set[str]:
-    """Return `names_of(target_keys(target))`, in a third of the time where the target is ASCII."""
+    """Return `names_of(target_keys(target))`, three times as fast if the target is ASCII."""
     if not target.isascii() or "#" in target or target.lstrip().startswith("/") or len(target) > LONGEST_NAME:
         return names_of(target_keys(target))
     name = target.strip()
@@ -214,7 +224,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
     if len(target) > LONGEST_NAME:
         return ()
     name = _normalise(target)
-    if name.startswith("/"):  # it names a place: no other note of this name is meant
+    if name.startswith("/"):  # the target names a place, so other notes with the name do not match
         bare = name.removeprefix("/")
         return ("path", bare), ("path", bare + _SUFFIX), (_TAIL, name.removesuffix(_SUFFIX).casefold())
     return (
@@ -229,7 +239,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
 
 
 def _ends_of(name: str) -> Iterator[Key]:
-    """Return the ends of the note's path that a target with folders may name, the longest first."""
+    """Return the path ends that a target with folders may mean, longest first."""
     if "/" not in name:
         return
     parts = name.removesuffix(_SUFFIX).casefold().split("/")
@@ -245,7 +255,7 @@ def _normalise(name: str) -> str:
 
 
 def file_alias(path: str) -> str:
-    """Return the file name as a link target without regard to case, as Obsidian has it."""
+    """Return the file name as a case-folded link target, as Obsidian uses it."""
     return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
 
 
@@ -253,22 +263,22 @@ def _title_key(title: str) -> str:
     return _normalise(title).casefold().replace("-", " ")
 
 
-#: Path and id of a note, then kind and name of each other key it can be linked by.
+#: Path and id of a note, then kind and name of each other key of the note.
 _Record: TypeAlias = tuple[str, ...]
 
 
 @define
 class LinkTable:
-    """Index of all notes by the keys they can be linked by. The order of additions has no influence.
+    """Index of all notes by their link keys. The order of additions does not matter.
 
-    Of several notes with one alias or title the first in sorted path order is meant; of several with one
-    stem, or one end of their paths, none is. There is one record for each note, and no object for a key: its
-    names are the keys of dicts.
+    If several notes have the same alias or title, the first in sorted path order is meant. If several notes
+    have the same stem or path end, none is meant. There is one record per note, and keys are not objects:
+    their names are dict keys.
     """
 
-    #: By id, which is a key too.
+    #: Records by note id, which is a key too.
     _records: dict[str, _Record] = field(factory=dict, init=False)
-    #: By the kind of a key, and then by its name. A sorted list only where there are several notes.
+    #: Records by key kind and then by name. A sorted list is stored only if several notes share the name.
     _by_kind: dict[str, dict[str, _Record | list[_Record]]] = field(
         factory=lambda: {kind: {} for kind in _KINDS}, init=False
     )
@@ -277,11 +287,11 @@ class LinkTable:
         return len(self._records)
 
     def add(self, note_id: str, path: str, title: str, aliases: Sequence[str] = ()) -> None:
-        """Add a note, or replace the one with this id."""
+        """Add a note, or replace the note with this id."""
         self.add_keys(note_id, path, note_keys(note_id, path, title, aliases))
 
     def add_keys(self, note_id: str, path: str, keys: frozenset[Key]) -> None:
-        """Add the same note by its known `note_keys`."""
+        """Add a note by its known `note_keys`."""
         self.remove(note_id)
         others = [key for key in keys if key[0] != _ID]
         self._records[note_id] = record = path, note_id, *chain.from_iterable(others)
@@ -294,7 +304,7 @@ class LinkTable:
                 by_name[name] = sorted((known, record))
 
     def remove(self, note_id: str) -> None:
-        """Remove a note; an unknown id is fine."""
+        """Remove a note. An unknown id is ignored."""
         record = self._records.pop(note_id, ())
         for kind, name in _keys_in(record):
             by_name = self._by_kind[kind]
@@ -307,8 +317,9 @@ class LinkTable:
                 by_name[name] = notes[0]
 
     def resolve(self, target: str) -> str | None:
-        """Return the id of the note a target means; `None` when there is no such note or its stem is
-        ambiguous.
+        """Return the id of the note that a target leads to.
+
+        Return `None` if no note matches or its stem is ambiguous.
         """
         kind, notes = self._first_match(target)
         return notes[0][1] if len(notes) == 1 or (notes and kind not in _ONE) else None
@@ -316,15 +327,15 @@ class LinkTable:
     def named_in(self, text: str, spans: Iterable[tuple[int, int]], most: int) -> dict[str, str]:
         """Return the notes whose titles or aliases are among the spans of a text in lower case, by id.
 
-        Each with the first of these names. A name that more than `most` notes share names none. Hyphens and
-        spaces are one in a title; an alias may have either.
+        Each note has the first of its matching names. A name that more than `most` notes share does not
+        count. In a title, hyphens and spaces are equal; an alias may have either.
         """
         titles, aliases = self._by_kind["title"], self._by_kind["alias"]
         spaced, hyphened = text.replace("-", " "), text.replace(" ", "-")
         found: dict[str, str] = {}
         for start, end in spans:
             title, alias, other = spaced[start:end], text[start:end], hyphened[start:end]
-            # Most spans are not names, and then no function is called for them.
+            # Most spans are not names, so this check avoids the function call for them.
             if title in titles or alias in aliases or other in aliases:
                 keys = ("title", title), ("alias", alias), ("alias", other)
                 notes = {note[1] for key in keys for note in self._notes(key)[: most + 1]}
@@ -333,7 +344,10 @@ class LinkTable:
         return found
 
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
-        """Return what a target would mean if the note had this path and these keys; in constant time."""
+        """Return the note that a target would lead to if the note had this path and these keys.
+
+        Takes constant time.
+        """
         old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}
         for key in target_keys(target):
             notes = self._notes(key)
@@ -347,7 +361,10 @@ class LinkTable:
         return None
 
     def candidates(self, target: str) -> list[str]:
-        """The paths of the notes between which a target cannot decide, as several end like it; sorted."""
+        """Return the paths of the notes among which a target is ambiguous, because their path ends are equal.
+
+        Sorted.
+        """
         kind, notes = self._first_match(target)
         return [note[0] for note in notes] if kind in _ONE and len(notes) > 1 else []
 
@@ -367,33 +384,36 @@ class LinkTable:
 
 
 def _keys_in(record: _Record) -> Iterator[Key]:
-    """Yield all keys of a record but the id."""
+    """Yield all keys of a record except the id."""
     return zip(record[2::2], record[3::2], strict=True)
 
 
 def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:
-    """Return `derived_from_ids` as they are stored: lower case, without repetition, sorted.
+    """Return `derived_from_ids` in stored form: lower case, sorted, without duplicates.
 
-    Raises `InvalidInput` for an entry that is not a UUID or is the note itself.
+    Raises `InvalidInput` if an entry is not a UUID, or is the note itself.
     """
     sources = {source.strip().lower() for source in ids}
     for source in sorted(sources):
         if not _UUID.fullmatch(source):
             raise InvalidInput(
-                f"derived_from_ids takes note ids (UUIDs), not {source[:100]!r}; "
-                "find the id of a note with lithos_search"
+                f"{source[:100]!r} in derived_from_ids is not a note id (UUID); find the id of a "
+                "note with lithos_search"
             )
     if self_id is not None and self_id.lower() in sources:
-        raise InvalidInput(f"derived_from_ids names the note itself ({self_id}); leave that id out")
+        raise InvalidInput(
+            f"derived_from_ids contains the id of the note itself ({self_id}); leave that id out"
+        )
     return tuple(sorted(sources))
 
 
-#: Files that are remembered. In a vault with more of them a link to any name with a suffix counts as right.
+#: Maximum number of files to remember. In a vault with more files, every link to a name with a suffix counts
+#: as valid.
 MOST_FILES: Final = 100_000
 
 
 class FileNames:
-    """Attachments by name, in any case: a link need not name the folder."""
+    """Attachments by name, case-insensitive, because a link need not contain the folder."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._paths: set[str] = set()
@@ -406,20 +426,23 @@ class FileNames:
         return len(self._paths)
 
     def __contains__(self, target: object) -> bool:
-        """Return whether a link target, with or without an anchor, leads to one of the files."""
+        """Return whether a link target leads to one of the files. An anchor is ignored."""
         if not isinstance(target, str) or len(target) > LONGEST_NAME:
             return False
         name = file_key(target.partition("#")[0])
-        # `[x](LICENSE)` may lead to a note, which is looked for first, or to this file.
+        # `[x](LICENSE)` may lead to a note, which has priority, or to this file.
         bare = name.removesuffix(_SUFFIX)
         return name in self._names or bare in self._names or (self._is_full and "." in bare)
 
     def paths(self) -> frozenset[str]:
-        """Return all remembered paths: two milliseconds for the maximum number."""
+        """Return all remembered paths. Takes two milliseconds for the maximum number."""
         return frozenset(self._paths)
 
     def add(self, path: str) -> bool:
-        """Remember a file, by its path in the vault; False when it is known, or the limit is reached."""
+        """Remember a file by its path in the vault.
+
+        Return False if it is already known or the limit is reached.
+        """
         if path in self._paths:
             return False
         if len(self._paths) >= MOST_FILES:
@@ -430,7 +453,7 @@ class FileNames:
         return True
 
     def discard(self, path: str) -> bool:
-        """Forget a file; False when it is not known."""
+        """Forget a file. Return False if it is not known."""
         if path not in self._paths:
             return False
         self._paths.remove(path)
@@ -442,19 +465,20 @@ class FileNames:
 
 
 def file_key(path: str) -> str:
-    """Return the name of a file in the form that links are compared with."""
+    """Return the name of a file in the form that is compared with links."""
     return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
 
 
 def named_file(target: str) -> str:
-    """The `file_key` of the file that a link target means, without its anchor; empty for a long one."""
+    """Return the `file_key` of the file that a link target means, without its anchor.
+
+    Empty for a long target.
+    """
     return file_key(target.partition("#")[0]) if len(target) <= LONGEST_NAME else ""
 
 
 def same_name(paths: Iterable[str], target: str) -> str | None:
-    """Return the first path, by folder and alphabet, whose file has the name of a link target; None without
-    one.
-    """
+    """Return the first path, by folder and alphabet, whose file has the name of a link target, or None."""
     wanted = file_key(target.partition("#")[0])
     return min(
         (path for path in paths if file_key(path) == wanted),

@@ -1,6 +1,6 @@
-"""Parts of a Markdown text that are not read as Markdown: fenced, indented and inline code, and comments.
+"""Parts of a Markdown text that are not parsed as Markdown: fenced, indented and inline code, and comments.
 
-They have no links, and a move leaves them alone. Everything takes linear time.
+Links in these parts are ignored, and a move does not change them. All functions take linear time.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from attrs import define, field
 from lithos.text.markdown import CODE_MARK, code_fences, mask_code
 from lithos.text.pieces import matches_in_lines
 
-#: A line that may be indented code and may have a link; lines of lists look like it, too.
+#: A line with a bracket that may be indented code. Lines of lists match, too.
 _CANDIDATE: Final = re.compile(r"^(?>[ >]*?(?: {4}|\t))[^\n\[]*+\[", re.MULTILINE)
-#: A line: its quote marks, its indentation, its text.
+#: A line: its quote marks, its indentation and its text.
 _LINE: Final = re.compile(r"^((?: {0,3}>)*+)([ \t]*+)([^\n]*+)", re.MULTILINE)
-#: The reason why the next lines may be indented: an item, a footnote, a block of MkDocs.
+#: The beginning of a block whose next lines may be indented: a list item, a footnote, or a block of MkDocs.
 _ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:(?=[ \t\r]*$)|[ \t]+)")
 _BLOCK: Final = re.compile(r"\[\^[^\[\]\n]{1,200}\]:|(?:!!!|\?\?\?\+?|===)[ \t]")
 _RULE: Final = re.compile(r"(?:(?:\*[ \t]*+){3,}+|(?:-[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\r?$")
 _HEADING: Final = re.compile(r"#{1,6}(?:[ \t\r]|$)")
-#: Columns that make code of a line, and those of a tab.
+#: Number of columns that indent a line of code. Also the width of a tab.
 _CODE_INDENT: Final = 4
-#: Items that begin on one line.
+#: Maximum number of list items that begin on one line.
 _MOST_ITEMS: Final = 32
 _COMMENT: Final = "<!--"
 _COMMENT_END: Final = "-->"
 
 
 def mask_literal(text: str) -> str:
-    """Return `text` with each character of its code and HTML comments replaced by `CODE_MARK`; positions
-    stay.
+    """Return `text` with each character in code and HTML comments replaced by `CODE_MARK`.
 
-    A comment that is not closed is not a comment.
+    Positions stay the same.
+
+    An unclosed comment does not count as a comment.
     """
     masked = mask_code(text)
     if ("    " in masked or "\t" in masked) and _CANDIDATE.search(masked) is not None:
@@ -65,9 +66,9 @@ def _comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def indented_code(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each line of indented code, as CommonMark has it; without its line break.
+    """Yield start and end of each line of indented code by the rules of CommonMark, without the line break.
 
-    Lines that continue an item of a list, a footnote or a paragraph are not code.
+    Lines that continue a list item, a footnote or a paragraph are not code.
     """
     blocks, fences = _Blocks(), code_fences(text)
     start, end = next(fences, (len(text), len(text)))
@@ -83,20 +84,20 @@ def indented_code(text: str) -> Iterator[tuple[int, int]]:
 
 @define
 class _Blocks:
-    """The blocks that are open where a line begins."""
+    """The blocks that are open at the beginning of a line."""
 
-    #: The columns at which the text of each open item begins, the outermost first.
+    #: The columns at which the texts of the open items begin, outermost first.
     _columns: list[int] = field(factory=list)
     _quotes: int = 0
     _is_paragraph: bool = False
 
     def enter_fence(self, line: re.Match[str]) -> None:
-        """Enter the first line of a fence, which may be in a new item."""
+        """Process the first line of a fence, which may be in a new item."""
         self.is_code(line)
         self._is_paragraph = False
 
     def is_code(self, line: re.Match[str]) -> bool:
-        """Return whether a line is indented code; the lines before it must have been entered."""
+        """Return whether a line is indented code. The lines before it must have been processed."""
         quotes, rest = line[1].count(">"), line[3]
         if not rest.strip():
             self._is_paragraph = False
@@ -118,7 +119,7 @@ class _Blocks:
         return any(each.match(rest) is not None for each in (_ITEM, _BLOCK, _HEADING, _RULE))
 
     def _enter(self, rest: str, column: int) -> None:
-        """Take up the items that a line opens, and whether a paragraph begins in it."""
+        """Record the items that a line opens, and whether a paragraph begins in the line."""
         for _ in range(_MOST_ITEMS):
             if _RULE.match(rest) is not None or (item := _ITEM.match(rest)) is None:
                 break

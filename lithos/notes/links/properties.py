@@ -1,7 +1,7 @@
-"""Links in the properties of a note: in texts of its frontmatter, quoted or not, in lists and mappings.
+"""Links in the properties of a note: in frontmatter texts with or without quotes, in lists and in mappings.
 
-`up: [[Note]]` without quotes is a list in a list to YAML, and a link to those who write it. A property is
-changed in the way in which it is written; where its new text would not read back so, it is put in quotes.
+`up: [[Note]]` without quotes is a nested list to YAML, but a link to its author. A changed property keeps its
+style. If the new text would not read back correctly in that style, it is put in quotes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from lithos.text.yaml.edit import Edit, apply_edits
 from lithos.text.yaml.layout import FRONTMATTER, Layout, read_layout
 from lithos.text.yaml.nodes import UnreadableNote, YamlMapping, write_text
 
-#: Where frontmatter begins and ends, in bytes.
+#: The bytes with which frontmatter begins.
 _BEGINS: Final = (b"---", b"\xef\xbb\xbf---")
 _ENDS: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
-#: One of these every link has.
+#: Every link contains one of these.
 _MARKS: Final = ("[[", "](")
 _MARKS_IN_BYTES: Final = (b"[[", b"](")
 
-#: In a link without quotes, what YAML does not take for a part of one text.
+#: Parts of an unquoted link that YAML would not read as one text.
 _NO_LIST: Final = re.compile(r"[,{}#]|:\s|^\[\[[^\w(/.]")
 
 
 @frozen
 class Property:
-    """One text of a frontmatter with what may be a link: its value, and where its source is in the YAML.
+    """A frontmatter text that may contain links: its value, and its place in the YAML source.
 
-    `style` is the mark of its quotes or of its block; None for a link that is a list to YAML, and for a line
-    of a frontmatter that cannot be read.
+    `style` is the quote or block character. It is None for a link that is a list to YAML, and for a line of
+    unreadable frontmatter.
     """
 
     value: str
@@ -45,7 +45,7 @@ class Property:
 
 
 def properties_in(data: bytes) -> list[Property]:
-    """Return the texts with links in the frontmatter of a file; none for a file that cannot be read."""
+    """Return the texts with links in the frontmatter of a file. Empty if the file cannot be read."""
     if not data.startswith(_BEGINS):
         return []
     end = _last_end(data)
@@ -63,7 +63,7 @@ def _last_end(data: bytes) -> int:
 
 
 def properties_of(layout: Layout) -> Iterator[Property]:
-    """Yield the texts with links in a frontmatter, in order; line by line where it is malformed."""
+    """Yield the texts with links in a frontmatter in order. A malformed frontmatter is read line by line."""
     source = layout.yaml
     if not any(mark in source for mark in _MARKS):
         return
@@ -76,7 +76,7 @@ def properties_of(layout: Layout) -> Iterator[Property]:
         yield from _texts_below(mapping.root, source)
 
 
-#: The edits that the links in the source of a property need.
+#: Returns the edits for the links in the source of a property.
 Rewrite = Callable[[str, Property], list[Edit]]
 
 
@@ -101,7 +101,10 @@ def _texts_below(root: yaml.Node, source: str) -> Iterator[Property]:
 
 
 def _walk(root: yaml.Node | None, source: str) -> Iterator[tuple[yaml.Node, str | None]]:
-    """All nodes but keys, each once, with the values of texts; a link that is a list counts as a text."""
+    """Yield all nodes except keys, each once, with the values of texts.
+
+    A link that is a list to YAML counts as a text.
+    """
     seen: set[int] = set()
     waiting = [] if root is None else [root]
     while waiting:
@@ -127,10 +130,10 @@ def _is_flow_list(node: yaml.Node) -> bool:
 
 
 def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
-    """Return the edits of the whole text after which the links in its properties are as `rewrite` has them.
+    """Return the edits of the whole text that change the links in its properties as `rewrite` requires.
 
-    Places that `rewrite` gives are those in the source of a property. No edits where the frontmatter would
-    say something else with them.
+    Positions returned by `rewrite` are relative to the source of a property. Returns an empty list if the
+    edits would change the meaning of the frontmatter.
     """
     source = layout.yaml
     changed = {
@@ -146,8 +149,9 @@ def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
 
 
 def _written(each: Property, source: str, edits: list[Edit], in_quotes: bool) -> list[Edit]:
-    """Return the edits of the source of a property in its style, or all of it in double quotes if it has no
-    style.
+    """Return the edits for the source of a property in its style.
+
+    Without a style, the whole property is put in double quotes.
     """
     written = source[each.start : each.end]
     if in_quotes and not each.style and "\n" not in written:
@@ -163,8 +167,9 @@ _ESCAPES: Final[dict[str, Callable[[str], str]]] = {
 
 
 def _reads_right(before: str, after: str, changed: Mapping[Property, list[Edit]]) -> bool:
-    """Return whether a changed frontmatter says what it said, but for the new links; a malformed one is not
-    read.
+    """Return whether a changed frontmatter has the same meaning except for the new links.
+
+    A malformed one is not parsed.
     """
     try:
         old: YamlMapping = FRONTMATTER.load(before)

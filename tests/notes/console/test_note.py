@@ -230,7 +230,7 @@ async def test_nothing_is_restored_when_the_note_changed_meanwhile(tmp_path: Pat
         action, fields = form_of(await person.page(f"/console/notes/{note_id}/restore?version=1"))
         await person.lithos.write("Note", "The third text.", id=note_id, agent="eve")
         answer = await person.post(action, **fields)
-        assert "Nothing was restored: the note was changed meanwhile." in parse(answer.text).told
+        assert "Nothing was restored: the note was changed in the meantime." in parse(answer.text).told
         assert "-The third text." in [one.text for one in parse(answer.text).all("del")]
         assert (await person.lithos.read(note_id))["content"] == "The third text."
         again, fields = form_of(answer.text)
