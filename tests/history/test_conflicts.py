@@ -84,4 +84,4 @@ async def test_copy_with_human_name_is_merged_or_kept_by_name(
         assert "kept as a separate note, with a new id" in await type_in("keep", "plan-HOST.md")
         assert await copies(lithos, 0) == []
         assert (await lithos.call("lithos_list"))["total"] == 2
-        assert "There is no conflict copy" in await type_in("keep", "plan 2.md", code=1)
+        assert "Neither a conflict copy nor a note" in await type_in("keep", "plan 2.md", code=1)

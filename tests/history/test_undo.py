@@ -129,7 +129,7 @@ async def test_undo_reverts_all_of_one_agent_and_keeps_all_others(desk: Desk) ->
     assert report["counts"]["not_reverted"] == 2
     reasons = {row["title"]: row["reason"] for row in report["notes"] if row["reason"]}
     assert reasons == {
-        "Clash": "others changed the same: line 3",
+        "Clash": "others changed the same places: line 3",
         "Joined": "bob has changed the new note since (version 2)",
     }
     newest_first = [row["at"] for row in report["notes"]]

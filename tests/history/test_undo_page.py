@@ -86,7 +86,7 @@ async def test_undo_shows_its_consequences_and_runs_once_under_the_name(tmp_path
             "deleted": ["*Made"], "restored": ["*Deleted"], "not-reverted": ["Clash"], "merged": ["*Shared"],
             "reverted": ["*Changed"],
         }  # fmt: skip
-        assert "cannot be undone: others changed the same: line 1" in told
+        assert "cannot be undone: others changed the same places: line 1" in told
         assert "The new versions will have your name, Ann Person" in told
         after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         assert before == after
