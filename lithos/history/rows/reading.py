@@ -221,7 +221,7 @@ class HistoryReading(LearningDatabase):
             return read_places(connection, ids)
 
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
-        """Return the numbers of notes with too many versions, a version older than `older_than`, or a deletion.
+        """Return the numbers of notes with too many versions, a version before `older_than`, or a deletion.
 
         Too many means more than `more_than`.
         """
