@@ -171,7 +171,7 @@ def test_check_wants_exactly_one_item() -> None:
         edit("# T\n\n- [ ] a\n" + "text\n" * (MOST_SEARCHED // 5), op="check", find="a")
     again = edit("# T\n\n- [x] a\n", op="check", find="a")
     assert again.body == "# T\n\n- [x] a\n"
-    assert again.warnings == ("The item was checked already.",)
+    assert again.warnings == ("The item was already checked.",)
 
 
 @pytest.mark.parametrize(
