@@ -1,5 +1,4 @@
 """History: keep every version of every note, restore versions, undo changes and merge conflict copies.
 
-Later packages use it.
-Never here: changes without the writer of notes.
+Later packages use this package. Code that changes notes without the note writer does not belong here.
 """

@@ -66,7 +66,7 @@ def make_history(store: HistoryStore | None, catalogue: Catalogue) -> NoteHistor
 
 
 def make_earlier_versions(history: NoteHistory) -> EarlierVersions:
-    """Build the service that gives notes their earlier versions."""
+    """Build the service that reads earlier versions for the notes package."""
     return history
 
 

@@ -171,7 +171,7 @@ async def _ask_note(asker: ToolClient, wanted: str, arguments: Mapping[str, Any]
 
 
 async def restore_note(session: CommandSession, asker: ToolClient) -> int:
-    """Restore a version of a note. Return 0. Raises `CommandFailed`."""
+    """Restore a version of a note and return 0. Raises `CommandFailed`."""
     typed = session.typed
     version, row = typed.get("note_version"), typed.get("note_row")
     if (version is None) == (row is None):

@@ -1,4 +1,4 @@
-"""The settings of which versions of notes are kept."""
+"""Settings for keeping versions of notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class HistoryConfig:
-    """The versions of notes that are kept, and for how long; 0 means without limit."""
+    """Settings for which versions of notes are kept, and how long. 0 means no limit."""
 
     enabled: bool = setting(True, "Keep earlier versions of every note.")
     keep_days: int = setting(

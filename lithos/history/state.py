@@ -13,19 +13,19 @@ log = get_logger("lithos.gauges")
 
 
 def look_at_history(versions: HistoryStore | None) -> Component:
-    """Check whether versions can be kept."""
+    """Return whether versions can be kept."""
     if versions is None:
         return Component("ok", details={"enabled": False})
     trouble = trouble_of(versions)
     if trouble is None:
         return OK
     if versions.failure:
-        trouble += ". Until then changes of notes are refused, since no version could be kept of them"
+        trouble += ". Until then changes to notes are refused, because their versions could not be kept"
     return Component("degraded", trouble)
 
 
 async def measure_history(versions: HistoryStore | None, thread: GaugeThread) -> list[GaugeSample]:
-    """Measure the size of `history.db`, if versions are kept."""
+    """Return the size of `history.db` as gauges, if versions are kept."""
     if versions is None:
         return []
     try:

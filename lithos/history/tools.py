@@ -45,14 +45,15 @@ class HistoryTool:
 
     async def answer(self, using: Parts) -> Answer:
         if self.limit < 1 or self.offset < 0:
-            raise InvalidInput("limit must be at least 1, and offset must not be negative.")
+            raise InvalidInput("limit must be at least 1, and offset must be at least 0.")
         note_id = self.id
         if self.diff is not None:
             return await _diff(using.get(NoteHistory), note_id, self.diff)
         since = read_time("since", self.since)
         if note_id is None and self.changed_by is None and since is None and not self.deleted:
             raise InvalidInput(
-                "Give the id of a note, or changed_by, since or deleted=true to look at all notes."
+                "Give the id of a note, or give changed_by, since or deleted=true to list "
+                "changes of all notes."
             )
         request = as_command(
             HistoryRequest,
@@ -75,26 +76,26 @@ class RestoreTool:
 
     id: str = argument("Note id, also of a deleted note.", bound=LOOKUP, note="kept")
     version: int | None = argument("Version to restore.", None)
-    #: The number of a history row, for a version that has several rows.
+    #: Number of a history row, for a version that has several rows.
     row: int | None = argument(
         "Number of the history row to restore, instead of version.", None, is_listed=False
     )
     agent: str = argument("Your agent id.", bound=NAME)
     expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
-    #: For `lithos undo`: undo only the change of this version, and keep later changes.
+    #: Used by `lithos undo` to undo only the change of this version and keep later changes.
     base: int | None = argument(
         "Undo only the change of this version; keep all later changes.", None, is_listed=False
     )
     dry_run: bool = argument(
         "Only report what would be done, without changing anything.", False, is_listed=False
     )
-    #: The version that the note had when the undo began.
+    #: Version of the note when the undo began.
     undo: int | None = argument(TAKES_BACK, None, is_own=True)
     back_to: str | None = argument("Path where a deleted note is restored.", None, bound=PATH, is_own=True)
 
     async def answer(self, using: Parts) -> Answer:
         if self.base is not None and self.base < 1:
-            raise InvalidInput(f"base must be a version of the note, 1 or more; {self.base} is not.")
+            raise InvalidInput(f"base must be a version of the note, at least 1, not {self.base}.")
         done = await using.get(Restoring).restore(
             as_command(RestoreRequest, self, source=source_of(self.undo is not None))
         )

@@ -1,4 +1,4 @@
-"""Tools for conflict copies, for a person at the console or a terminal (docs/spec/copies.md §2)."""
+"""Conflict copy tools, for a person at the console or a terminal (docs/spec/copies.md §2)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ConflictCopyKeepTool:
 
 
 def shown_row(shown: ShownCopy) -> dict[str, Any]:
-    """Return a copy with its merge; `merged` has the conflicts between markers."""
+    """Return the row of a copy and its merge. In `merged`, conflicts are between markers."""
     copy: ListedCopy = shown.listed
     merge = shown.merge
     return {

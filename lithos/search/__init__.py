@@ -1,5 +1,4 @@
 """Note search: full-text, semantic and link-based.
 
-Later packages use it.
-Never here: changes to notes.
+Later packages use this package. Code that changes notes does not belong here.
 """

@@ -93,7 +93,7 @@ def make_semantic(
 
 
 def make_fulltext_port(fulltext: FulltextIndex, sizes: ChunkSizes, catalogue: Catalogue) -> FulltextPort:
-    """Create the indexer's port to the full-text index."""
+    """Create the port through which the indexer writes to the full-text index."""
     return FulltextPort(fulltext, sizes, catalogue.entities)
 
 
@@ -141,7 +141,7 @@ def make_similar_notes(duplicates: Duplicates) -> SimilarNotes:
 
 
 def make_asked(search: Search) -> RecentQueries:
-    """Create the memory of recent queries."""
+    """Create the store of recent queries."""
     return search.asked
 
 

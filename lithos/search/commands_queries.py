@@ -21,7 +21,7 @@ MOST_TASKS: Final = 200
 CALLS_AT_ONCE: Final = 8
 #: Maximum number of blocked tasks, and of notes with the same title, that one call requests.
 MOST_LISTED: Final = 10_000
-#: Maximum number of notes with the same title that an error names.
+#: Maximum number of notes that an error names if they share a title.
 NAMED: Final = 5
 FINDING_LENGTH: Final = 100
 SNIPPET_LENGTH: Final = 100
@@ -181,7 +181,7 @@ async def _document(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def _read_on(asker: ToolClient, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a note with its whole content, read page by page."""
+    """Return a note with its whole content, which is read page by page."""
     shown, begin, parts = dict(answer), 0, list[str]()
     while "next_offset" in shown:
         # The dots that mark a cut are not part of the content.
@@ -252,15 +252,15 @@ def _list_worth(rows: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) ->
     )
 
 
-#: Number of rows listed per group, unless the caller wants all rows.
+#: Maximum number of rows per group, unless the caller wants all rows.
 LISTED: Final = 5
 
 
 async def care(session: CommandSession, asker: ToolClient) -> int:
-    """Print the notes that need care and return 0. If requested, opens a task for each group."""
+    """Print the notes that need care and return 0. Open a task for each group if requested."""
     typed = session.typed
     while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":
-        pass  # Each call waits for some seconds.
+        pass  # Each call already waits for some seconds.
     rows = answer["rows"]
     if answer.get("next_offset"):
         rows = await ask_rows(asker, "lithos_care", {"of": answer["at"]}, "rows")

@@ -1,4 +1,4 @@
-"""Opens the full-text index."""
+"""Opening of the full-text index."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ log = get_logger("lithos.app")
 def open_fulltext(
     storage: StorageConfig, index: IndexConfig, occasion: Occasion, manifest: Manifest
 ) -> FulltextIndex:
-    """Open the full-text index. Drops content that was read by other rules than the current rules."""
+    """Open the full-text index. Drop content that was read with other rules than the current ones."""
     style = style_of(storage)
-    # The indexes hold content read by older rules. They are dropped first, because a crash may follow.
+    # The indexes hold content that was read with older rules. They are dropped first, because a crash may
+    # follow.
     is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
     if is_read_otherwise or index.rebuild_on_start:
         _drop_indexes(occasion.data)

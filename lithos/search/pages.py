@@ -1,9 +1,9 @@
-"""`/console/search`: the results of a query as an agent gets them, in any mode, with reasons.
+"""The console page `/console/search`: search results in any mode, with the reasons for each rank.
 
-Also compares two modes.
+The page can also compare two modes.
 
-A keystroke fetches only the results (`?partial=1`). It never retrieves, because a retrieval leaves a receipt
-and teaches the memory. Retrieval waits until the user submits the form.
+Typing fetches only the results (`?partial=1`) and never runs a retrieval, because a retrieval leaves a
+receipt and teaches the memory. A retrieval starts when the user submits the form.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from lithos.text.snippet import Terms, mark_matches
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)
 LIMITS: Final = (10, 25, 50)
-#: Maximum number of contradictions shown next to results, and the keys of the notes in a contradiction.
+#: Maximum number of contradictions shown next to results, and the fields with the ids of the two notes.
 MOST_CONFLICTS: Final = 50
 ENDS: Final = ("from_id", "to_id")
-#: Number of characters of a snippet, depending on the number of results.
+#: Maximum number of characters of a snippet: with up to 10 results, with more results, and in comparisons.
 WHOLE_SNIPPET: Final = 1_000
 SHORT_SNIPPET: Final = 360
 COMPARED_SNIPPET: Final = 160
@@ -91,7 +91,7 @@ class SearchForm:
         return [_NAMES[name] for name in _UNKNOWN[mode] if self.filters[name]]
 
     def arguments(self, mode: str) -> dict[str, Any]:
-        """Return the arguments for the tool that answers in a mode."""
+        """Return the arguments for the tool that searches in this mode."""
         texts = self.filters
         wanted = {
             "query": self.q,
@@ -131,13 +131,13 @@ class ResultRow:
     data: Mapping[str, Any]
     why: Explanation | None
     parts: Sequence[Piece]
-    #: Amount that a retrieval adds to the search score because of earlier citations.
+    #: Amount that earlier citations add to the search score in a retrieval.
     memory: float | None = None
 
 
 @frozen(kw_only=True)
 class ResultColumn:
-    """The answer in one mode. Has a `refusal` instead of rows, or a `hint` if the query is empty."""
+    """The answer in one mode. Has a `refusal` if the tool failed, or a `hint` if there is no query."""
 
     mode: str
     rows: Sequence[ResultRow] = ()
@@ -151,7 +151,7 @@ class ResultColumn:
     terms: Terms = field(factory=Terms)
     status: int = 200
     next_offset: int | None = None
-    #: Ranks of the notes in the other column. None without a second column.
+    #: Ranks of the notes in the other column. None if there is only one column.
     others: Mapping[str, int] | None = None
 
     @property
@@ -160,7 +160,7 @@ class ResultColumn:
         return self.refusal or self.hint or f"{plural(len(self.rows), 'result')} in mode {self.mode}"
 
     def mark(self, text: str, most: int = WHOLE_SNIPPET) -> list[tuple[str, bool]]:
-        """Return a snippet in parts, each with whether it matches a word of the query."""
+        """Return a snippet as parts, each with a flag that marks words of the query."""
         return mark_matches(readable(text, most), self.terms)
 
 
@@ -200,7 +200,7 @@ class SearchPage:
         )
 
     async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> ResultColumn:
-        """Ask the tool and explain its answer."""
+        """Call the tool and explain its answer."""
         if mode == RETRIEVE and is_live:
             hint = (
                 "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
@@ -229,7 +229,7 @@ class SearchPage:
     async def _explain(
         self, asked: SearchForm, mode: str, note_ids: Sequence[str], *, is_live: bool
     ) -> Explained:
-        """Explain the ranks of notes. Explains nothing if the search cannot be answered at the moment."""
+        """Return the explanations of ranks. Empty if the search cannot be answered at the moment."""
         is_search, told = mode != RETRIEVE, asked.arguments(mode)
         wanted = SearchRequest(
             query=asked.q,

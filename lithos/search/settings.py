@@ -10,14 +10,14 @@ from lithos.kernel.configuration.rules import FRACTION, NOT_BLANK, number, setti
 from lithos.kernel.configuration.sections import SettingsSection
 from lithos.server.settings import ServerConfig
 
-#: Average characters of JSON of a row of a compact search, and the rows that always fit.
+#: Average number of JSON characters of a row in a compact answer, and number of rows that always fit.
 ROOM_OF_ROW: Final = 348
 LEAST_ROWS: Final = 10
 
 
 @frozen(kw_only=True)
 class SearchConfig:
-    """Embedding, chunking and fusion."""
+    """Embedding, chunking and fusion settings."""
 
     embedding_model: str = setting(
         "builtin",
@@ -73,7 +73,7 @@ class SearchConfig:
 
 
 def room_of_rows(server: ServerConfig, limit: int) -> int:
-    """Characters of JSON of the rows of a compact search; 0: no limit."""
+    """Return the maximum number of JSON characters of all rows in a compact answer, 0 for no limit."""
     return ROOM_OF_ROW * max(LEAST_ROWS, limit) if server.answers_compactly else 0
 
 
@@ -83,7 +83,7 @@ SETTINGS: Final = (
         SearchConfig,
         place=30,
         retired={
-            "search.chunk_max": "no chunk has more than twice the characters of search.chunk_size",
+            "search.chunk_max": "a chunk has at most twice the characters of search.chunk_size",
         },
     ),
 )

@@ -1,4 +1,4 @@
-"""The state of search, for the state of a server."""
+"""The state of search as a part of the server state."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from lithos.search.indexing.tiers import STATIC, TIER
 
 
 def look_at_search(words: FulltextIndexer, meaning: VectorIndexer) -> Component:
-    """Whether the indexes take changes."""
+    """Return whether the indexes accept changes."""
     failures = [indexer.failure for indexer in (words, meaning) if indexer.failure]
     return Component("degraded", "; ".join(failures)) if failures else Component("ok")
 
 
 def look_at_model(semantic: SemanticBackend) -> Component:
-    """Check whether semantic searches are answered."""
+    """Return whether semantic searches are answered."""
     details = {"model": semantic.model_name, "state": semantic.state.value, **asdict(semantic.progress())}
     if semantic.state is SemanticState.DEGRADED:
         return Component("degraded", semantic.reason, details)
     if semantic.accurate is not None and semantic.accurate.reason is not None:
-        reason = f"the accurate tier cannot be used, the static one answers: {semantic.accurate.reason}"
+        reason = f"the accurate tier cannot be used, so the static tier answers: {semantic.accurate.reason}"
         return Component("degraded", reason, details)
     return Component("ok" if semantic.is_answering else "warming", None, details)
 
@@ -44,7 +44,7 @@ def look_at_index(
     opening: Opening,
     words: FulltextIndexer,
 ) -> Component:
-    """Whether every note is indexed."""
+    """Return whether every note is indexed."""
     skipped = len(catalogue.skipped)
     details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
     vanished = guard.vanished
@@ -53,7 +53,7 @@ def look_at_index(
         return Component("degraded", f"{vanished} note files have vanished: {WAY_OUT}", details)
     if publisher.withheld:
         details["pending_repairs"] = publisher.withheld
-        return Component("degraded", "stored notes wait for an index", details)
+        return Component("degraded", "stored notes are waiting for an index", details)
     started = opening.status()
     if started is not None:
         failure = opening.failure
@@ -87,13 +87,13 @@ def count_index(catalogue: Catalogue, fulltext: FulltextIndex, semantic: Semanti
 
 
 def measure_index(fulltext: FulltextIndex, semantic: SemanticBackend) -> Iterator[GaugeSample]:
-    """Measure the indexes."""
+    """Return the gauges of both indexes."""
     yield GaugeSample("fulltext_documents", fulltext.document_count())
     yield GaugeSample("vector_chunks", semantic.chunk_count)
 
 
 def measure_model(semantic: SemanticBackend) -> Iterator[GaugeSample]:
-    """How far embedding is."""
+    """Return the gauges of the model state and the embedding progress."""
     for each in SemanticState:
         yield GaugeSample("semantic_state", float(each is semantic.state), (each.value,))
     embedding = semantic.progress()

@@ -1,4 +1,4 @@
-"""Search tools: search, and cache lookup."""
+"""The tools lithos_search and lithos_cache_lookup."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class SearchTool:
         beside: Sequence[OtherHit] = ()
         if ATTACHMENT in kinds and others is not None and others.has_any(request.filters):
             beside = await others.beside(self.other_query(using, request, BESIDE))
-        if beside and request.offset:  # they were on the first page
+        if beside and request.offset:  # These hits were on the first page.
             first = await using.get(Search).look(evolve(request, offset=0))
             before = skipped(first.hits, beside, max(1, request.limit), request.offset)
             request = evolve(request, offset=before)
@@ -102,7 +102,7 @@ class SearchTool:
         return result | ({"message": answer.message} if answer.message else {})
 
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Rows for places that are left, of notes known by title and first lines until they are indexed."""
+        """Return rows for the free places: notes not indexed yet, found by title and first lines."""
         left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
         is_filtered = self.tags or self.author or self.entities or self.offset
         is_of_words = self.mode in ("hybrid", "fulltext")
@@ -114,11 +114,14 @@ class SearchTool:
         return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
 
     def request(self, room: int = 0) -> SearchRequest:
-        """Return the request for the search; `room` as there."""
+        """Return the search request.
+
+        `room` is the maximum number of JSON characters of all rows, 0 for no limit.
+        """
         return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
     async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
-        """Rows of other files alone."""
+        """Return rows of other files only."""
         check_choice("mode", self.mode, MODES)
         limit = max(1, min(request.limit, using.get(SearchConfig).max_results))
         if others is None:
@@ -128,7 +131,7 @@ class SearchTool:
         return result if others.is_enabled else result | {"message": ATTACHMENTS_OFF}
 
     def other_query(self, using: Parts, request: SearchRequest, limit: int, offset: int = 0) -> OtherQuery:
-        """Return the query among the other files of the vault."""
+        """Return the query for the other files of the vault."""
         threshold = using.get(Search).threshold_of(request)
         return as_command(OtherQuery, request, threshold=threshold, limit=limit, offset=offset)
 
@@ -160,7 +163,7 @@ class CacheLookupTool:
             raise InvalidInput(f"max_age_hours must be above 0, not {self.max_age_hours}.")
         if not 0 <= self.min_confidence <= 1:
             raise InvalidInput(f"min_confidence must be between 0 and 1, not {self.min_confidence}.")
-        truncate("", self.max_length)  # refuse a bad length before anything is looked for
+        truncate("", self.max_length)  # Refuses an invalid length before the search.
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
         answer = await using.get(CacheLookup).look_up(as_command(CacheRequest, self))
@@ -171,7 +174,7 @@ class CacheLookupTool:
 
 
 def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
-    """The answer of `lithos_cache_lookup`; a content that is cut says so."""
+    """Return the answer of `lithos_cache_lookup`, with a mark if the content is cut."""
     document: dict[str, object] | None = None
     if answer.entry is not None:
         note = answer.entry.note

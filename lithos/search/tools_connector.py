@@ -1,4 +1,4 @@
-"""`search` and `fetch`: for clients that know only these names (docs/spec/connectors.md §5)."""
+"""The tools `search` and `fetch`, for clients that know only these names (docs/spec/connectors.md §5)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lithos.server.tools.arguments import argument
 from lithos.server.tools.bounds import LOOKUP, NAME, QUERY
 from lithos.server.tools.declaring import Answer, tool
 
-#: Rows of a search.
+#: Maximum number of rows in an answer.
 ROWS: Final = 10
-#: Characters of a text that are fetched at once where answers have no limit, and the part of the limit.
+#: Maximum number of characters per `fetch` if answers have no limit, and otherwise the part of the limit.
 MOST_FETCHED: Final = 20_000
-#: Between an id and where to go on.
+#: Separates a note id from the offset where reading continues.
 _ON: Final = "#"
 
 
@@ -96,11 +96,11 @@ class ConnectorFetchTool:
 
 
 def in_words(warnings: Any) -> str:
-    """Return warnings as one sentence each, to be put before a text; empty if there are no warnings."""
+    """Return one sentence per warning, as a prefix for a text. Empty without warnings."""
     return "".join(f"[Warning: {row['kind']}. {row['reason'][:300]}]\n" for row in warnings)
 
 
 def page_of(using: Parts, note_id: str) -> str:
-    """Return the note's page in the console, as a remote client can open it."""
+    """Return the address of the note in the console for a remote client."""
     server = using.get(ServerConfig)
     return f"{server.public_url or f'http://{server.host}:{server.port}'}/console/notes/{note_id}"

@@ -1,4 +1,4 @@
-"""The row of a hit in answers."""
+"""Result rows of search tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lithos.search.service.search import Hit
 
 
 def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
-    """One result of `lithos_search`."""
+    """Return one result row of `lithos_search`."""
     note = hit.entry.note
     row: dict[str, Any] = {
         "id": note.id,

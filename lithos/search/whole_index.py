@@ -1,4 +1,4 @@
-"""Waits until searches cover every note."""
+"""Waiting until searches cover every note."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lithos.search.indexing.semantic import SemanticBackend
 
 @define(eq=False)
 class WholeIndex:
-    """The indexes of a server once they are complete."""
+    """The indexes of a server, and the events of their completion."""
 
     _opening: Opening
     _words: FulltextIndexer
@@ -31,13 +31,13 @@ class WholeIndex:
     _is_journalled: bool = field(default=False, init=False)
 
     async def complete(self) -> None:
-        """Wait until full text and meaning cover every note (or there is no model)."""
+        """Wait until full-text and semantic search cover every note. Without a model, full text is enough."""
         await self._opening.complete.wait()
         await self._words.converged()
         await self._semantic.settled.wait()
 
     async def complete_reindex(self) -> None:
-        """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
+        """Wait until every note is searchable, then journal `reindex_complete` once per process."""
         await self.complete()
         async with self._turn:
             if self._is_journalled:

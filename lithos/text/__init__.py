@@ -1,7 +1,6 @@
-"""Knowledge of any text: Markdown, words, chunks, snippets, query language, hidden characters.
+"""General text handling: Markdown, words, chunks, snippets, query language and hidden characters.
 
-Later packages use it.
-Never here: files, and knowledge of notes.
+Later packages use this package. File access and knowledge of notes do not belong here.
 """
 
 ROLE = "model"

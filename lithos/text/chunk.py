@@ -39,7 +39,7 @@ def spell_dates(text: str) -> str:
 
 
 def dates_in_words(text: str) -> str:
-    """Return the ISO dates of a text in words, each once, one per line; empty without any."""
+    """Return the ISO dates of a text in words, one per line and without duplicates. Empty without dates."""
     found: dict[str, None] = {}
     for piece in cut_at_spaces(text):
         for match in _ISO_DATE.finditer(piece):

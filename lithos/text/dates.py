@@ -2,9 +2,9 @@
 
 Searches (docs/spec/search.md §1) and briefings compare this date with the time in a question.
 
-The date comes from the first of these that has one: the frontmatter (`date`, then `created`), the title, the
-file name, a line like `Date: 3 May 2024` among the first lines. A day and a month written with slashes count
-only if one of the numbers is above 12. Otherwise it is unclear which number is the month.
+The date comes from the first source that has one: the frontmatter (`date`, then `created`), the title, the
+file name, or a line like `Date: 3 May 2024` near the beginning. A date with slashes counts only if one of day
+and month is above 12. Otherwise it is unclear which number is the month.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from lithos.text.chunk import MONTHS
 
 #: Frontmatter keys that may contain the date. The first key with a date counts.
 KEYS: Final = ("date", "created")
-#: Maximum number of characters at the beginning of a content, and of non-blank lines in it, that are searched
-#: for a line `Date: ...`.
+#: Maximum numbers of leading characters and of non-blank lines that are searched for a line `Date: ...`.
 HEAD: Final = 600
 HEAD_LINES: Final = 6
 #: Maximum length of a title or value that is searched, in characters.
@@ -81,9 +80,7 @@ class OwnDate:
 
     @property
     def words(self) -> str:
-        """Return the terms with which a question may name this date: the ISO form, and the names of day,
-        month and year.
-        """
+        """Return the terms by which a question may name this date: its ISO form, day, month and year."""
         named = f"{MONTHS[self.month - 1]} {self.year}"
         return f"{self} {named}" if self.day is None else f"{self} {self.day} {named}"
 
@@ -114,7 +111,7 @@ def _dated_lines(content: str) -> Iterator[str]:
 
 def read_date(text: str) -> OwnDate | None:
     """Return the first date in a short text, or None. A date with a day is preferred to a month alone."""
-    if _ANY_YEAR.search(text) is None:  # Usual: few texts contain a year.
+    if _ANY_YEAR.search(text) is None:  # Shortcut for the usual case: few texts contain a year.
         return None
     for form in _FORMS:
         for found in form.finditer(text):
@@ -207,7 +204,7 @@ def _asked(found: re.Match[str]) -> AskedTime:
 
 
 def time_alone(text: str) -> AskedTime | None:
-    """Return the time of a short text that contains nothing but a time: `8 May 2023`, `May`, `2023`."""
+    """Return the time of a short text that is only a time: `8 May 2023`, `May`, `2023`. Otherwise None."""
     text = text.strip()
     if len(text) > LONGEST:
         return None

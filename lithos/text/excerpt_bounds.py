@@ -30,7 +30,7 @@ _LINK: Final = re.compile(
 
 
 def tidy_edge(text: str, at: int, least: int) -> int:
-    """Return the best position to cut a text, after `least` and at or before `at`.
+    """Return the best position to cut a text, after `least` and not after `at`.
 
     Return `at` if there is no better one.
 
@@ -77,7 +77,10 @@ def expects_more(text: str) -> bool:
 
 
 def first_block(content: str, start: int, end: int, longest: int = LONGEST_REPLY) -> int:
-    """Return the end of the first paragraph of `content[start:end]`. A long one is cut after a sentence."""
+    """Return the end of the first paragraph of `content[start:end]`.
+
+    A long paragraph ends after a sentence.
+    """
     found = _BLOCK_END.search(content, start, min(end, start + longest + 2))
     stop = end if found is None else found.start()
     if stop - start <= longest:

@@ -84,8 +84,8 @@ def hide(content: str, frame: Frame = NO_FRAME) -> str:
 
     The length does not change. Takes linear time.
 
-    If a note consists only of shared blocks, blocks that differ from the others in the folder's names are
-    shown, because they are not part of a frame. If there are no such blocks, all blocks are shown.
+    If a note consists only of shared blocks, the blocks that differ in the folder's names are shown, because
+    they are not shared text. If there are no such blocks, all blocks are shown.
     """
     shown = content
     if "%%" in content or "<!--" in content:

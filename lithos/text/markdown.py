@@ -1,4 +1,4 @@
-"""Markdown details that notes need: where code is, which tags a text has, and how titles and bodies read.
+"""Markdown details for notes: where code is, which tags a text has, and how titles and bodies read.
 
 All functions take linear time. No single call examines more than `PIECE` characters.
 """

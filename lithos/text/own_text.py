@@ -1,4 +1,7 @@
-"""Whether a note says anything of its own: headings, links, tags and queries alone answer nothing."""
+"""Check whether a note has text of its own.
+
+Headings, links, tags and queries alone do not answer a question.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-#: Fenced blocks that ask the vault, or lay it out, instead of saying something.
+#: Languages of fenced blocks that query the vault or arrange it, so that they do not count as text.
 _QUERIES: Final = frozenset(
     {"dataview", "dataviewjs", "query", "tasks", "base", "button", "toc", "table-of-contents"}
 )
@@ -14,7 +17,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w-]*)")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _WORD: Final = re.compile(r"[^\W_]")
 _MARKS: Final = re.compile(r"[\[<#%`:]")
-#: Links, embeds, HTML tags, comments, inline queries, addresses, tags and the marks of callouts.
+#: Links, embeds, HTML tags, comments, inline queries, addresses, tags and callout marks.
 _NOT_SAID: Final = re.compile(
     r"!?\[\[[^\[\]]*\]\]"
     r"|!?\[[^\[\]]*\]\([^()]*\)"
@@ -25,7 +28,8 @@ _NOT_SAID: Final = re.compile(
     r"|\bhttps?://\S*"
     r"|(?<!\S)#[\w/-]+"
 )
-#: A line that is longer says something: cutting it up would take long.
+#: Maximum length in characters of a line that is searched for words. A longer line counts as text, because
+#: searching it would take long.
 _LONGEST_LINE: Final = 4_096
 
 
@@ -44,7 +48,7 @@ def has_own_text(content: str) -> bool:
 
 
 def _lines(content: str) -> Iterator[str]:
-    """Yield the lines without headings, and without the fenced blocks that are queries."""
+    """Yield the lines without headings and without fenced blocks that are queries."""
     fence = ""
     position = 0
     while position < len(content):

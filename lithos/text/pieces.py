@@ -1,8 +1,8 @@
-"""Large texts in pieces, so that no single call keeps the interpreter lock (GIL) for long.
+"""Splitting of large texts into pieces, so that no single call holds the interpreter lock (GIL) for long.
 
-A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns: ten
+A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns. Ten
 megabytes take a second, during which the event loop serves no caller. Between two calls Python releases the
-lock. The functions of this module find places where a text can be cut without changing the matches in it.
+lock. The functions in this module find places where a text can be cut without changing the matches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-#: Characters for one call: about a millisecond.
+#: Number of characters per call, which takes about a millisecond.
 PIECE: Final = 65_536
 
 _SPACE: Final = re.compile(r"\s*")
@@ -19,9 +19,11 @@ _OPENING: Final = "[["
 
 
 def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """`pattern.finditer(text, start, end)` for a pattern that matches white space only, or nothing.
+    """Yield the matches of `pattern` in `text[start:end]`.
 
-    An empty match at the end of a piece is found there a second time.
+    The pattern must match only white space or nothing.
+
+    An empty match at the end of a piece is yielded twice.
     """
     while start < end:
         space = _SPACE.match(text, start + PIECE, end)
@@ -31,7 +33,10 @@ def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) 
 
 
 def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterator[re.Match[str]]:
-    """`pattern.finditer(text, start)` for a pattern that matches within a line, from its beginning on."""
+    """Yield the matches from `start` on.
+
+    The pattern must match within a line, from the line's beginning on.
+    """
     while start < len(text):
         if len(text) - start <= PIECE:
             yield from pattern.finditer(text, start)
@@ -47,9 +52,9 @@ def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterato
 
 
 def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tuple[int, int]]:
-    """Yield where pieces of `text[start:end]` begin and end: behind paragraphs, or else lines.
+    """Yield the bounds of pieces of `text[start:end]`, which end after paragraphs or else lines.
 
-    A longer line is cut at a space, or anywhere; a run of the character `keeps` stays whole.
+    A longer line is cut at a space, or anywhere if it has none. A run of the character `keeps` is never cut.
     """
     while end - start > PIECE:
         stop = start + PIECE
@@ -66,11 +71,12 @@ def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tupl
 def matches_of_brackets(
     pattern: re.Pattern[str], text: str, opening: str = _OPENING
 ) -> Iterator[re.Match[str]]:
-    """`pattern.finditer(text)` for a pattern that begins with `opening` and has no other one inside."""
+    """Yield the matches of a pattern that begins with `opening` and has no other `opening` inside."""
     start = 0
     while len(text) - start > PIECE:
         stop = start + PIECE
-        # The last one may end behind the piece; one more character, as its brackets may be on both sides.
+        # The last match may end after the piece. One more character is searched, because the opening bracket
+        # may be on the boundary.
         last = text.rfind(opening, start, stop + 1)
         if last > start:
             yield from pattern.finditer(text, start, last)
@@ -86,7 +92,7 @@ def matches_of_brackets(
 
 
 def pieces_of_lines(text: str) -> Iterator[str]:
-    """Yield the text in pieces that end with a line; a longer line is cut."""
+    """Yield the text in pieces that end with a line. A longer line is cut."""
     start = 0
     while len(text) - start > PIECE:
         stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
@@ -96,7 +102,7 @@ def pieces_of_lines(text: str) -> Iterator[str]:
 
 
 def cut_at_spaces(text: str) -> Iterator[str]:
-    """Yield the text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
+    """Yield the text in pieces that end before a space. A word of more than `PIECE` characters is cut."""
     start = 0
     while len(text) - start > PIECE:
         stop = text.rfind(" ", start + 1, start + PIECE)

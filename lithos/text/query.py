@@ -1,10 +1,10 @@
-"""The query language of full-text search as a syntax tree that is independent of any search engine.
+"""The query language of full-text search, as a syntax tree that is independent of the search engine.
 
-Plain words are ranked (`OR`). `"phrase"`, `+must`, `-not`, `AND` before `OR`, `NOT`, parentheses, and
-`title:`, `body:`, `entities:` before a word, a phrase or a parenthesis are understood. Directly after one of
-these `^3` multiplies its score. Directly after a phrase `~3` lets its words be three places apart, and
-`begin*` matches any word with that beginning. Other syntax of query languages is refused with an error that
-names the alternative.
+Plain words are ranked (`OR`). The language has `"phrase"`, `+must`, `-not`, `AND` (which binds more tightly
+than `OR`), `NOT` and parentheses. The fields `title:`, `body:` and `entities:` apply to the next word, phrase
+or parenthesis. Directly after one of these, `^3` multiplies its score. Directly after a phrase, `~3` lets its
+words be three places apart. `begin*` matches any word with that beginning. Other query syntax is refused with
+an error that names the alternative.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lithos.text.words.analysis import fold, words
 
 FIELDS: Final = ("title", "body", "entities")
 MAX_DEPTH: Final = 50
-#: The highest factor behind `^`, and the most places behind `~`.
+#: Maximum factor after `^`, and maximum number of places after `~`.
 MAX_BOOST: Final = 100.0
 MAX_SLOP: Final = 100
 MAX_WORDS: Final = 1000
@@ -29,9 +29,9 @@ _SHORTEST_BEGINNING: Final = 2
 
 
 class QuerySyntaxError(ValueError):
-    """The query does not parse; a search with it matches nothing.
+    """The query does not parse. A search with such a query matches nothing.
 
-    `position` counts the characters before the place, from 0.
+    `position` is the number of characters before the error.
     """
 
     def __init__(self, message: str, position: int) -> None:
@@ -40,7 +40,7 @@ class QuerySyntaxError(ValueError):
 
 
 class Occur(Enum):
-    """How a clause takes part: it raises the rank, is required, or excludes."""
+    """How a clause affects a search: it raises the rank, is required, or excludes notes."""
 
     SHOULD = "should"
     MUST = "must"
@@ -49,7 +49,10 @@ class Occur(Enum):
 
 @frozen
 class Word:
-    """A word as written, in one field or (`None`) in all; it may hold several tokens (`foo-bar`) or none."""
+    """A word as written, in one field, or in all fields if `field` is None.
+
+    It may have several tokens (`foo-bar`) or none.
+    """
 
     field: str | None
     text: str
@@ -57,9 +60,10 @@ class Word:
 
 @frozen
 class Phrase:
-    """Words in exactly this order; in unsegmented script consecutive characters.
+    """Words in exactly this order. In scripts without spaces, consecutive characters.
 
-    With `slop` their places may differ by that number in total; two swapped words are two places.
+    With `slop`, the positions of the words may differ by that number in total. Two swapped words differ by
+    two.
     """
 
     field: str | None
@@ -69,7 +73,7 @@ class Phrase:
 
 @frozen
 class Beginning:
-    """The beginning of a word, as while it is typed; of at least two characters."""
+    """The beginning of a word, of at least two characters."""
 
     text: str
     field: str | None = None
@@ -77,7 +81,7 @@ class Beginning:
 
 @frozen
 class Boosted:
-    """A node whose score counts `factor` times."""
+    """A node whose score is multiplied by `factor`."""
 
     node: Node
     factor: float
@@ -85,14 +89,14 @@ class Boosted:
 
 @frozen
 class Boolean:
-    """Clauses joined. With `MUST_NOT` clauses alone it means everything but those."""
+    """Joined clauses. If all clauses are `MUST_NOT`, every other note matches."""
 
     clauses: tuple[tuple[Occur, Node], ...]
 
 
 @frozen
 class Dated:
-    """Notes whose own date has one of these keys (`text.dates`), since the query names a time."""
+    """Matches notes whose own date has one of these keys (`text.dates`), for a time named in the query."""
 
     keys: tuple[str, ...]
 
@@ -117,7 +121,7 @@ _TOKEN: Final = re.compile(
 _SUFFIX: Final = re.compile(r"(?:~(?P<slop>[^\s()\"^]*))?(?:\^(?P<boost>[^\s()\"]*))?")
 _WORD_BOOST: Final = re.compile(r"(?s:(?P<word>.*[^^]))\^(?P<boost>-?[0-9]{1,9}(?:\.[0-9]{0,9})?)")
 _FUZZY: Final = re.compile(r"[^\W\d_]\w*~[0-9.]*")
-#: The boosts and slops in plain words, which say nothing there.
+#: Boosts and slops in plain words, where they have no meaning.
 _PLAIN_SUFFIX: Final = re.compile(r"(?:(?<=[^\W\d_])|(?<=\"))[~^][0-9]+(?:\.[0-9]+)?(?=[\s)]|$)")
 
 
@@ -126,7 +130,7 @@ class _Token:
     kind: str
     text: str
     position: int = field(default=0, eq=False)
-    #: The numbers after `~` and `^`; None without a number.
+    #: The numbers after `~` and `^`, or None without a number.
     slop: str | None = field(default=None, eq=False)
     boost: str | None = field(default=None, eq=False)
 
@@ -139,19 +143,19 @@ _OCCUR_OF_PREFIX: Final = {
 
 
 def parse_query(text: str) -> Node | None:
-    """Return the tree of `text`, `None` when it is blank; raise `QuerySyntaxError` when it does not parse."""
+    """Return the syntax tree of `text`, or None if it is blank. Raises `QuerySyntaxError`."""
     if not text.strip():
         return None
     end = _Token("end", "", len(text.rstrip()))
     parser = _Parser([end, *list(_scan_tokens(text))[::-1]])
     tree = parser.read_sequence(None, depth=0)
     if parser.peek().kind == "close":
-        raise QuerySyntaxError("a closing parenthesis has no opening one", parser.peek().position)
+        raise QuerySyntaxError("a closing parenthesis has no opening parenthesis", parser.peek().position)
     return _with_time(tree)
 
 
 def _with_time(tree: Node) -> Node:
-    """Return the query, which also finds notes of the time that its ranked words name."""
+    """Return the query extended by notes of the time that its ranked words name."""
     clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
     ranked = [
         each.text
@@ -168,10 +172,10 @@ def _dated(text: str) -> list[tuple[Occur, Node]]:
 
 
 def plain_words(text: str) -> Node | None:
-    """Return the plain words of any text, or `None` without any; nothing is syntax.
+    """Return the plain words of a text without parsing any syntax, or None if there are none.
 
-    Notes of the time that the words name are found as well. The words are folded. Words after the first 1,000
-    are left out, and so are boosts and slops (`flour^3`).
+    Notes of a time named in the words are included. The words are folded. Words after the first 1,000 are
+    left out, and so are boosts and slops (`flour^3`).
     """
     found = words(fold(_PLAIN_SUFFIX.sub("", text) if "^" in text or "~" in text else text))[:MAX_WORDS]
     if not found:
@@ -182,7 +186,7 @@ def plain_words(text: str) -> Node | None:
 def begin_last(node: Node | None) -> Node | None:
     """Return the query with its last word also as the beginning of a word.
 
-    This applies only to plain words: words that must or must not occur are taken literally.
+    This applies to plain words only. Required and excluded words are taken literally.
     """
     clauses = node.clauses if isinstance(node, Boolean) else ((Occur.SHOULD, node),)
     if not all(
@@ -234,7 +238,10 @@ def _scan_tokens(text: str) -> Iterator[_Token]:
 
 @frozen
 class _Parser:
-    """Recursive descent over the tokens, last one first; the end stays."""
+    """Recursive descent parser.
+
+    Takes tokens from the end of a reversed list, in which the end token stays.
+    """
 
     tokens: list[_Token]
 
@@ -251,9 +258,11 @@ class _Parser:
         return True
 
     def read_sequence(self, field: str | None, depth: int) -> Node:
-        """Read clauses up to a closing parenthesis or the end; `OR` between two of them is optional."""
+        """Read clauses up to a closing parenthesis or the end. `OR` between two clauses is optional."""
         if depth > MAX_DEPTH:
-            raise QuerySyntaxError(f"parentheses are nested more than {MAX_DEPTH} deep", self.peek().position)
+            raise QuerySyntaxError(
+                f"parentheses are nested deeper than {MAX_DEPTH} levels", self.peek().position
+            )
         clauses = [self.read_conjunction(field, depth)]
         while self.peek().kind not in ("close", "end"):
             if self.accept("OR"):
@@ -283,8 +292,8 @@ class _Parser:
         if token.kind == "field":
             if token.text not in FIELDS:
                 raise QuerySyntaxError(
-                    f"there is no field {token.text[:100]!r}; fields are {', '.join(FIELDS)}, and tags, "
-                    "author and path are filters of their own",
+                    f"unknown field {token.text[:100]!r}; the fields are {', '.join(FIELDS)}; "
+                    "tags, author and path are separate filters",
                     token.position,
                 )
             field, token = token.text, self.take()
@@ -298,7 +307,7 @@ class _Parser:
             if closing.kind != "close":
                 raise QuerySyntaxError("a parenthesis is not closed", token.position)
             if closing.slop is not None:
-                raise QuerySyntaxError('only a "phrase" may have ~ behind it', closing.position)
+                raise QuerySyntaxError('~ may only follow a "phrase"', closing.position)
             return _boosted(tree, closing)
         raise QuerySyntaxError(
             f"a word is missing before {token.text!r}" if token.text else "a word is missing", token.position
@@ -306,13 +315,13 @@ class _Parser:
 
 
 def _read_word(field: str | None, token: _Token) -> Node:
-    """Return a word, perhaps with a boost, or the beginning of one."""
+    """Return a word, with its boost if it has one, or the beginning of a word."""
     found = _WORD_BOOST.fullmatch(token.text)
     text = found["word"] if found else token.text
     if _FUZZY.fullmatch(text):
         raise QuerySyntaxError(
-            f"words are not searched by likeness: {text[:100]!r}. Write {text[: text.index('~')][:100]!r}, "
-            "or its beginning with a *",
+            f"~ after a word is not supported: {text[:100]!r}. Write "
+            f"{text[: text.index('~')][:100]!r}, or its beginning with a *",
             token.position,
         )
     node: Node = Word(field, text)
@@ -327,49 +336,50 @@ def _read_beginning(field: str | None, text: str, position: int) -> Node:
     parts = [word for _, word in words(fold(text))]
     if len(parts) > 1 or len(parts[0]) < _SHORTEST_BEGINNING:
         raise QuerySyntaxError(
-            f"* must follow one word of at least {_SHORTEST_BEGINNING} characters, unlike in {text[:100]!r}",
+            f"* must follow a single word of at least {_SHORTEST_BEGINNING} characters, unlike in "
+            f"{text[:100]!r}",
             position,
         )
     return Beginning(parts[0], field)
 
 
 def _read_slop(phrase: _Token) -> int:
-    """Return how many places apart the words of a phrase may be."""
+    """Return the maximum number of places between the words of a phrase."""
     if phrase.slop is None:
         return 0
     if not re.fullmatch("[0-9]{1,9}", phrase.slop) or int(phrase.slop) > MAX_SLOP:
         raise QuerySyntaxError(
-            f'behind ~ there must be a number of places from 0 to {MAX_SLOP}, as in "two words"~3',
+            f'~ needs a number of places from 0 to {MAX_SLOP}, as in "two words"~3',
             phrase.position,
         )
     if any(is_unsegmented for is_unsegmented, _ in words(fold(phrase.text))):
         raise QuerySyntaxError(
-            "~ counts words, and this phrase has a script without spaces between words; leave ~ out",
+            "~ counts words, but this phrase is in a script without spaces between words; leave out the ~",
             phrase.position,
         )
     return int(phrase.slop)
 
 
 def _boosted(node: Node, token: _Token) -> Node:
-    """Return the node with the boost behind it."""
+    """Return the node with the boost that follows it."""
     if token.boost is None:
         return node
     factor = float(token.boost) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{0,9})?", token.boost) else 0.0
     if not 0 < factor <= MAX_BOOST:
         raise QuerySyntaxError(
-            f"behind ^ there must be a number above 0 and at most {MAX_BOOST:g}, as in flour^3",
+            f"^ needs a number above 0 and at most {MAX_BOOST:g}, as in flour^3",
             token.position,
         )
     if factor * _strongest(node) > MAX_BOOST:
         raise QuerySyntaxError(
-            f"the numbers behind ^, one within the other, are more than {MAX_BOOST:g} together",
+            f"the product of nested ^ numbers is more than {MAX_BOOST:g}",
             token.position,
         )
     return node if factor == 1 else Boosted(node, factor)
 
 
 def _strongest(node: Node) -> float:
-    """Return the highest product of boosts one within the other."""
+    """Return the highest product of nested boosts."""
     if isinstance(node, Boosted):
         return node.factor * _strongest(node.node)
     return (
@@ -380,7 +390,10 @@ def _strongest(node: Node) -> float:
 
 
 def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:
-    """Next to `OR` a negation is an alternative of its own: `a OR NOT b` does not exclude `b`."""
+    """Return a clause of an `OR`, in which a negation is a separate alternative:
+
+    `a OR NOT b` does not exclude `b`.
+    """
     occur, node = clause
     return (Occur.SHOULD, Boolean((clause,))) if occur is Occur.MUST_NOT else (occur, node)
 

@@ -1,6 +1,6 @@
-"""Snippets (the passage that answers a query) and truncation (docs/spec/notes.md §10; docs/spec/vault.md §4).
+"""Snippets (passages that answer a query) and truncation (docs/spec/notes.md §10; docs/spec/vault.md §4).
 
-A text is cut at the most readable place.
+Texts are cut where they remain easiest to read.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from lithos.text.markdown import strip_passage, visible_text
 from lithos.text.pieces import pieces_of_lines
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
 
-#: Characters of a snippet.
+#: Target length of a snippet in characters.
 WINDOW: Final = 300
-#: Characters before and behind it in which whole sentences are looked for.
+#: Number of characters before and after a snippet that are searched for the ends of whole sentences.
 REACH: Final = 150
-#: Characters of a reply that are shown behind a question, and of several that ask again.
+#: Maximum number of characters of a reply shown after a question, and of several such replies.
 REPLY: Final = 200
 MOST_REPLIES: Final = 400
-#: Characters of a snippet beyond which what is before the match is left out.
+#: Length of a snippet in characters above which the text before the match is left out.
 LONGEST_WINDOW: Final = WINDOW + REACH
-#: Characters of a chunk that are shown whole.
+#: Maximum length in characters of a chunk that is shown whole.
 LONGEST_CHUNK: Final = 1_000
-#: Share of a snippet that may precede its first match.
+#: Fraction (1/N) of the spare length that may precede the first match.
 _BEFORE: Final = 3
-#: Terms that are looked for, the heaviest of them.
+#: Maximum number of terms to search for, in order of weight.
 MOST_TERMS: Final = 48
-#: Places of one term in one piece of text that are looked at.
+#: Maximum number of places of one term per piece of text.
 _MOST_PLACES: Final = 128
-#: Beyond this a word is recognised by its beginning.
+#: Maximum length of a word in characters. Longer words are matched by their beginning.
 LONGEST_WORD: Final = 64
 #: Weight of another form of a word, and of each further match in the window, as a share of the term's weight.
 _OTHER_FORM: Final = 0.9
 _REPEATED: Final = 0.02
-#: Letters that may follow a stem of up to 2, up to 3 and more letters.
+#: Maximum number of letters after a stem of up to 2, of 3, and of more letters.
 _SUFFIXES: Final = (1, 4, 6)
-#: A prose paragraph, not a heading with nothing under it.
+#: Minimum number of characters of a paragraph that counts as prose.
 _LEAST_PROSE: Final = 40
 _PARAGRAPH: Final = re.compile(r"\S[^\n]*+(?:\n(?!\n)[^\n]*+)*+")
 _ELLIPSIS: Final = "..."
 
-#: Endings the full-text index stems away: a hit for `indexes` may only have `index` or `indexing` in it.
+#: Word endings that the full-text index strips: a hit for `indexes` may only have `index` or `indexing`.
 _ENDING: Final = re.compile(r"(?<=[a-z]{3})(?:ations?|ings?|ies|ied|es|ed|ely|ly|s|e|y)$")
 _DOUBLED: Final = re.compile(r"([bdgmnprt])\1$")
 
 
 @frozen
 class Term:
-    """A folded word and what it is found by: its stem, or itself in a script without spaces."""
+    """A folded word and its search form: its stem, or the word itself in a script without spaces."""
 
     word: str
     stem: str
@@ -74,9 +74,10 @@ class Terms:
 
     @classmethod
     def of(cls, query: str, idf: Mapping[str, float]) -> Self:
-        """From the words of a query and the idf of its content stems; function words do not count.
+        """Create the terms of a query from the idf of its content stems. Function words do not count.
 
-        A stem without idf counts as the mean; a run of unsegmented script gives its bigrams.
+        A stem without an idf gets the mean weight. A run of characters in a script without spaces becomes its
+        bigrams.
         """
         found = dict.fromkeys(words(fold(query)))
         content = [word for word in found if word[1] not in FUNCTION_WORDS] or list(found)
@@ -91,7 +92,7 @@ class Terms:
 
 
 def _weigh(word: str, idf: Mapping[str, float], usual: float) -> float:
-    """Return the idf of a word: of the longest stem that it begins with."""
+    """Return the idf of the longest stem with which a word begins."""
     for length in range(len(word), 1, -1):
         beginning = word[:length]
         weight = idf.get(beginning) or idf.get(beginning[:-1] + "i")
@@ -101,7 +102,7 @@ def _weigh(word: str, idf: Mapping[str, float], usual: float) -> float:
 
 
 class Snippet(NamedTuple):
-    """A snippet and the share of the query's weight that it covers, 0..1."""
+    """A snippet, and the share (0..1) of the query's weight that it covers."""
 
     text: str
     share: float
@@ -117,15 +118,17 @@ class _Window(NamedTuple):
     start: int
     end: int
     piece: str
-    #: Folding changed no length, so that places in the folded text are those in the text.
+    #: True if folding kept all lengths, so that positions in the folded text and in the text are equal.
     is_aligned: bool
 
 
 def find_passage(visible: str, terms: Terms) -> Snippet:
-    """Return the window of 300 characters that covers most of the query's weight, the earliest of equal ones.
+    """Return the 300-character window that covers most of the query's weight.
 
-    `visible` is what `visible_text` makes of a note. A term matches where a word begins with its stem, one of
-    unsegmented script anywhere. Without any match the text is empty.
+    The first of equal windows wins.
+
+    `visible` is the result of `visible_text`. A term matches where a word begins with its stem, or anywhere
+    in a script without spaces. If nothing matches, the text is empty.
     """
     best: _Window | None = None
     for piece in pieces_of_lines(visible):
@@ -142,9 +145,7 @@ def find_passage(visible: str, terms: Terms) -> Snippet:
 
 
 def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
-    """Return a short text in parts, in order, each with whether it matches a term; matches that touch are
-    one.
-    """
+    """Split a short text into parts, each with a flag for matches of a term. Adjacent matches are joined."""
     folded = fold(text)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
@@ -163,7 +164,7 @@ def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
 
 
 def plain_passage(text: str, title: str = "") -> str:
-    """Return a chunk as it reads, at most 1,000 characters; empty when it says nothing but the title."""
+    """Return a chunk as readable text of at most 1,000 characters. Empty if the chunk has only the title."""
     text = text.lstrip()
     if title and text.startswith(title.strip()):
         text = text[len(title.strip()) :]
@@ -192,7 +193,7 @@ def first_prose(visible: str) -> str:
 
 
 def _best_window(piece: str, terms: Terms) -> _Window | None:
-    """Return the best window of one piece of text, in characters of the folded piece."""
+    """Return the best window of one piece of text, with positions in the folded piece."""
     folded = fold(piece)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
@@ -206,10 +207,10 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
 
 
 def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
-    """Return the best window: its first and last place, the weight it covers, and what it is worth.
+    """Return the best window: its first and last place, the weight it covers, and its total value.
 
-    Each term counts once, by its better form, and a little for each match. Written without calls: it takes
-    most time of a snippet.
+    Each term counts once, by its better form. Each match adds a little. The loop makes no calls, because it
+    takes most of the time of a snippet.
     """
     exact, other = [0] * len(weights), [0] * len(weights)
     best = (0, 0, 0.0, -1.0)
@@ -235,7 +236,7 @@ def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int
 
 
 def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
-    """Add the first 128 places of a term in folded text."""
+    """Append the first 128 places of a term in folded text to `places`."""
     stem, word, is_unsegmented = term.stem, term.word, term.is_unsegmented
     find = folded.find
     start = find(stem)
@@ -258,12 +259,12 @@ def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> 
 
 
 def first_places(folded: str, terms: Terms) -> dict[int, int]:
-    """Return the first place in folded text of each term that occurs, by the number of the term."""
+    """Return the first place in folded text of each term that occurs, by term number."""
     return places_among(folded, list(enumerate(terms.terms)))
 
 
 def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int, int]:
-    """Return the first places of some terms, by the number of the term."""
+    """Return the first place in folded text of each given term that occurs, by term number."""
     found: dict[int, int] = {}
     for number, term in numbered:
         start = folded.find(term.stem)
@@ -275,7 +276,7 @@ def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int,
 
 
 def _first_place(folded: str, term: Term, start: int) -> int:
-    """Return the first place from `start` on where a word begins with the stem and is not much longer."""
+    """Return the first place from `start` on where a slightly longer word begins with the stem, or -1."""
     size, length = len(term.stem), len(folded)
     longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     for _ in range(_MOST_PLACES):
@@ -292,9 +293,7 @@ def _first_place(folded: str, term: Term, start: int) -> int:
 
 
 def _cut_window(text: str, start: int, end: int) -> str:
-    """Return the passage around `text[start:end]`: about 300 characters, of whole sentences or lines, else
-    words.
-    """
+    """Return about 300 characters around `text[start:end]`, in whole sentences, lines or else words."""
     spare = WINDOW - (end - start)
     begin = start - spare // _BEFORE if spare > 0 else start
     edges = _edges_at(text, start)
@@ -312,7 +311,7 @@ def _cut_window(text: str, start: int, end: int) -> str:
 
 
 def _shown(text: str, begin: int, stop: int) -> str:
-    """Return a part of a text, with dots where it ends within a sentence."""
+    """Return a part of a text, with dots if it ends within a sentence."""
     shown = _tidy(text[begin:stop])
     is_whole = (
         stop == len(text) or shown[-1:] in _MARKS or (shown[-1:] in _CLOSING and shown[-2:-1] in _MARKS)
@@ -321,7 +320,7 @@ def _shown(text: str, begin: int, stop: int) -> str:
 
 
 def _edges_at(text: str, at: int) -> _Edges:
-    """Return the whole units at a place: sentences and lines, or in code and tables only lines."""
+    """Return the kind of units at a place: sentences and lines, or only lines in code and tables."""
     before = text[at - WINDOW if at > WINDOW else 0 : at]
     if "|" not in before and "    " not in before and "\t" not in before and "```" not in text:
         return _SENTENCES
@@ -331,10 +330,9 @@ def _edges_at(text: str, at: int) -> _Edges:
 
 
 def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REACH) -> int:
-    """Return where a passage begins that may at `begin` and shows `start`: at a sentence or line, or else a
-    word.
+    """Return the start of a passage that shows `start`: the start of a sentence or line, or else of a word.
 
-    At the first one from `begin` on, or up to `back` characters before.
+    The start is the first one from `begin` on, or else the last within `back` characters before `begin`.
     """
     found = edges.edge.search(text, begin - 1 if begin > 0 else 0, start)
     if found is None:
@@ -350,9 +348,10 @@ def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REA
 
 
 def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
-    """Return where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule.
+    """Return the end of a passage that shows the text before `end` and may reach to `stop`.
 
-    Not on a question or a colon where it may end elsewhere, else behind the reply.
+    The end is after a sentence or line, or else a word. A passage does not end with a question or colon if it
+    can end elsewhere. Otherwise it includes the reply.
     """
     found = _last_match(edges.settled, text, end, stop + 1)
     if found is not None:
@@ -372,14 +371,14 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
 
 
 def _past_question(text: str, begin: int, stop: int) -> int:
-    """Return the end of a passage until `stop`: after the reply, if the passage ends with a question."""
+    """Return the end of a passage that ends at `stop`, extended by the reply if it ends with a question."""
     limit = stop + MOST_REPLIES
     while stop < limit:
         following = _WORD.search(text, stop)
         if following is None or not expects_more(text[begin:stop]):
             break
         end = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
-        if end <= stop:  # no space is left for a word of it
+        if end <= stop:  # No word of the reply fits into the limit.
             break
         stop = end
     return stop
@@ -394,13 +393,13 @@ def _cut_at_word(text: str, most: int) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Return a short text without blank lines, and without white space around it."""
+    """Return a short text without blank lines and without white space around it."""
     text = text.strip()
     return _BLANK_LINES.sub("\n", text) if "\n" in text else text
 
 
 def _stem(term: str) -> str:
-    """Cut an English ending and the consonant it doubles, roughly: `running` -> `run`."""
+    """Strip an English ending and the consonant it doubles, roughly: `running` -> `run`."""
     stem = _ENDING.sub("", term)
     return _DOUBLED.sub(r"\1", stem) if stem != term else term
 
@@ -408,27 +407,29 @@ def _stem(term: str) -> str:
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-#: Marks that end a sentence, and marks that may close it.
+#: Marks that end a sentence, and marks that may follow them.
 _MARKS: Final = tuple(".!?…。！？")
 _CLOSING: Final = tuple("\"'”’)]*_」』）")
-#: Not the dot of an abbreviation, of an initial or of the number of an item.
+#: Excludes the dot of an abbreviation, of an initial or of an item number.
 _NO_END: Final = (
     r"(?<!\b(?:e\.g|i\.e|z\.B|Mrs)\.)(?<!\b(?:cf|vs|ca|No|Mr|Ms|Dr|St)\.)"
     r"(?<![\s(][A-Z]\.)(?<!\n\d\.)(?<!\n\d\d\.)"
 )
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
-#: A line is wrapped if the next one begins with a lower-case letter.
+#: A line break that starts a new line. A line is only wrapped if the next line begins with a lower-case
+#: letter.
 _BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
-#: A line break, before it neither a blank nor a question or colon.
+#: A line break that does not follow a blank, a question or a colon.
 _ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"
 
 
 @frozen
 class _Edges:
-    """Where a text may be cut: at any place, or at one that asks or announces nothing.
+    """Patterns of places to cut a text: all places, or only places not after a question or colon.
 
-    Each begins with a class of characters: then a search looks at these places alone. No two overlap.
+    Each pattern begins with a character class, so that a search only stops at these characters. Matches do
+    not overlap.
     """
 
     edge: re.Pattern[str]
@@ -454,9 +455,9 @@ _LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 
 
 def truncate(content: str, max_length: int | None) -> tuple[str, bool]:
-    """Return `content` in at most `max_length` characters and whether it was cut.
+    """Return `content` cut to at most `max_length` characters, and whether it was cut.
 
-    `None` and 0 mean no limit; a negative limit is refused.
+    `None` and 0 mean no limit. A negative limit raises `InvalidInput`.
     """
     if max_length is not None and max_length < 0:
         raise InvalidInput(f"max_length must be 0 (no limit) or more, not {max_length}")
@@ -466,7 +467,7 @@ def truncate(content: str, max_length: int | None) -> tuple[str, bool]:
 
 
 def cut(content: str, most: int) -> tuple[str, int]:
-    """Return the beginning of a longer `content` in at most `most` characters, and where it ends there."""
+    """Cut `content` to at most `most` characters. Return the beginning and the position where it ends."""
     if most <= len(_ELLIPSIS):
         return content[:most], most
     budget = most - len(_ELLIPSIS)
@@ -484,7 +485,7 @@ def cut(content: str, most: int) -> tuple[str, int]:
 
 
 def _last(pattern: re.Pattern[str], content: str, start: int, budget: int) -> re.Match[str] | None:
-    """Return the last match in `content[start:budget]`, which may look at the character after it."""
+    """Return the last match in `content[start:budget]`. The pattern may also look at the next character."""
     matches = pattern.finditer(content, start, budget + 1)
     last = deque((match for match in matches if match.end() <= budget), maxlen=1)
     return last[0] if last else None

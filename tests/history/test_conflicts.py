@@ -1,4 +1,4 @@
-"""`lithos conflicts`: list, show and merge copies at a terminal (behaviour 285)."""
+"""The command `lithos conflicts`: list, show and merge copies at a terminal (behaviour 285)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert "no conflict copy" in await type_in("merge", COPY, "--keep", "note", code=1)
 
 
-async def test_copy_with_human_name_is_merged_or_kept_by_name(
+async def test_copy_with_human_name_is_merged_or_kept_when_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviours 341 and 344"""
@@ -84,4 +84,4 @@ async def test_copy_with_human_name_is_merged_or_kept_by_name(
         assert "kept as a separate note, with a new id" in await type_in("keep", "plan-HOST.md")
         assert await copies(lithos, 0) == []
         assert (await lithos.call("lithos_list"))["total"] == 2
-        assert "There is no conflict copy" in await type_in("keep", "plan 2.md", code=1)
+        assert "Neither a conflict copy nor a note" in await type_in("keep", "plan 2.md", code=1)

@@ -1,4 +1,4 @@
-"""The page Copies: conflict copies, merged with a choice for each place (behaviour 285)."""
+"""The page Copies: conflict copies are merged with a choice for each place (behaviour 285)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.notes.service.test_copy_merging import BODY, COPY, copies, make, said
 from tests.server.console.visiting import visiting
 
 
-async def test_person_decides_place_by_place(tmp_path: Path) -> None:
+async def test_person_decides_each_place_on_the_page(tmp_path: Path) -> None:
     """behaviour 285"""
     async with visiting(tmp_path, server={"watch_files": True}) as person:
         lithos = person.lithos

@@ -1,4 +1,4 @@
-"""`lithos merge-driver`: the merge driver of git (docs/spec/copies.md §3)."""
+"""The command `lithos merge-driver`: the merge driver for git (docs/spec/copies.md §3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drive(folder: Path, base: bytes, ours: bytes, theirs: bytes, *options: str) 
     return main(["merge-driver", *map(str, names), *options])
 
 
-def test_our_file_has_both_sides_and_no_file_is_left(tmp_path: Path) -> None:
+def test_merge_driver_writes_both_sides_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "ours").touch(mode=0o640)
     os.chmod(tmp_path / "ours", 0o640)
     assert drive(tmp_path, BASE.encode(), OURS.encode(), THEIRS.encode()) == 0
@@ -37,7 +37,7 @@ def test_our_file_has_both_sides_and_no_file_is_left(tmp_path: Path) -> None:
     assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o640
 
 
-def test_conflict_is_marked_and_reported_and_returns_one(
+def test_conflict_is_marked_and_reported_with_exit_code_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = drive(tmp_path, b"a\n", b"o\n", b"t\n", "--path", "My note.md", "--marker-size", "9")
@@ -48,12 +48,12 @@ def test_conflict_is_marked_and_reported_and_returns_one(
     assert told.err == "lithos: My note.md has a conflict. Choose between the markers, then git add it.\n"
 
 
-def test_the_names_of_the_sides_may_be_given(tmp_path: Path) -> None:
+def test_merge_driver_accepts_side_names(tmp_path: Path) -> None:
     assert drive(tmp_path, b"", b"o\n", b"t\n", "--ours-name", "HEAD", "--theirs-name", " ") == 1
     assert (tmp_path / "ours").read_text() == "<<<<<<< HEAD\no\n=======\nt\n>>>>>>> theirs\n"
 
 
-def test_a_binary_file_stays_ours_and_is_a_conflict(
+def test_binary_file_keeps_our_version_and_is_a_conflict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert drive(tmp_path, b"\0a", b"\0o", b"\0t", "--json") == 1
@@ -62,10 +62,10 @@ def test_a_binary_file_stays_ours_and_is_a_conflict(
     assert told == {"path": str(tmp_path / "ours"), "conflicts": 1, "binary": True}
 
 
-def test_unreadable_or_unwritable_file_stops_git_with_an_explanation(
+def test_unreadable_or_unwritable_file_stops_git_with_a_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Otherwise a person might add a file that lacks the other side."""
+    """Without the stop, a person might add a file that lacks the other side."""
     assert drive(tmp_path, b"a\n", b"o\n", b"t\n") == 1
     (tmp_path / "theirs").unlink()
     capsys.readouterr()
@@ -79,7 +79,7 @@ def test_unreadable_or_unwritable_file_stops_git_with_an_explanation(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_git_merges_notes_by_it_as_the_guide_says(tmp_path: Path) -> None:
+def test_git_uses_the_merge_driver_as_the_guide_describes(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "two-machines.md").read_text()
     driver = next(line for line in guide.split("\n") if "merge.lithos.driver" in line)
     environment = {

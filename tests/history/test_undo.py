@@ -1,4 +1,4 @@
-"""`lithos undo`: one agent's changes are undone, all others stay, and a second run does nothing."""
+"""The command `lithos undo`: one agent's changes are undone, others stay, a second run does nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = {"undo": undo, "history": history, "restore-note": restore_note}
 
 
 class Desk:
-    """A person at a terminal and a server whose clock advances one second with each tool call."""
+    """A person at a terminal, and a server whose clock advances by one second per tool call."""
 
     def __init__(self, lithos: Lithos, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
         self.lithos = lithos
@@ -48,7 +48,7 @@ class Desk:
         return str((await self.lithos.read(note))["content"])
 
     async def type(self, *words: str, code: int | None = 0) -> str:
-        """Return the output of a command; `code` None accepts any exit code."""
+        """Return the output of a command. If `code` is None, any exit code is accepted."""
         self.clock.advance(seconds=1)
         self._capsys.readouterr()
         invocation = parse_arguments(words)
@@ -87,12 +87,12 @@ def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
 
 
 def results(report: Mapping[str, Any]) -> dict[str, str]:
-    """Return the result by title; for several steps of a note, that of the first one done."""
+    """Return the result by title. If a note has several steps, the result of the first step counts."""
     return {row["title"]: row["result"] for row in reversed(report["notes"])}
 
 
 @at_desk
-async def test_undo_reverts_all_of_one_agent_and_keeps_all_others(desk: Desk) -> None:
+async def test_undo_reverts_one_agent_and_keeps_all_others(desk: Desk) -> None:
     """behaviour 224"""
     changed = await desk.write("ann", "Changed", "good\n\nend")
     moved = await desk.write("ann", "Moved", "m")
@@ -129,7 +129,7 @@ async def test_undo_reverts_all_of_one_agent_and_keeps_all_others(desk: Desk) ->
     assert report["counts"]["not_reverted"] == 2
     reasons = {row["title"]: row["reason"] for row in report["notes"] if row["reason"]}
     assert reasons == {
-        "Clash": "others changed the same: line 3",
+        "Clash": "others changed the same places: line 3",
         "Joined": "bob has changed the new note since (version 2)",
     }
     newest_first = [row["at"] for row in report["notes"]]
@@ -153,7 +153,7 @@ async def test_undo_reverts_all_of_one_agent_and_keeps_all_others(desk: Desk) ->
 
 
 @at_desk
-async def test_changes_around_another_agents_are_undone_and_that_stays(desk: Desk) -> None:
+async def test_undo_keeps_another_agents_change_between_undone_changes(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc\n\nd")
     await desk.write("bad", "List", "BAD\n\nb\n\nc\n\nd", id=note)
@@ -171,14 +171,14 @@ async def test_changes_around_another_agents_are_undone_and_that_stays(desk: Des
 
 
 @at_desk
-async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
+async def test_undo_of_a_time_span_is_completed_by_a_second_undo(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc")
     await desk.write("bad", "List", "BAD\n\nb\n\nc", id=note)
     middle = desk.clock.text
     await desk.write("bad", "List", "BAD\n\nb\n\nWORSE", id=note)
     first = await desk.undo("--until", middle)
-    assert first["notes"] == []  # until is exclusive, since inclusive
+    assert first["notes"] == []  # `until` is exclusive, and `since` is inclusive
     later = await desk.undo("--since", desk.clock.text)
     assert later["notes"] == []
     await desk.type("undo", "--agent", "bad", "--since", middle, "--until", "2030-01-01")
@@ -186,7 +186,7 @@ async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
 
 
 @at_desk
-async def test_change_repeated_after_undo_is_undone_only_for_agent(
+async def test_repeated_change_is_undone_only_for_its_own_agent(
     desk: Desk,
 ) -> None:
     note = await desk.write("ann", "Page", "good")
@@ -202,7 +202,7 @@ async def test_change_repeated_after_undo_is_undone_only_for_agent(
 
 
 @at_desk
-async def test_creation_deleted_by_undo_and_restored_by_another_agent_stays(desk: Desk) -> None:
+async def test_note_restored_by_another_agent_after_undo_stays(desk: Desk) -> None:
     note = await desk.write("bad", "Made", "spam")
     assert results(await desk.undo()) == {"Made": "deleted"}
     assert results(await desk.undo()) == {"Made": "nothing to do"}
@@ -222,7 +222,7 @@ async def test_deletion_repeated_by_another_agent_stays(desk: Desk) -> None:
 
 
 @at_desk
-async def test_file_in_the_place_of_a_deleted_note_is_reported(desk: Desk) -> None:
+async def test_file_at_the_path_of_a_deleted_note_is_reported(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bob", "Page", "other")
@@ -231,7 +231,7 @@ async def test_file_in_the_place_of_a_deleted_note_is_reported(desk: Desk) -> No
 
 
 @at_desk
-async def test_note_that_agent_put_in_its_place_is_moved(desk: Desk) -> None:
+async def test_undo_deletes_replacement_note_and_restores_the_original(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bad", "Page", "spam")
@@ -243,7 +243,7 @@ async def test_note_that_agent_put_in_its_place_is_moved(desk: Desk) -> None:
 
 
 @at_desk
-async def test_a_change_that_comes_in_between_is_not_overwritten(
+async def test_concurrent_change_is_not_overwritten_by_undo(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 224"""
@@ -268,10 +268,10 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
 
 
 @at_desk
-async def test_undo_copes_with_an_agent_that_keeps_writing(
+async def test_undo_completes_while_the_agent_keeps_writing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent's changes after the start are outside the window; none of their text is lost."""
+    """The agent's changes after the start of the undo are not undone, and none of their text is lost."""
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
     for n, note in enumerate(notes):
         await desk.write("bad", f"N{n}", "BAD\n\nb\n\nc", id=note)
@@ -292,7 +292,7 @@ async def test_undo_copes_with_an_agent_that_keeps_writing(
 
 
 @at_desk
-async def test_an_undo_is_not_undone(desk: Desk) -> None:
+async def test_undo_run_is_not_undone_itself(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "good")
     await desk.write("bad", "Page", "bad", id=note)
     assert results(await desk.undo()) == {"Page": "reverted"}
@@ -301,9 +301,9 @@ async def test_an_undo_is_not_undone(desk: Desk) -> None:
 
 
 @at_desk
-async def test_changes_of_an_agent_named_undo_are_undone_too(desk: Desk) -> None:
-    """Older versions took that name, and their own undo left no mark."""
-    tools = desk.lithos.server.tools  # as code of the server calls them, which may use the name
+async def test_changes_of_an_agent_named_undo_are_undone(desk: Desk) -> None:
+    """Agents of older versions could use that name, and the undo of those versions left no mark."""
+    tools = desk.lithos.server.tools  # Called as by server code, which may use the name.
     deleted = await desk.write("ann", "Deleted", "good")
     changed = await desk.write("ann", "Changed", "good")
     await desk.write("bad", "Deleted", "bad", id=deleted)
@@ -331,8 +331,8 @@ async def test_changes_of_an_agent_named_undo_are_undone_too(desk: Desk) -> None
 
 
 @at_desk
-async def test_swap_through_a_third_name_is_undone_in_one_run(desk: Desk) -> None:
-    """behaviour 224: steps of several notes interleave as they happened"""
+async def test_name_swap_with_a_third_name_is_undone_in_one_run(desk: Desk) -> None:
+    """behaviour 224: the steps of several notes interleave in the order of the changes"""
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
     for note, path in (("a", "third.md"), ("b", "a.md"), ("a", "b.md")):
@@ -345,7 +345,7 @@ async def test_swap_through_a_third_name_is_undone_in_one_run(desk: Desk) -> Non
 
 
 @at_desk
-async def test_swap_is_undone_although_the_clock_was_put_back_meanwhile(desk: Desk) -> None:
+async def test_name_swap_is_undone_after_the_clock_was_set_back(desk: Desk) -> None:
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
     desk.clock.advance(hours=1)
@@ -363,7 +363,7 @@ TITLES = ("One", "Two", "Three", "Four")
 
 
 async def do_something(desk: Desk, random: Random, agent: str) -> None:
-    """Make one random change; a change that collides with another note is refused and has no effect."""
+    """Make one random change. A change that collides with another note is refused and has no effect."""
     desk.clock.advance(seconds=1)
     known = (await desk.lithos.call("lithos_list", limit=100))["items"]
     gone = (await desk.lithos.call("lithos_history", deleted=True, limit=100))["versions"]
@@ -389,7 +389,7 @@ async def do_something(desk: Desk, random: Random, agent: str) -> None:
 
 
 async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
-    """Return each note's values by path, except those that a write itself sets."""
+    """Return each note's values by path, except the values that every write sets."""
     tree = {}
     for item in (await desk.lithos.call("lithos_list", limit=100))["items"]:
         read = await desk.lithos.read(item["id"])
@@ -400,8 +400,8 @@ async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
 
 @pytest.mark.parametrize("seed", first_of(range(8), 1, slow=1))
 @at_desk
-async def test_one_run_undoes_any_changes_of_one_agent(desk: Desk, seed: int) -> None:
-    """behaviour 224: moves, titles and addresses that change hands, deletions and returns"""
+async def test_one_run_undoes_all_changes_of_an_agent(desk: Desk, seed: int) -> None:
+    """behaviour 224: the changes include moves, swapped titles and addresses, deletions and returns"""
     random = Random(seed)
     for place, title in zip(PLACES[:3], TITLES[:3], strict=True):
         await desk.write("ann", title, f"{title} of ann", path=place)
@@ -439,7 +439,7 @@ async def test_undo_prints_its_outcome(desk: Desk) -> None:
 
 
 @at_desk
-async def test_undo_without_a_time_reverts_all_changes_of_the_agent(desk: Desk) -> None:
+async def test_undo_without_times_reverts_all_changes_of_the_agent(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "Page", "text")
     await desk.write("bad", "Page", "bad", id=note)
@@ -450,7 +450,7 @@ async def test_undo_without_a_time_reverts_all_changes_of_the_agent(desk: Desk) 
 
 
 @at_desk
-async def test_undo_of_several_agents_leaves_nothing_where_they_changed_the_same(desk: Desk) -> None:
+async def test_undo_of_several_agents_reverts_changes_of_the_same_place(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "Page", "text", tags=["own"])
     before = await desk.call("lithos_read", id=note)
@@ -473,7 +473,7 @@ async def test_note_changed_and_reverted_by_others_is_deleted_by_undo(desk: Desk
 
 
 @at_desk
-async def test_history_and_restore_note(desk: Desk) -> None:
+async def test_history_and_restore_note_commands_show_and_restore_versions(desk: Desk) -> None:
     """behaviours 222, 223"""
     note = await desk.write("ann", "Page", "text")
     await desk.write("bob", "Page", "other", id=note)
@@ -503,7 +503,7 @@ async def test_history_and_restore_note(desk: Desk) -> None:
 
 
 @at_desk
-async def test_times_of_the_window_are_parsed(desk: Desk) -> None:
+async def test_undo_parses_since_and_until(desk: Desk) -> None:
     assert datetime.fromisoformat(START).tzinfo is not None
     with pytest.raises(SystemExit):
         parse_arguments(["undo", "--agent", "bad", "--since", "then"])
@@ -512,7 +512,7 @@ async def test_times_of_the_window_are_parsed(desk: Desk) -> None:
 
 
 class Slots:
-    """A note of six paragraphs, with a simple model of the expected result of an undo."""
+    """A note with six paragraphs, and a simple model of the expected result of an undo."""
 
     def __init__(self, note: str, slots: tuple[str, ...]) -> None:
         self.note = note
@@ -528,7 +528,7 @@ class Slots:
         self.states.append((agent, tuple(slots)))
 
     def undone(self) -> str:
-        """Return the text without the changes by `bad`, except those on which others built."""
+        """Return the text without the changes by `bad`, except changes on which other agents built."""
         now = list(self.states[-1][1])
         last = len(self.states) - 1
         while last > 0:
@@ -545,7 +545,7 @@ class Slots:
         return "\n\n".join(now)
 
     def _take_back(self, now: list[str], before: int, after: int) -> bool:
-        """Return `now` without the changes between two states, unless others built on one of them."""
+        """Return `now` without the changes between two states, unless others built on one of the changes."""
         base, mine = self.states[after][1], self.states[before][1]
         touched = [n for n in range(len(now)) if base[n] != mine[n]]
         if any(now[n] not in (base[n], mine[n]) for n in touched):
@@ -557,7 +557,7 @@ class Slots:
 
 @pytest.mark.parametrize("seed", first_of(range(12), 1, slow=2))
 @at_desk
-async def test_any_interleaving_is_undone_as_the_model_expects(desk: Desk, seed: int) -> None:
+async def test_undo_of_any_interleaving_matches_the_model(desk: Desk, seed: int) -> None:
     """behaviour 224"""
     random = Random(seed)
     notes = []

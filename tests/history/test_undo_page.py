@@ -1,4 +1,4 @@
-"""Undo of an agent's changes in the console: a preview, then one run under the person's name."""
+"""The console page for undo: a preview, then one run under the person's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK = f"/console/undo?agent=bad&span=custom&since={SINCE}"
 
 
 def ahead_of(html: str) -> dict[str, list[str]]:
-    """Return the titles of the notes by previewed outcome, with a star before ticked ones."""
+    """Return the titles of the notes by previewed outcome. A star marks ticked notes."""
     found: dict[str, list[str]] = {}
     for name, row in re.findall(r'<li class="choice(?: r-([a-z-]+))?">(.*?)</li>', html, re.S):
         (title,) = re.findall(r"<bdi>([^<]*)</bdi>", row)
@@ -38,13 +38,16 @@ def parts_of(html: str) -> dict[str, list[str]]:
 
 
 async def agents_of(person: Visitor, note: str) -> list[tuple[str, str]]:
-    """Return (op, agent) of each version of a note, newest first."""
+    """Return the (op, agent) pair of each version of a note, newest first."""
     rows = (await person.lithos.call("lithos_history", id=note))["versions"]
     return [(row["op"], row["agent"]) for row in rows]
 
 
 async def spoil(person: Visitor, clock: Clock) -> dict[str, str]:
-    """Create notes of ann that the agent bad changes, deletes and adds to; bob then edits two of them."""
+    """Create notes of ann.
+
+    The agent bad then changes, deletes and extends them, and bob edits two of them.
+    """
 
     async def write(agent: str, title: str, content: str, **more: Any) -> str:
         clock.advance(seconds=1)
@@ -73,7 +76,7 @@ EXPECTED: Mapping[str, list[str]] = {
 }  # fmt: skip
 
 
-async def test_undo_shows_its_consequences_and_runs_once_under_the_name(tmp_path: Path) -> None:
+async def test_undo_shows_a_preview_and_runs_once_under_persons_name(tmp_path: Path) -> None:
     """behaviour 239: undo shows its consequences first, happens once and carries the person's name"""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
@@ -86,7 +89,7 @@ async def test_undo_shows_its_consequences_and_runs_once_under_the_name(tmp_path
             "deleted": ["*Made"], "restored": ["*Deleted"], "not-reverted": ["Clash"], "merged": ["*Shared"],
             "reverted": ["*Changed"],
         }  # fmt: skip
-        assert "cannot be undone: others changed the same: line 1" in told
+        assert "cannot be undone: others changed the same places: line 1" in told
         assert "The new versions will have your name, Ann Person" in told
         after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         assert before == after
@@ -119,10 +122,10 @@ async def test_undo_shows_its_consequences_and_runs_once_under_the_name(tmp_path
         assert "No change is chosen, and nothing was changed." in refused.text
 
 
-async def test_undo_by_a_person_counts_for_later_and_longer_undos(
+async def test_undo_by_a_person_counts_in_later_longer_undos(
     tmp_path: Path,
 ) -> None:
-    """A shorter undo runs before a longer one; changes made within both are deleted."""
+    """A short undo runs before a longer one that includes its time span. Changes within both are deleted."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         made = str((await person.lithos.write("Made", "spam", agent="bad"))["id"])
@@ -140,8 +143,8 @@ async def test_undo_by_a_person_counts_for_later_and_longer_undos(
         assert (await person.lithos.call("lithos_read", id=made))["code"] == "doc_not_found"
 
 
-async def test_changes_undone_by_the_command_line_are_not_undone_again(tmp_path: Path) -> None:
-    """Edits made with knowledge of an undo stay, whichever person or agent undoes next."""
+async def test_changes_undone_by_command_line_are_not_undone_again(tmp_path: Path) -> None:
+    """Edits made with knowledge of an undo stay, no matter who undoes next."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         notes = await spoil(person, clock)
@@ -178,7 +181,7 @@ async def test_changes_after_the_preview_are_not_undone(tmp_path: Path) -> None:
 async def test_long_undo_stops_and_continues_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One request works for some seconds; nothing is done twice when the rest is requested."""
+    """One request works for some seconds. The next request continues and does nothing twice."""
     clock = Clock()
     monkeypatch.setattr(undo_page, "RUN_SECONDS", -1.0)  # one step per request
     async with visiting(tmp_path, clock=clock) as person:
@@ -195,7 +198,7 @@ async def test_long_undo_stops_and_continues_on_request(
             assert [op for op, _ in await agents_of(person, note)] == ["deleted", "created"]
 
 
-async def test_long_preview_says_which_notes_it_has_not_checked(
+async def test_long_preview_lists_notes_it_has_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -216,8 +219,8 @@ async def test_long_preview_says_which_notes_it_has_not_checked(
         assert "Older changes are not shown." in html
 
 
-async def test_the_page_opens_with_all_changes_by_session_and_the_newest_ticked(tmp_path: Path) -> None:
-    """One change may be undone without later ones; the feed links to a single one."""
+async def test_undo_page_lists_changes_by_session_with_newest_ticked(tmp_path: Path) -> None:
+    """One change may be undone without later changes. The feed links to a single change."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         write = person.lithos.write
@@ -243,8 +246,8 @@ async def test_the_page_opens_with_all_changes_by_session_and_the_newest_ticked(
         assert (await person.look("/console/undo?agent=bad&note=missing", 409)).text
 
 
-async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> None:
-    """behaviour 399: no button where there is nothing to undo."""
+async def test_undo_page_reports_that_nothing_is_left_to_undo(tmp_path: Path) -> None:
+    """behaviour 399: there is no button if there is nothing to undo."""
     async with visiting(tmp_path) as person:
         note = str((await person.lithos.write("Page", "good", agent="ann"))["id"])
         await person.lithos.write("Page", "bad", id=note, agent="bad")
@@ -260,7 +263,7 @@ async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> Non
         assert "Back to the agent" in page.text
 
 
-async def test_failing_step_ends_undo_with_repeatable_page(
+async def test_failed_undo_step_shows_a_page_to_repeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -285,7 +288,7 @@ async def test_failing_step_ends_undo_with_repeatable_page(
         assert parts_of(done.text) == {"deleted": ["N0"], "nothing-to-do": ["N1"]}
 
 
-async def test_wrong_addresses_and_forms_are_refused(tmp_path: Path) -> None:
+async def test_undo_page_refuses_wrong_addresses_and_forms(tmp_path: Path) -> None:
     """behaviour 235: on an empty vault too"""
     async with visiting(tmp_path) as person:
         await person.look("/console/undo?agent=bad")

@@ -27,7 +27,7 @@ def test_short_text_is_one_chunk() -> None:
     assert len(chunk_text("T", "b" * 497)) == 1
 
 
-def test_paragraphs_are_packed_until_the_next_would_pass_the_size() -> None:
+def test_paragraphs_are_joined_until_the_size_is_reached() -> None:
     content = "\n\n".join(letter * 200 for letter in "abcd")
     assert texts(chunk_text("T", content)) == [
         "T\n\n" + "a" * 200 + "\n\n" + "b" * 200,
@@ -35,23 +35,23 @@ def test_paragraphs_are_packed_until_the_next_would_pass_the_size() -> None:
     ]
 
 
-def test_a_paragraph_between_size_and_maximum_is_one_chunk() -> None:
+def test_paragraph_between_size_and_maximum_is_one_chunk() -> None:
     assert texts(chunk_text("T", "a" * 900 + "\n\nshort")) == ["T", "a" * 900, "short"]
 
 
-def test_a_paragraph_over_the_maximum_is_split_at_sentence_ends() -> None:
+def test_paragraph_over_the_maximum_is_split_at_sentence_ends() -> None:
     sentence = "s" * 298 + "."
     chunks = texts(chunk_text("T", " ".join([sentence] * 5) + "\n\nnext"))
     assert chunks == ["T", *[sentence] * 5, "next"]
     assert texts(chunk_text("", "。".join("字" * 400 for _ in range(4)) + "。")) == ["字" * 400 + "。"] * 4
 
 
-def test_a_sentence_over_the_maximum_is_split_at_words_then_at_characters() -> None:
+def test_sentence_over_the_maximum_is_split_at_words_then_characters() -> None:
     assert texts(chunk_text("", "word " * 300)) == [("word " * 100).rstrip()] * 3
     assert texts(chunk_text("", "x" * 1200)) == ["x" * 500, "x" * 500, "x" * 200]
 
 
-def test_a_chunk_is_embedded_under_its_title_and_headings_but_shows_neither() -> None:
+def test_chunk_is_embedded_with_but_shown_without_title_and_headings() -> None:
     """behaviour 212."""
     parts = ["# One", "a" * 490, "## Two ##", "b" * 498, "# Three", "c" * 498]
     chunks = chunk_text("My\nTitle", "\n\n".join(parts))
@@ -74,7 +74,7 @@ def test_headings_inside_code_fences_do_not_count() -> None:
     assert chunk_text("T", unclosed)[-1].context == "T - Real"
 
 
-def test_the_context_line_has_at_most_200_characters() -> None:
+def test_context_line_has_at_most_200_characters() -> None:
     chunks = chunk_text("t" * 150, "# " + "h" * 150 + "\n\n" + "a" * 500)
     assert chunks[-1].context == ("t" * 150 + " - " + "h" * 150)[:200]
     assert chunk_text("", "# Only\n\n" + "a" * 600)[-1].context == "Only"
@@ -82,7 +82,7 @@ def test_the_context_line_has_at_most_200_characters() -> None:
 
 
 @given(st.text(max_size=5), PROSE, st.integers(10, 60), st.integers(10, 120))
-def test_chunks_are_bounded_slices_that_lose_only_white_space(
+def test_chunks_are_limited_slices_that_lose_only_white_space(
     title: str, content: str, size: int, most: int
 ) -> None:
     text = f"{title}\n\n{content}".strip()
@@ -102,8 +102,11 @@ def test_chunks_are_bounded_slices_that_lose_only_white_space(
     st.integers(3, 30),
     st.integers(3, 40),
 )
-def test_words_are_packed_as_if_one_by_one(content: str, size: int, most: int) -> None:
-    """Without sentences and paragraphs: as many words as fit, longer ones alone or cut at characters."""
+def test_packing_words_in_jumps_equals_packing_one_by_one(content: str, size: int, most: int) -> None:
+    """In a text without sentences and paragraphs, a chunk has as many words as fit.
+
+    Longer words are alone or cut.
+    """
     text = content.strip()
     expected: list[str] = []
     begin = 0

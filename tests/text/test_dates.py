@@ -1,4 +1,4 @@
-"""The date that a note gives itself."""
+"""The date that a note states for itself."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from lithos.text.dates import OwnDate, asked_time, own_date, read_date, time_alo
         ("2024", None),
     ],
 )
-def test_date_in_a_title_is_read_in_common_forms(text: str, expected: str | None) -> None:
+def test_title_date_is_read_in_common_forms(text: str, expected: str | None) -> None:
     found = read_date(text)
     assert (None if found is None else str(found)) == expected
 
 
-def test_frontmatter_wins_over_title_and_title_over_text() -> None:
+def test_frontmatter_date_wins_over_title_and_title_over_text() -> None:
     text = "Date: 3 March 2022\n\nText."
     given = {"date": "2024-05-03"}
     assert str(own_date(given, "Meeting 2023-01-01", "a.md", text)) == "2024-05-03"
@@ -57,7 +57,7 @@ def test_frontmatter_wins_over_title_and_title_over_text() -> None:
     assert own_date({}, "Meeting", "a.md", "We met on 3 March 2022.") is None
 
 
-def test_words_name_the_day_the_month_and_the_year() -> None:
+def test_date_words_name_the_day_month_and_year() -> None:
     found = read_date("2024-05-03")
     assert found is not None
     assert found.words == "2024-05-03 3 May 2024"
@@ -83,9 +83,7 @@ def test_long_text_without_a_date_has_no_date(text: str) -> None:
         ("the file of port 2023x", None),
     ],
 )
-def test_time_asked_for_has_the_keys_of_dates_within_it(
-    question: str, expected: tuple[str, ...] | None
-) -> None:
+def test_asked_time_has_the_keys_of_dates_within_it(question: str, expected: tuple[str, ...] | None) -> None:
     asked = asked_time(question)
     assert (None if asked is None else asked.keys) == expected
 
@@ -100,7 +98,7 @@ def test_date_has_the_key_of_each_time_that_covers_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["8 May 2023", "2023-05-08", "May 8, 2023", "May", "2023", " May 8 "])
-def test_text_of_a_time_alone_is_a_time(text: str) -> None:
+def test_text_with_only_a_time_is_a_time(text: str) -> None:
     assert time_alone(text) == asked_time(text) is not None
 
 

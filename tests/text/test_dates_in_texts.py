@@ -1,4 +1,4 @@
-"""ISO dates in words, for what is indexed."""
+"""ISO dates in words, for the indexes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.text.chunk import MOST_DATES, chunk_text, dates_in_words, spell_date
         ("(2026-12-31)", "(31 December 2026)"),
     ],
 )
-def test_only_real_iso_dates_are_spelled_out(text: str, spelled: str) -> None:
+def test_only_valid_iso_dates_are_spelled_out(text: str, spelled: str) -> None:
     assert spell_dates(text) == spelled
 
 
@@ -30,7 +30,7 @@ def test_each_date_is_spelled_once_up_to_a_limit() -> None:
     assert len(dates_in_words(many).splitlines()) == MOST_DATES
 
 
-def test_dates_at_the_ends_of_pieces_are_found() -> None:
+def test_dates_at_piece_boundaries_are_found() -> None:
     for before in range(65_500, 65_540):
         assert dates_in_words("x" * before + " 2026-03-05 " + "y" * 70_000) == "5 March 2026"
 

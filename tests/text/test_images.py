@@ -1,4 +1,4 @@
-"""Images and badges in what is indexed: their words stay, addresses and file names go."""
+"""Images and badges in indexed text: their words stay, addresses and file names are removed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_only_words_of_images_are_indexed(text: str, indexed: str) -> None:
     assert strip_images(text) == indexed
 
 
-def test_passage_that_begins_within_a_badge_has_no_address() -> None:
+def test_passage_that_begins_inside_a_badge_has_no_address() -> None:
     """behaviour 382"""
     assert strip_passage(f"status]({BADGE})](https://e.org) Text") == " Text"
     assert strip_passage("see [a](b) Text") == "see [a](b) Text"
 
 
-def test_no_passage_shows_or_embeds_an_address_of_a_badge() -> None:
+def test_badge_addresses_are_neither_shown_nor_embedded() -> None:
     """behaviour 382"""
     badges = "\n".join(f"[![Build status {n}]({BADGE})](https://travis-ci.org/ann/{n})" for n in range(40))
     for chunk in chunk_text("Kanban", f"# Kanban\n\n{badges}\n\nThe board has three columns."):

@@ -1,4 +1,4 @@
-"""Code, tags and titles of Markdown."""
+"""Markdown code, tags and titles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ marked = st.text(alphabet="ab `~\n*_[]()#|!/\\=>-1é")
 
 
 def visible(text: str) -> str:
-    """Return the text that remains when code is masked, without the marks."""
+    """Return the text that remains if code is masked, without the mask characters."""
     return mask_code(text).replace(CODE_MARK, "")
 
 
@@ -76,12 +76,12 @@ def test_code_beyond_the_first_piece_is_masked(filler: str) -> None:
         ("#a1b2c #fff/x #face-off #1a2b3c4 #ffg", ("a1b2c", "fff/x", "face-off", "1a2b3c4", "ffg")),
     ],
 )
-def test_tags_are_those_of_obsidian(text: str, tags: tuple[str, ...]) -> None:
+def test_tags_follow_the_rules_of_obsidian(text: str, tags: tuple[str, ...]) -> None:
     assert scan_tags(text) == tags
 
 
 @pytest.mark.parametrize("around", ["", "# Title\n", "`#` ## a # b\n", "[[#]] "])
-def test_text_without_a_tag_character_after_a_hash_has_no_tags(around: str) -> None:
+def test_hash_without_tag_character_after_it_has_no_tags(around: str) -> None:
     assert scan_tags(around) == ()
     assert scan_tags(around + " #\u0301x #é") == ("\u0301x", "é")
 
@@ -91,7 +91,7 @@ def test_number_of_tags_is_limited() -> None:
 
 
 @given(marked)
-def test_tag_is_in_the_text_after_its_hash(text: str) -> None:
+def test_every_tag_occurs_in_the_text_after_a_hash(text: str) -> None:
     for tag in scan_tags(text):
         assert f"#{tag}" in text
         assert not tag.isdigit()
@@ -115,12 +115,12 @@ def test_tag_is_in_the_text_after_its_hash(text: str) -> None:
         ("C:\\*x*", "C:\\*x*"),
     ],
 )
-def test_a_title_has_no_markup(written: str, title: str) -> None:
+def test_plain_title_has_no_markup(written: str, title: str) -> None:
     assert plain_title(written) == title
 
 
 @given(marked)
-def test_nothing_is_left_to_strip_of_a_title(text: str) -> None:
+def test_stripping_a_title_twice_changes_nothing(text: str) -> None:
     assert plain_title(plain_title(text)) == plain_title(text)
 
 
@@ -155,7 +155,7 @@ def test_conflict_markers_are_whole_lines_outside_fences(text: str, is_marked: b
 
 
 @given(st.text(alphabet="a \n`", max_size=40), st.integers(0, 30))
-def test_pieces_are_the_whole_text(text: str, repeat: int) -> None:
+def test_joined_pieces_are_the_whole_text(text: str, repeat: int) -> None:
     long = text * (repeat * 400)
     pieces = list(line_pieces(long, 0, len(long), keeps="`"))
     assert "".join(long[start:stop] for start, stop in pieces) == long

@@ -1,4 +1,4 @@
-"""Large texts are cut only in places where no match can be."""
+"""Large texts are only cut at places that no match spans."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parts(separators: list[tuple[int, int]], length: int) -> list[tuple[int, int
 
 
 @given(st.text("a. 。\n\t", max_size=80))
-def test_separators_part_a_text_alike_in_pieces_and_in_whole(text: str) -> None:
+def test_separators_are_the_same_in_pieces_and_whole_text(text: str) -> None:
     for pattern in (SPACE, PARAGRAPHS, re.compile(r"\s+")):
         whole = spans(pattern.finditer(text))
         cut = spans(pieces.matches_of_space(pattern, text, 0, len(text)))
@@ -44,17 +44,17 @@ def test_separators_part_a_text_alike_in_pieces_and_in_whole(text: str) -> None:
 
 
 @given(st.text("#a \n", max_size=80), st.integers(0, 20))
-def test_headings_are_found_alike_in_pieces_and_in_whole(text: str, start: int) -> None:
+def test_headings_are_the_same_in_pieces_and_whole_text(text: str, start: int) -> None:
     assert spans(pieces.matches_in_lines(HEADING, text, start)) == spans(HEADING.finditer(text, start))
 
 
 @given(st.text("[]|a\n", max_size=80))
-def test_links_are_found_alike_in_pieces_and_in_whole(text: str) -> None:
+def test_links_are_the_same_in_pieces_and_whole_text(text: str) -> None:
     assert spans(pieces.matches_of_brackets(LINK, text)) == spans(LINK.finditer(text))
 
 
 @given(st.text("a ", max_size=80))
-def test_text_is_cut_at_spaces_and_only_long_words_within(text: str) -> None:
+def test_text_is_cut_at_spaces_and_only_long_words_inside(text: str) -> None:
     cut = list(pieces.cut_at_spaces(text))
     assert "".join(cut) == text
     assert max(map(len, cut)) <= 7

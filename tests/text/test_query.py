@@ -70,7 +70,7 @@ def without(node: Node) -> Boolean:
         ("a\u3000b", should(w("a"), w("b"))),
     ],
 )
-def test_the_query_language_parses_to_its_tree(query: str, tree: Node) -> None:
+def test_query_is_parsed_to_its_tree(query: str, tree: Node) -> None:
     assert parse_query(query) == tree
 
 
@@ -79,12 +79,12 @@ def test_the_query_language_parses_to_its_tree(query: str, tree: Node) -> None:
     ['"open', 'a"', "(a", "a)", "()", "a (", "author:x", "http://x", "title:", "title:AND b", "title:body:x",
      "AND a", "a AND", "a OR", "NOT", "a OR OR b", "NOT NOT a", "+", "a - b", "a (b -)", "--a", '""'],
 )  # fmt: skip
-def test_a_broken_query_is_a_syntax_error(query: str) -> None:
+def test_invalid_query_is_a_syntax_error(query: str) -> None:
     with pytest.raises(QuerySyntaxError):
         parse_query(query)
 
 
-def test_a_blank_query_has_no_tree() -> None:
+def test_blank_query_has_no_tree() -> None:
     assert parse_query(" \n\u3000") is None
     assert plain_words(" \n ") is None
     assert plain_words("?!") is None
@@ -116,7 +116,7 @@ def test_any_text_parses_or_is_a_syntax_error(text: str) -> None:
 
 
 @given(SYNTAX)
-def test_plain_words_take_any_text(text: str) -> None:
+def test_plain_words_accept_any_text(text: str) -> None:
     tree = plain_words(text)
     clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
     assert all(occur is Occur.SHOULD for occur, _ in clauses)
@@ -127,7 +127,7 @@ def test_plain_words_treat_syntax_as_text() -> None:
     assert plain_words("東京tower") == should(w("東京"), w("tower"))
 
 
-def test_excluded_words_are_not_words_of_a_query() -> None:
+def test_excluded_words_are_not_in_the_words_of_a_query() -> None:
     assert words_of(parse_query('+Big title:"red Dog" -cat (x NOT y)')) == "Big red Dog x"
 
 
@@ -155,7 +155,7 @@ def test_excluded_words_are_not_words_of_a_query() -> None:
         ("what?", w("what?")),
     ],
 )
-def test_boosts_slops_and_beginnings_are_read(query: str, tree: Node) -> None:
+def test_boosts_slops_and_beginnings_are_parsed(query: str, tree: Node) -> None:
     """behaviour 379"""
     assert parse_query(query) == tree
 
@@ -181,7 +181,7 @@ def test_boosts_slops_and_beginnings_are_read(query: str, tree: Node) -> None:
         ("tag:x", 0, "filters of their own"),
     ],
 )
-def test_other_query_syntax_is_refused_with_an_alternative(query: str, position: int, why: str) -> None:
+def test_unsupported_query_syntax_is_refused_with_an_alternative(query: str, position: int, why: str) -> None:
     """behaviour 379"""
     with pytest.raises(QuerySyntaxError, match=why) as caught:
         parse_query(query)
@@ -189,13 +189,13 @@ def test_other_query_syntax_is_refused_with_an_alternative(query: str, position:
 
 
 def test_boosts_and_slops_are_not_words() -> None:
-    """behaviour 379: neither in plain words nor in the text of a query."""
+    """behaviour 379: this holds for plain words and for the words of a query."""
     assert plain_words('flour^3 "a b"~2 rye^0.5') == plain_words('flour "a b" rye')
     assert plain_words("2^10 and x ^3 ~5") == plain_words("2 10 and x 3 5")
     assert words_of(parse_query('flour^3 "a b"~2 (c d)^2 -e^2 be*')).split() == ["flour", "a", "b", "c", "d"]
 
 
-def test_time_named_in_a_query_is_a_clause_of_its_own() -> None:
+def test_time_in_a_query_becomes_a_separate_clause() -> None:
     dated = Dated(("2023-05",))
     assert plain_words("Anna, May 2023") == should(dated, w("anna"), w("may"), w("2023"))
     assert parse_query("Anna May 2023") == should(dated, w("Anna"), w("May"), w("2023"))

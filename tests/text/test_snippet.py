@@ -1,4 +1,4 @@
-"""The passage of a note that answers a query (docs/spec/vault.md §4)."""
+"""Snippets: the passage of a note that answers a query (docs/spec/vault.md §4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def passage(content: str, query: str, **idf: float) -> str:
     return find_passage(visible_text(content), Terms.of(query, idf)).text
 
 
-def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
+def test_window_with_most_of_the_weight_is_shown() -> None:
     """behaviour 257"""
     content = "rare " + "a " * 300 + "common words stand together " + "b " * 300
     assert "together" in passage(content, "rare common words", rare=1.0, common=1.0, word=1.0)
@@ -35,7 +35,7 @@ def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
     )
 
 
-def test_earliest_of_equal_windows_is_shown_and_cut_at_a_sentence() -> None:
+def test_first_of_equal_windows_is_shown_and_cut_at_a_sentence() -> None:
     content = "filler " * 100 + "needle one. " + "filler " * 100 + "needle two. " + "filler " * 100
     shown = passage(content, "needle")
     assert "needle one" in shown
@@ -46,7 +46,7 @@ def test_earliest_of_equal_windows_is_shown_and_cut_at_a_sentence() -> None:
     assert len(shown) <= WINDOW + 6
 
 
-def test_passage_begins_and_ends_with_a_sentence_where_possible() -> None:
+def test_passage_begins_and_ends_with_a_sentence_if_possible() -> None:
     before, behind = "Some words of no use stand here. " * 9, "Others follow it in rows. " * 20
     shown = passage(f"{before}The needle is in the hay. {behind}", "needle")
     assert shown.startswith("...Some words")
@@ -60,13 +60,13 @@ def test_function_words_do_not_choose_the_passage() -> None:
     assert passage("what is it", "what is it") == "what is it"
 
 
-def test_without_a_match_there_is_no_passage() -> None:
+def test_passage_is_empty_without_a_match() -> None:
     assert find_passage("body", Terms.of("absent", {})).text == ""
     assert find_passage("body", Terms.of("", {})).text == ""
     assert find_passage("", Terms.of("body", {})).text == ""
 
 
-def test_title_frontmatter_badges_images_targets_and_comments_are_never_shown() -> None:
+def test_markup_title_frontmatter_and_comments_are_never_shown() -> None:
     """behaviour 257"""
     content = """# needle title
 
@@ -85,7 +85,7 @@ The needle is in the haystack.
         assert hidden not in shown
 
 
-def test_frontmatter_that_could_not_be_read_is_not_shown() -> None:
+def test_unreadable_frontmatter_is_not_shown() -> None:
     assert visible_text("---\ntitle: [broken\n---\nBody text.\n") == "Body text.\n"
     assert visible_text("---\nno end, so a line\n") == "---\nno end, so a line\n"
 
@@ -95,22 +95,22 @@ def test_text_resembling_markup_stays() -> None:
         assert visible_text(text) == text
 
 
-def test_spellings_meet_and_the_original_is_shown() -> None:
+def test_other_spellings_match_and_the_original_is_shown() -> None:
     assert "Cafe\u0301" in passage("ﬁ " * 500 + " Cafe\u0301 " + "e\u0301 " * 300, "CAFÉ")
 
 
-def test_words_match_at_their_beginning_and_other_scripts_anywhere() -> None:
+def test_words_match_at_their_beginning_and_unsegmented_scripts_anywhere() -> None:
     assert "art_work" in passage("the start " + "- " * 200 + "art_work" + " -" * 200, "art")
     chinese = "。" * 400 + "中文搜索引擎" + "。" * 400
     assert "搜索" in passage(chinese, "搜索")
     assert "搜索" in passage(chinese, "全文搜索")
 
 
-def test_words_with_combining_vowels_match_whole() -> None:
+def test_words_with_combining_vowels_match_as_a_whole() -> None:
     assert "हिन्दी" in passage(". " * 300 + " हिन्दी " + ". " * 300, "हिन्दी")
 
 
-def test_a_stemmed_hit_is_found_without_its_ending() -> None:
+def test_stemmed_hit_is_found_without_its_ending() -> None:
     for query, text in (
         ("running", "runs"),
         ("indexes", "indexing"),
@@ -120,20 +120,20 @@ def test_a_stemmed_hit_is_found_without_its_ending() -> None:
         assert f" {text} " in passage(". " * 300 + f" {text} " + ". " * 300, query)
 
 
-def test_a_match_beyond_the_first_piece_of_a_long_note_is_found() -> None:
+def test_match_beyond_the_first_piece_of_long_note_is_found() -> None:
     content = "lorem ipsum dolor sit amet\n" * 18_000 + "the needle\n" + "lorem ipsum\n" * 1_000
     shown = passage(content, "needle")
     assert "the needle" in shown
     assert len(shown) < 400
 
 
-def test_a_chunk_is_shown_without_title_and_markup() -> None:
+def test_chunk_is_shown_without_title_and_markup() -> None:
     assert plain_passage("Title\n\nSome [text](https://e.org).", "Title") == "Some text."
     assert plain_passage("Title\n\n## Only a heading", "Title") == ""
     assert len(plain_passage("word " * 500)) < 1_010
 
 
-def test_replies_that_fill_their_space_end_a_passage() -> None:
+def test_passage_ends_when_replies_reach_their_limit() -> None:
     line = "字" * 198 + "？"
     assert first_prose("字" * 299 + "？" + line * 2 + "？" + "字" * 50) == "字" * 299 + "？" + line * 2 + "？"
 
@@ -174,19 +174,19 @@ def test_matches_are_marked_as_whole_words(text: str, query: str, marked: list[s
 
 @given(st.text(max_size=60), st.text(max_size=20))
 @example("İı\u0345ß ﬁ", "i ss fi")
-def test_marking_loses_and_adds_nothing(text: str, query: str) -> None:
+def test_marking_neither_removes_nor_adds_text(text: str, query: str) -> None:
     parts = mark_matches(text, Terms.of(query, {}))
     assert "".join(part for part, _ in parts) == text
     assert all(part for part, _ in parts)
 
 
 @pytest.mark.parametrize("limit", [None, 0, 5, 6])
-def test_content_within_the_limit_is_untouched(limit: int | None) -> None:
+def test_content_within_the_limit_is_unchanged(limit: int | None) -> None:
     """behaviour 45."""
     assert truncate("short", limit) == ("short", False)
 
 
-def test_a_negative_limit_is_refused() -> None:
+def test_negative_limit_is_refused() -> None:
     with pytest.raises(InvalidInput):
         truncate("short", -1)
 
@@ -207,12 +207,12 @@ def test_a_negative_limit_is_refused() -> None:
     ],
 )
 def test_content_is_cut_at_the_best_place(content: str, limit: int, result: str) -> None:
-    """behaviour 45: blank line, else sentence end (both past half), else space, else hard."""
+    """behaviour 45: at a blank line, else a sentence end (both past half), else a space, else anywhere."""
     assert truncate(content, limit) == (result, True)
 
 
 @given(st.text(alphabet="ab .!?。\n", max_size=60), st.integers(1, 70))
-def test_the_result_never_exceeds_the_limit(content: str, limit: int) -> None:
+def test_cut_content_never_exceeds_the_limit(content: str, limit: int) -> None:
     result, cut = truncate(content, limit)
     assert len(result) <= limit
     assert cut == (len(content) > limit)
@@ -222,7 +222,7 @@ def test_the_result_never_exceeds_the_limit(content: str, limit: int) -> None:
 FILLER = "The bus came late and it rained all day long. "
 
 
-def test_snippet_is_whole_sentences_around_the_best_place() -> None:
+def test_snippet_has_whole_sentences_around_the_best_match() -> None:
     """behaviour 416"""
     long = "On the way home, when the shops had closed and nobody was about, Tom found the needle at last. "
     shown = passage(FILLER * 9 + long + FILLER * 9, "needle")
@@ -233,7 +233,7 @@ def test_snippet_is_whole_sentences_around_the_best_place() -> None:
     assert shown.endswith("long.")
 
 
-def test_sentence_longer_than_the_bound_is_cut_at_a_word() -> None:
+def test_sentence_longer_than_the_limit_is_cut_at_a_word() -> None:
     """behaviour 416"""
     shown = passage("more words " * 90 + "needle " + "other words " * 90 + ".", "needle")
     assert "needle" in shown
@@ -261,8 +261,8 @@ def test_snippet_continues_to_the_reply(asked: str, reply: str) -> None:
         assert reply in shown
 
 
-def test_snippet_ends_before_a_question_that_comes_behind_the_match() -> None:
-    """behaviour 304: or behind its reply, where both are short."""
+def test_snippet_ends_before_a_question_after_the_match() -> None:
+    """behaviour 304: or after its reply, if both are short."""
     shown = passage(
         FILLER * 9 + "The needle is here. " + FILLER * 3 + "Why is that?\n\n" + FILLER * 9, "needle"
     )
@@ -270,12 +270,12 @@ def test_snippet_ends_before_a_question_that_comes_behind_the_match() -> None:
     assert not shown.endswith("?")
 
 
-def test_snippet_of_questions_alone_has_a_bound() -> None:
+def test_snippet_of_only_questions_has_a_limit() -> None:
     shown = passage("\n\n".join(f"Question {n} of the needle, and of more?" for n in range(99)), "needle")
     assert len(shown) <= WINDOW + REACH + MOST_REPLIES
 
 
-def test_long_reply_is_cut_behind_a_sentence() -> None:
+def test_long_reply_is_cut_after_a_sentence() -> None:
     """behaviour 304"""
     question = "Ann: " + "and so on and on and on " * 14 + "where is the needle?"
     shown = passage(f"{FILLER * 9}\n\n{question}\n\nTom: It is in the hay. {FILLER * 20}", "needle")
@@ -283,7 +283,7 @@ def test_long_reply_is_cut_behind_a_sentence() -> None:
     assert shown.endswith("long.")
 
 
-def test_abbreviations_initials_and_wrapped_lines_end_no_sentence() -> None:
+def test_abbreviations_initials_and_wrapped_lines_do_not_end_sentences() -> None:
     """behaviour 416"""
     text = "We asked Dr. Ray and J. R. Moss about tools, e.g. the needle, and\nthen the thread. "
     for shown in (
@@ -303,7 +303,7 @@ def test_code_and_tables_are_shown_in_whole_lines() -> None:
         assert all(line.strip() in [each.strip() for each in lines] for line in shown.splitlines())
 
 
-def test_sentences_of_scripts_without_spaces_are_whole() -> None:
+def test_sentences_in_scripts_without_spaces_are_whole() -> None:
     """behaviour 416"""
     sentence = "今日は針を干し草の中で見つけました。"
     shown = passage("雨が降って、バスが遅れた。" * 40 + sentence + "雨が降って、バスが遅れた。" * 40, "針")

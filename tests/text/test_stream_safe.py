@@ -1,4 +1,4 @@
-"""Normalisation that no run of marks can slow down (UAX #15, Stream-Safe Text Format)."""
+"""Normalisation in linear time for any run of marks (UAX #15, Stream-Safe Text Format)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKED = st.lists(st.tuples(TEXTS, st.integers(1, 60))).map(
 
 
 def longest_run(text: str) -> int:
-    """Marks in a row after compatibility decomposition, as UAX #15 counts them."""
+    """Return the longest run of marks after compatibility decomposition, counted as in UAX #15."""
     longest = run = 0
     for character in unicodedata.normalize("NFKD", text):
         run = run + 1 if unicodedata.combining(character) else 0
@@ -31,13 +31,13 @@ def longest_run(text: str) -> int:
 @pytest.mark.parametrize(
     "text", ["", "abc", "Ångström", "한국어", "e" + ACUTE * LONGEST_RUN, "─" * 500, "👨‍👩‍👧" * 50]
 )
-def test_text_that_people_write_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_stays_unchanged(text: str) -> None:
     assert separate_marks(text) == drop_excess_marks(text) == text
     for form in ("NFC", "NFKC"):
         assert normalise(form, text) == unicodedata.normalize(form, text)
 
 
-def test_the_thirty_first_mark_in_a_row_gets_a_joiner_before_it() -> None:
+def test_joiner_is_inserted_before_the_31st_consecutive_mark() -> None:
     """UAX #15: at most 30 non-starters"""
     assert separate_marks("e" + ACUTE * 31) == "e" + ACUTE * 30 + JOINER + ACUTE
     assert separate_marks(ACUTE * 61) == ACUTE * 30 + JOINER + ACUTE * 30 + JOINER + ACUTE
@@ -47,7 +47,7 @@ def test_the_thirty_first_mark_in_a_row_gets_a_joiner_before_it() -> None:
 
 
 @given(MARKED)
-def test_no_run_is_longer_than_thirty_and_nothing_else_changes(text: str) -> None:
+def test_no_run_exceeds_thirty_marks_and_nothing_else_changes(text: str) -> None:
     assert longest_run(separate_marks(text)) <= LONGEST_RUN
     assert longest_run(drop_excess_marks(text)) <= LONGEST_RUN
     assert separate_marks(text).replace(JOINER, "") == text
@@ -57,13 +57,13 @@ def test_no_run_is_longer_than_thirty_and_nothing_else_changes(text: str) -> Non
 
 
 @given(MARKED)
-def test_folding_is_idempotent_whatever_the_marks(text: str) -> None:
+def test_folding_is_idempotent_for_any_marks(text: str) -> None:
     """search §1"""
     assert fold(fold(text)) == fold(text)
 
 
-def test_a_long_text_folds_in_pieces_as_it_does_in_whole() -> None:
-    """search §1: cut between letters, never between a letter and its marks"""
+def test_long_text_folds_the_same_in_pieces_and_whole() -> None:
+    """search §1: pieces end between letters, never between a letter and its marks"""
     piece = "Ünï " + "e" + ACUTE * 20 + "ΑΣ 한국 ｶﾞ "
     assert fold(piece * 10_000) == fold(piece) * 10_000
     assert fold("語" * 200_000) == "語" * 200_000

@@ -1,7 +1,6 @@
-"""Merging of files and heads, conflict markers and plans of an undo, as values.
+"""Merging of files and frontmatter, conflict markers and undo plans, as pure values.
 
-Its own package and `upkeep` use it.
-Never here: files, clocks, threads and logs.
+This package and `upkeep` use these modules. File access, clocks, threads and logs do not belong here.
 """
 
 ROLE = "model"

@@ -1,8 +1,8 @@
-"""Plans that choose the changes of an agent to undo, and how. They are computed from version rows only.
+"""Undo plans: which changes of an agent to undo, and how, computed from version rows only.
 
 Consecutive changes of the agent to one note form one step, from the state after the last change to the state
-before the first. A step is split if it would need a path or another unique value that another note of the
-agent had in between, so the steps of several notes interleave as their changes did. If a step is not
+before the first. A step is split if it needs a path or another unique value that another note of the agent
+had in between. The steps of several notes therefore interleave as their changes did. If a step is not
 possible, each of its changes becomes a step. The action of a step is chosen when the step runs, from the
 versions that are newer by then.
 """

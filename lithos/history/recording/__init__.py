@@ -1,7 +1,6 @@
 """The recorder, which adds missing versions to the history.
 
-Only its own package and `app` use it.
-Never here: changes of notes.
+Only this package and `app` use the recorder. Code that changes notes does not belong here.
 """
 
 ROLE = "actor"

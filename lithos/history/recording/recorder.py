@@ -34,7 +34,7 @@ class Recorder:
     """Stores versions in `history.db`. Does nothing without a store."""
 
     def __init__(self, store: HistoryStore | None, blocking: Blocking) -> None:
-        """`blocking` is the only thread that writes to the store."""
+        """Create the recorder. `blocking` is the only thread that writes to the store."""
         self.store = store
         self.blocking = blocking
         #: Set when a version may be missing. Wakes the catch-up task.
@@ -84,7 +84,7 @@ class Recorder:
             await self._commit(lambda *news: _twice(lambda: store.ensure(states, *news)))
 
     async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
-        """Record the results of the changes of these rows; rows of refused changes are dropped now."""
+        """Record the results of the changes in these rows. Rows of refused changes are deleted now."""
         refused = {place for place, result in zip(places, results, strict=True) if is_undone(result)}
         confirmed = [place for place in places if place not in refused]
         if refused:

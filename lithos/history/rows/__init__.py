@@ -1,7 +1,6 @@
-"""`history.db`: versions as rows and deltas.
+"""The database `history.db`: versions as rows and deltas.
 
-Its own package and later ones use it.
-Never here: decisions based on versions.
+This package and later packages use the database. Decisions based on versions do not belong here.
 """
 
 ROLE = "rows"

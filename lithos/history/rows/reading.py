@@ -131,9 +131,7 @@ class HistoryReading(LearningDatabase):
         return found
 
     def rows(self, note_id: str, limit: int, before: int | None = None) -> tuple[Sequence[VersionRow], int]:
-        """Return the newest versions of a note (below `before`), newest first, and the number of all kept
-        versions.
-        """
+        """Return the newest versions of a note (below `before`), and the number of all kept versions."""
         sql = (
             f"SELECT {COLUMNS} FROM {JOINED} WHERE n.id=?1 AND (?2 IS NULL OR v.version<?2)"  # noqa: S608
             " ORDER BY v.version DESC, v.place DESC LIMIT ?3"
@@ -223,8 +221,9 @@ class HistoryReading(LearningDatabase):
             return read_places(connection, ids)
 
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
-        """Return the numbers of notes with more than `more_than` versions, a version older than `older_than`,
-        or a deletion.
+        """Return the numbers of notes with too many versions, a version before `older_than`, or a deletion.
+
+        Too many means more than `more_than`.
         """
         least = -(2**63) if older_than is None else to_microseconds(older_than)
         sql = (
@@ -270,11 +269,12 @@ class HistoryReading(LearningDatabase):
 
     @contextmanager
     def _snapshot(self) -> Iterator[apsw.Connection]:
-        """Read in one transaction, so that rows pruned meanwhile stay readable."""
+        """Open one read transaction, so that rows pruned meanwhile stay readable."""
         with self._reading, self._refusing(), self.noticing_damage():
             if self._connections is None:
                 raise HistoryFailed(
-                    "history.db is not open, because a new file could not be created. See /health."
+                    "history.db is not open, because a new file could not be created. Check "
+                    "/health for the reason."
                 )
             connection = self._reader
             connection.execute("BEGIN")
@@ -291,7 +291,7 @@ class HistoryReading(LearningDatabase):
         except (DatabaseFailed, OSError) as failure:
             raise failed(failure) from failure
         except DamagedContent as damage:
-            self.log.error("a kept version is damaged", reason=str(damage))
+            self.log.error("damaged version found", reason=str(damage))
             raise HistoryFailed(
                 f"This version cannot be read: {damage}. Run lithos doctor, and restore history.db from a "
                 "backup."

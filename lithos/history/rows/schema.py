@@ -1,12 +1,13 @@
 """Tables and values of `history.db`: versions to record, rows for upkeep, and their bytes.
 
-`notes` gives each note a number, `contents` keeps bytes once under their hash, `versions` has one row for
-each recorded state. Rows are numbered in recording order (`place`). Several rows may have one version (a
-rename keeps it); then the last recorded row represents it.
+The table `notes` gives each note a number, `contents` stores bytes by their hash, and `versions` has one row
+per recorded state. Rows are numbered in recording order (`place`). Several rows may have the same version,
+since a rename keeps the version. The last recorded row then represents the version.
 
-Bytes are kept once under their SHA-256, compressed, and as a delta to the version before if that is smaller:
-a Zstandard frame with the former bytes as raw dictionary (as `zstd --patch-from` makes it). A chain has at
-most `CHAIN` deltas on a whole content, so reading a version decompresses at most `CHAIN` + 1 frames.
+Bytes are stored once under their SHA-256. They are compressed, and stored as a delta to the previous version
+if the delta is smaller. A delta is a Zstandard frame with the previous bytes as raw dictionary (like `zstd
+--patch-from`). A chain has at most `CHAIN` deltas on a whole content, so reading a version decompresses at
+most `CHAIN` + 1 frames.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ else:
 
 log = get_logger("lithos.history")
 
-#: Maximum deltas on one whole content: every 50th version of a note is whole.
+#: Maximum number of deltas on one whole content. Every 50th version of a note is stored whole.
 CHAIN: Final = 49
-#: Zstandard's level; a note of 2 kB takes some 50 microseconds.
+#: Zstandard compression level. Compressing a note of 2 kB takes about 50 microseconds.
 _LEVEL: Final = 3
-#: Size in bytes from which low compression levels do not search far enough back in a former version.
+#: Size in bytes from which low compression levels do not search the previous version far enough back.
 _LARGE: Final = 128 * 1024
 
-#: Maximum window of a frame as a power of two: 128 MiB.
+#: Maximum window of a frame as a power of two (128 MiB).
 _WIDEST: Final = 27
-#: Zstandard ignores dictionaries with fewer bytes.
+#: Minimum number of bytes of a dictionary. Zstandard ignores shorter dictionaries.
 _SHORTEST: Final = 8
-#: Frames contain no size, checksum or dictionary id, because the rows do.
+#: Frames contain no size, checksum or dictionary id, because the rows contain them.
 _BARE: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: _LEVEL,
     zstd.CompressionParameter.content_size_flag: 0,
@@ -66,11 +67,11 @@ _SURELY_SMALL: Final = 8
 
 
 class DamagedContent(Exception):
-    """Stored bytes cannot be read back, or are not those that were stored."""
+    """The error raised when stored bytes cannot be read, or differ from the bytes that were stored."""
 
 
 class Contents:
-    """The table `contents` as one connection sees it; writing needs an open transaction."""
+    """The table `contents` on one connection. Writing requires an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -81,9 +82,9 @@ class Contents:
         return None if row is None else int(row[0])
 
     def put(self, data: bytes, base: int | None = None, base_data: bytes | None = None) -> int:
-        """Store bytes unless they exist already; returns their number.
+        """Store bytes unless they exist already. Return the content number.
 
-        `base` is the content that is probably similar, the version before; its bytes are read unless
+        `base` is a content that is probably similar, such as the previous version. Its bytes are read unless
         `base_data` is given.
         """
         digest = hashlib.sha256(data).digest()
@@ -118,7 +119,9 @@ class Contents:
             (number,),
         ).fetchall()
         if not rows or rows[-1][0] is not None:
-            raise DamagedContent(f"content {number} or one that it is a difference to is missing")
+            raise DamagedContent(
+                f"content {number} is missing, or a content that it was stored as a difference to"
+            )
         data: bytes | None = None
         try:
             for _, packed, _, size in reversed(rows):
@@ -127,15 +130,15 @@ class Contents:
             raise DamagedContent(f"content {number} cannot be decompressed: {failure}") from failure
         assert data is not None
         if hashlib.sha256(data).digest() != rows[0][2]:
-            raise DamagedContent(f"content {number} has other bytes than were stored")
+            raise DamagedContent(f"content {number} has different bytes than were stored")
         return data
 
     def try_get(self, number: int) -> bytes | None:
-        """Return the bytes of a content, or None where they are damaged."""
+        """Return the bytes of a content, or None if they are damaged."""
         try:
             return self.get(number)
-        except DamagedContent as damage:  # the new content is stored whole, so it is not affected
-            log.error("a kept version is damaged", reason=str(damage))
+        except DamagedContent as damage:  # The new content is stored whole, so the damage does not affect it.
+            log.error("damaged version found", reason=str(damage))
             return None
 
     def drop_unused(self, numbers: list[int]) -> int:
@@ -165,7 +168,7 @@ def _pack(data: bytes, former: bytes | None) -> bytes:
     options: dict[int, int] = dict(_BARE)
     size = len(former or b"") + len(data)
     if former and size > _LARGE:
-        # the window covers both
+        # The window covers the dictionary and the content.
         options[zstd.CompressionParameter.window_log] = min(_WIDEST, size.bit_length())
         options[zstd.CompressionParameter.enable_long_distance_matching] = 1
     return zstd.compress(data, options=options, zstd_dict=_dictionary(former))
@@ -185,7 +188,7 @@ def _dictionary(former: bytes | None) -> zstd.ZstdDict | None:
 
 
 def passed_on(row: VersionRow, data: bytes) -> NewVersion:
-    """A kept version that is copied to the history of another vault before the note is."""
+    """Return a kept version that is copied to another vault's history before the note is moved there."""
     return NewVersion(
         note_id=row.note_id,
         version=row.version,
@@ -204,9 +207,9 @@ def passed_on(row: VersionRow, data: bytes) -> NewVersion:
 
 @frozen
 class PendingVersion:
-    """A row of which it is not known whether its bytes reached the file.
+    """A row whose bytes may not have reached the file yet.
 
-    `former` is the manifest hash of the version from which the change was made, None for the first.
+    `former` is the manifest hash of the version before the change, or None for the first version.
     """
 
     place: int
@@ -214,13 +217,13 @@ class PendingVersion:
     mark: str
     former: str | None
     is_newest: bool
-    #: As in `NewVersion`.
+    #: Whether the version came from another vault, as in `NewVersion`.
     is_passed: bool = False
 
 
 @frozen
 class NewestVersion:
-    """The last recorded version of a note; `mark` is the manifest hash of its bytes."""
+    """The last recorded version of a note. `mark` is the manifest hash of its bytes."""
 
     number: int
     note_id: str
@@ -234,7 +237,7 @@ class NewestVersion:
 
 
 def failed(failure: Exception) -> HistoryFailed:
-    """Return the refusal for an error of SQLite or the system."""
+    """Return the error for a failure of SQLite or the operating system."""
     if isinstance(failure, DatabaseLost):
         return HistoryFailed(f"{failure}.")
     return HistoryFailed(
@@ -242,13 +245,14 @@ def failed(failure: Exception) -> HistoryFailed:
     )
 
 
-#: Raise it when the meaning of a row changes, and migrate older files in `upgrade`.
+#: Version of the database format. Raise the number when the meaning of a row changes, and migrate older files
+#: in `upgrade`.
 FORMAT: Final = 1
 
-#: `contents.base` is the content that a delta was made from, NULL for a whole one; `depth` counts the deltas
-#: up to the whole one; `mark` is the hash that the manifest has of a file (BLAKE2b). `versions.pending` is 1
-#: until the file is known to have the bytes (2: of what was passed on the way to the next version),
-#: `versions.undo` for what takes changes back.
+#: `contents.base` is the content from which a delta was computed, NULL for a whole content. `depth` is the
+#: number of deltas down to the whole content. `mark` is the hash of the file in the manifest (BLAKE2b).
+#: `versions.pending` is 1 until the file is known to have the bytes (2: bytes copied from another vault).
+#: `versions.undo` marks versions that undo changes.
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS notes(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS contents(
@@ -268,7 +272,7 @@ CREATE INDEX IF NOT EXISTS versions_deleted ON versions(op) WHERE op=4;
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
-#: The numbers under which operations are stored; they never change.
+#: The numbers that represent operations in the database. They never change.
 CODES: Final = {CREATED: 1, UPDATED: 2, RENAMED: 3, DELETED: 4, RESTORED: 5, OUTSIDE: 6, COPY: 7}
 DELETION: Final = CODES[DELETED]
 NAMES: Final = {code: name for name, code in CODES.items()}
@@ -281,14 +285,14 @@ JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c
 
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
-    """Record the format of a new file; an older file gets the missing columns."""
+    """Record the format of a new file. Add the missing columns to an older file."""
     added = {"undo": "INTEGER NOT NULL DEFAULT 0", "approved_by": "TEXT"}
     add_missing_columns(connection, {"versions": added})
     connection.execute("INSERT OR IGNORE INTO meta VALUES('format',?)", (FORMAT,))
 
 
 def read_row(row: tuple[Any, ...]) -> VersionRow:
-    """Return the version row of `COLUMNS`."""
+    """Return the version row made from the columns in `COLUMNS`."""
     note_id, version, at, agent, op, path, title, digest, size, changed, undo, approved_by, place = row
     return VersionRow(
         note_id=note_id,

@@ -1,9 +1,9 @@
-"""`.lithos/history.db`: every kept state of every note. Methods block.
+"""The database `.lithos/history.db`: every kept state of every note. Methods block.
 
-One caller writes at a time. A row is *pending* from its commit until `confirm`, because it may be committed
-before the file is changed, or without a file change. The next start finds out whether a pending row's bytes
-ever reached the file. A damaged file is moved aside when it is opened or when a write finds the damage, and a
-new one is created.
+One caller writes at a time. A row is *pending* from its commit until `confirm`, because the row may be
+committed before the file is changed, or the file may never be changed. The next start finds out whether the
+bytes of a pending row ever reached the file. If the database file is damaged, it is moved aside when it is
+opened or written, and a new file is created.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from lithos.notes.model.versions import BODY, PATH, RENAMED, HistoryFailed, NewV
 
 __all__ = ["HISTORY", "HistoryFailed", "HistoryStore", "NewVersion", "NewestVersion", "PendingVersion"]
 
-#: The name of the file in `.lithos`.
+#: Name of the database file in `.lithos`.
 HISTORY: Final = "history.db"
 
-#: Version, content, operation, place and path.
+#: Version, content number, operation, place and path.
 _Newest = tuple[int, int, int, int, str]
 
 
 class HistoryStore(HistoryReading):
-    """The writing side; reading is inherited."""
+    """The writing part of the history store. The reading part is inherited."""
 
     is_made_at_once = True
 
@@ -45,11 +45,11 @@ class HistoryStore(HistoryReading):
         *,
         is_pending: bool = True,
     ) -> list[int]:
-        """Record versions in one durable commit; returns their places. Raises `HistoryFailed`.
+        """Record versions in one durable commit. Return the places of their rows. Raises `HistoryFailed`.
 
-        The same commit confirms the rows `confirmed` and deletes those `refused`. A version that equals the
-        newest one is not recorded again, unless it is pending. A damaged database is replaced by a new one,
-        which gets the versions.
+        The same commit confirms the rows in `confirmed` and deletes the rows in `refused`. A version that
+        equals the newest version is not recorded again, unless it is pending. If the database is damaged, it
+        is replaced, and the versions are recorded in the new one.
         """
         done, undone = list(confirmed), list(refused)
 
@@ -66,7 +66,7 @@ class HistoryStore(HistoryReading):
             self._replace(str(damage))
         except (DatabaseFailed, OSError) as failure:
             raise failed(failure) from failure
-        done.clear()  # they were in the old file
+        done.clear()  # These contents were in the old file.
         undone.clear()
         try:
             return write()
@@ -74,9 +74,9 @@ class HistoryStore(HistoryReading):
             raise failed(failure) from failure
 
     def add_lacking(self, versions: Iterable[tuple[NewVersion, int | None]]) -> int:
-        """Record versions of notes that have no newer row; returns their number. Raises `HistoryFailed`.
+        """Record versions of notes without a newer row. Return their number. Raises `HistoryFailed`.
 
-        Each comes with the place of its note's newest row when this was decided.
+        Each version comes with the place of the newest row of its note when the caller read the history.
         """
         added = 0
         with self._refusing(), self.transaction():
@@ -93,7 +93,8 @@ class HistoryStore(HistoryReading):
         """Record states, unless the newest versions of their notes have the same bytes. Raises
         `HistoryFailed`.
 
-        `confirmed` and `refused` as for `add`: a refused row is never the newest version of a note.
+        `confirmed` and `refused` have the same meaning as in `add`. A refused row never counts as the newest
+        version of a note.
         """
         with self._refusing(), self.transaction():
             self._confirm(confirmed)
@@ -103,9 +104,9 @@ class HistoryStore(HistoryReading):
                 self._add_before(note, state, self._newest_row(note))
 
     def probe(self, confirmed: Iterable[int] = (), refused: Iterable[int] = ()) -> None:
-        """Commit a small row after a failure; success sets `failure` to None. Raises `HistoryFailed`.
+        """Commit a small row after a failure. Success sets `failure` to None. Raises `HistoryFailed`.
 
-        `confirmed` and `refused` as for `add`.
+        `confirmed` and `refused` have the same meaning as in `add`.
         """
         with self._refusing(), self.transaction():
             self._confirm(confirmed)
@@ -120,9 +121,7 @@ class HistoryStore(HistoryReading):
             self._confirm(places)
 
     def drop(self, places: Iterable[int]) -> int:
-        """Delete rows, and the bytes that are not used any more; returns their number. Raises
-        `HistoryFailed`.
-        """
+        """Delete rows and their unused bytes. Return the number of rows. Raises `HistoryFailed`."""
         with self._refusing(), self.transaction():
             return self._drop(places)
 
@@ -150,7 +149,10 @@ class HistoryStore(HistoryReading):
             self._writer.execute("UPDATE versions SET pending=0 WHERE place=?", (place,))
 
     def _add(self, new: NewVersion, is_pending: bool, known: dict[int, bytes]) -> int:
-        """Record a version; `known` has the contents stored by this transaction, and gets this one."""
+        """Record a version.
+
+        `known` has the contents that this transaction stored, including this one afterwards.
+        """
         note = self._note_number(new.note_id)
         newest = self._newest_row(note)
         contents = Contents(self._writer)
@@ -164,9 +166,9 @@ class HistoryStore(HistoryReading):
             if base is not None and base_data is None:
                 base_data = known[base] if base in known else contents.try_get(base)
             content = contents.put(new.data, base, base_data)
-            known.clear()  # the next version of the note, if there is one, comes directly after it
+            known.clear()  # The next version of the note, if any, directly follows this one.
             known[content] = new.data
-            # A version from another vault has the flag already.
+            # A version from another vault already has the flag.
             is_other = content != base and base_data is not None and BODY not in changed
             if is_other and not have_same_body(base_data or b"", new.data):
                 changed = (BODY, *changed)
@@ -180,7 +182,7 @@ class HistoryStore(HistoryReading):
         return self._insert(note, attrs.evolve(new, changed=changed), content, is_pending=is_pending)
 
     def _add_before(self, note: int, state: NewVersion, newest: _Newest | None) -> int:
-        """Record a state unless the newest version has its bytes and path; returns its content number."""
+        """Record a state unless the newest version has the same bytes and path. Return the content number."""
         assert state.data is not None
         base = None if newest is None else newest[1]
         content = Contents(self._writer).put(state.data, base)
@@ -213,7 +215,7 @@ class HistoryStore(HistoryReading):
         return self._writer.last_insert_rowid()
 
     def _newest_row(self, note: int) -> _Newest | None:
-        """Return the last recorded row."""
+        """Return the last recorded row of a note."""
         row: Any = self._writer.execute(
             "SELECT version,content,op,place,path FROM versions WHERE note=? ORDER BY place DESC LIMIT 1",
             (note,),
@@ -228,7 +230,7 @@ class HistoryStore(HistoryReading):
             self._connections = None
             reader.close(True)
             try:
-                # Keep the damaged bytes as they are: closing must not write the WAL back.
+                # Closing must not write the WAL back, so that the damaged bytes stay as they are.
                 writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             finally:
                 writer.close(True)

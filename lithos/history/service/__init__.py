@@ -1,7 +1,7 @@
-"""Use cases of the history: versions, restoring, undoing, conflict copies and retention.
+"""History services: versions, restore, undo, conflict copies and retention.
 
-Its own package and later ones use it.
-Never here: changes without the writer of notes.
+This package and later packages use the services. Code that changes notes without the note writer does not
+belong here.
 """
 
 ROLE = "service"

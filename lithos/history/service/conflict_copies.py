@@ -1,7 +1,8 @@
-"""Conflict copies for people: list them, preview their merges, and merge them (docs/spec/copies.md §2).
+"""Conflict copies: list them, preview their merges, and merge them (docs/spec/copies.md §2).
 
-A merge starts with a durable record of it. Then the note gets its next version, the history gets the copy's
-bytes, and finally the copy's file is deleted. The next start finishes merges that a killed process began.
+A merge first writes a durable record of itself. Then the note gets its next version, the history gets the
+bytes of the copy, and the file of the copy is deleted. The next start finishes merges that a killed process
+began.
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")
 
-#: How often a merge is repeated because the note or the copy was changed meanwhile.
+#: Maximum number of attempts to merge if the note or the copy changes meanwhile.
 RETRIES: Final = 5
-#: Seconds for the writer, and for a whole merge once it has begun.
+#: Maximum seconds to wait for the writer, and for a merge once it has begun.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
-#: Seconds between two checks for copies to merge: a copy that changed since the last check is still being
+#: Seconds between two checks for copies to merge. A copy that changed since the last check is still being
 #: written.
 PAUSE: Final = 2.0
-#: Maximum bytes of either side that are merged.
+#: Maximum size in bytes of each side of a merge.
 LARGEST: Final = 16 * 1024 * 1024
 _KEY: Final = re.compile(rb"^([^\s#:-][^\n:]{0,200}):", re.MULTILINE)
 _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
@@ -76,7 +77,7 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 class ListedCopy:
     """A conflict copy: its path, its note, and whether its text differs.
 
-    `named_only`: people give such names, too, so it is merged only when a person names it.
+    `named_only`: people also choose such names, so the copy is merged only if a person names it.
     """
 
     path: str
@@ -89,7 +90,7 @@ class ListedCopy:
 
 @frozen(kw_only=True)
 class ShownCopy:
-    """A conflict copy with its note and the result of their merge. `version` is that of the note."""
+    """A conflict copy with its note and the merge result. `version` is the version of the note."""
 
     listed: ListedCopy
     note: bytes
@@ -99,7 +100,7 @@ class ShownCopy:
 
     @property
     def seal(self) -> str:
-        """A hash over everything that is shown."""
+        """Return a hash of everything that the person sees."""
         digest = hashlib.sha256()
         for part in (self.note, self.copy, repr(self.merge).encode()):
             digest.update(b"%d:" % len(part) + part)
@@ -107,19 +108,22 @@ class ShownCopy:
 
     @property
     def adds_nothing(self) -> bool:
-        """Whether merging changes nothing because the note has every line of the copy."""
+        """Return whether the merge adds nothing because the note has every line of the copy."""
         return self.changes_nothing and has_all_lines(self.note, self.copy)
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether merging leaves the note unchanged without a decision, even if the copy has more lines."""
+        """Return whether the merge leaves the note unchanged and needs no decision."""
         merged = self.merge.resolved(())
         return merged is not None and say_the_same(merged, self.note)
 
 
 @frozen
 class KeptFile:
-    """A file that is now a separate note permanently. `new_id`: the file had another note's id until now."""
+    """A file that was made a separate note permanently.
+
+    `new_id` is set if the file had the id of another note.
+    """
 
     path: str
     note_id: str
@@ -128,7 +132,7 @@ class KeptFile:
 
 @frozen
 class MergedCopy:
-    """The result of a merge; `changed` is False where merging left the note unchanged."""
+    """The result of a merge. `changed` is False if the note stayed unchanged."""
 
     path: str
     note_id: str
@@ -163,13 +167,13 @@ class ConflictCopies:
         self._working = Threads(2)
         self._turn = trio.Lock()
         self._merges_at_once = storage.conflict_copies == "merge"
-        #: Set once the merges that an earlier process began are finished.
+        #: Set once all merges that an earlier process began are finished.
         self.resumed = trio.Event()
 
     # -- reading ---------------------------------------------------------------------------------
 
     def listed(self) -> list[ListedCopy]:
-        """Return all conflict copies, by the path of the note."""
+        """Return all conflict copies, ordered by the path of the note."""
         found = [
             ListedCopy(path, note_id, entry.note.title, entry.path, copy.digest != entry.digest, copy.is_weak)
             for note_id, path, copy in self._catalogue.copied()
@@ -182,7 +186,10 @@ class ConflictCopies:
         entry, listed = self._find(path)
         loaded = await self._texts.load(entry)
         if loaded is None:
-            raise StorageFailed(f"The note {entry.path} cannot be read now, so its copy cannot be compared.")
+            raise StorageFailed(
+                f"The note {entry.path} cannot be read now, so its copy cannot be "
+                "compared. Try again in a moment."
+            )
         return await self._working.run(lambda: self._merge(listed, loaded))
 
     def _find(self, path: str) -> tuple[Entry, ListedCopy]:
@@ -190,7 +197,7 @@ class ConflictCopies:
         entry = None if listed is None else self._catalogue.get(listed.note_id)
         if listed is None or entry is None:
             raise DocNotFound(
-                f"There is no conflict copy at {path[:200]!r}. Run `lithos conflicts` to list the copies."
+                f"Unknown conflict copy {path[:200]!r}. Run `lithos conflicts` to list the copies."
             )
         return entry, listed
 
@@ -204,12 +211,14 @@ class ConflictCopies:
             raise DocNotFound(f"The conflict copy {listed.path} cannot be read: {failure}.") from failure
         if linked:
             raise InvalidInput(
-                f"{listed.path} leads to {linked[listed.path]} through a link. A merge removes the copy, but "
-                "follows no link. Nothing was changed; remove the link yourself."
+                f"{listed.path} leads to {linked[listed.path]} through a link. A merge would have "
+                "to remove the linked copy, but it never follows links. Nothing was changed. "
+                "Remove the link yourself."
             )
         if max(len(note), len(copy)) > LARGEST:
             raise InvalidInput(
-                f"{listed.path} is too large to be merged ({LARGEST // 2**20} MiB). Merge in an editor."
+                f"{listed.path} is too large to merge (limit: {LARGEST // 2**20} MiB). Merge the "
+                "two files in an editor."
             )
         ancestor = self._ancestor(listed.note_id, note, copy)
         return ShownCopy(
@@ -221,7 +230,7 @@ class ConflictCopies:
         )
 
     def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> MergeBase:
-        """Return the common ancestor of both sides, if the history has it. Blocks."""
+        """Return the common ancestor of both sides from the history, if it is kept. Blocks."""
         if note == copy:
             return MergeBase(note, is_merged=True)
         rows, total = self._rows(note_id)
@@ -249,20 +258,20 @@ class ConflictCopies:
             is_second = skipped is not None and skipped.note_id is not None
             if not is_second and self._catalogue.at_path(path) is None:
                 raise DocNotFound(
-                    f"There is no conflict copy and no note at {path[:200]!r}. Nothing was changed; `lithos "
-                    "conflicts` lists the copies there are."
+                    f"Neither a conflict copy nor a note exists at {path[:200]!r}. Nothing was "
+                    "changed. Run `lithos conflicts` to list the copies."
                 )
             taken = await self._writer.ask(CopyKeeping(path), within=PATIENCE)
         if taken.failure is not None:
             raise StorageFailed(
-                f"{path} could not be kept as a note: {taken.failure}. It was not changed; correct that, or "
-                "give the file another name."
+                f"{path} could not be kept as a note: {taken.failure}. The file was not changed. "
+                "Fix the reason, or rename the file."
             )
         entry = self._catalogue.at_path(path)
         if entry is None:
             raise StorageFailed(
-                f"{path} is kept as a note of its own, but could not be read as one yet: another program is "
-                "changing it. Save it once more, or restart the server."
+                f"{path} is now a separate note, but could not be read yet, because another "
+                "program is changing it. Save the file once more, or restart the server."
             )
         named_id = is_second and skipped is not None and (skipped.copy is None or skipped.copy.names_id)
         return KeptFile(path, entry.note.id, named_id)
@@ -272,13 +281,16 @@ class ConflictCopies:
     async def merge(
         self, path: str, by: str, choices: Sequence[str] | None = None, seal: str | None = None
     ) -> MergedCopy:
-        """Merge a copy into its note and remove it; `choices` give the side to keep at each place.
+        """Merge a copy into its note and remove the copy. `choices` has the side to keep for each place.
 
-        With `seal`, only the state that the person saw is merged. Raises `VersionConflict` with `conflicts`
-        if choices are missing, `HistoryDisabled`, and the refusals of a write; nothing was changed then.
+        With `seal`, the merge is refused if anything changed since the person saw it. Raises
+        `VersionConflict` with `conflicts` if choices are missing, `HistoryDisabled`, and the errors of a
+        write. Nothing was changed then.
         """
         if choices and seal is None:
-            raise InvalidInput("Choices need the seal of the merge that was shown. Show the copy again.")
+            raise InvalidInput(
+                "Choices need the seal of the merge that was shown. Show the copy again to get its seal."
+            )
         async with self._turn:
             for _ in range(RETRIES):
                 shown = await self.show(path)
@@ -294,14 +306,15 @@ class ConflictCopies:
                     continue
                 except OSError as failure:
                     raise StorageFailed(
-                        f"The record of the merge cannot be kept: {failure.strerror or failure}. Free space "
-                        f"on the disk, then merge {path} again."
+                        "The record of the merge could not be stored: "
+                        f"{failure.strerror or failure}. Free space on the disk, then merge "
+                        f"{path} again."
                     ) from failure
                 raise StorageFailed(
-                    f"The merge of {path} took too long. Look at the note, then merge it again."
+                    f"The merge of {path} took too long. Read the note to see its state, then merge again."
                 )
         raise VersionConflict(
-            "The note keeps changing, so nothing was merged. Retry in a moment.",
+            "The note changes too often, so nothing was merged. Retry in a moment.",
             current_version=None,
         )
 
@@ -310,8 +323,9 @@ class ConflictCopies:
         is_new = not say_the_same(data, shown.note)
         if listed.differs and self._reader is None:
             raise HistoryDisabled(
-                f"No versions are kept (history.enabled is off), so the text of {listed.path} would be lost. "
-                "Switch it on and restart the server, or merge both in an editor."
+                "History is disabled (history.enabled is off), so a merge would lose the text of "
+                f"{listed.path}. Enable it and restart the server, or merge both files in an "
+                "editor."
             )
         if listed.differs:
             await self._working.run(lambda: self._intents.write(intent))
@@ -338,10 +352,10 @@ class ConflictCopies:
             ) from problem
         if twice := [key for key, number in Counter(_KEY.findall(head_of(data))).items() if number > 1]:
             key = twice[0].decode("utf-8", "replace")
-            raise InvalidInput(f"The merged text has the key {key[:100]} twice. Choose one side of it.")
+            raise InvalidInput(f"The merged text has the key {key[:100]} twice. Choose one of the two sides.")
         if document.note.id != listed.note_id:
             raise InvalidInput(
-                f"The merged text has another id than {listed.note_id}. Choose the note's side."
+                f"The merged text does not have the id {listed.note_id}. Choose the note's side."
             )
         rows, _ = self._rows(listed.note_id)
         return RestoreNote(
@@ -357,23 +371,23 @@ class ConflictCopies:
         )
 
     async def _finish(self, intent: CopyIntent, version: int) -> int:
-        """Keep the copy's bytes as a version, then remove the copy; returns the note's version."""
-        with honest_outcome("Look at the note again before you retry."):
+        """Keep the bytes of the copy as a version, then remove the copy. Return the version of the note."""
+        with honest_outcome("Read the note again before you retry."):
             if not await self._working.run(lambda: self._is_kept(intent)):
                 await self._keep(intent)
-                version += 2  # one version for the copy's bytes, and one for the note's own again
+                version += 2  # One version has the bytes of the copy, and one the bytes of the note again.
             removal = CopyRemoval(intent.copy, intent.digest)
             taken = await self._writer.ask(removal, within=PATIENCE)
         if taken.failure is not None:
             raise StorageFailed(
-                f"The note has the text of {intent.copy}, but the file was not removed: {taken.failure}. "
-                "If another program changed it, merge it again."
+                f"The note has the text of {intent.copy}, but the file was not removed: "
+                f"{taken.failure}. If another program changed the file, merge it again."
             )
         await self._working.run(self._intents.remove)
         return version
 
     def _is_kept(self, intent: CopyIntent) -> bool:
-        """Return whether the history has the copy's bytes for the note, or need not have them. Blocks."""
+        """Return whether the history has the bytes of the copy, or does not need them. Blocks."""
         if intent.digest == intent.before:
             return True
         rows, _ = self._rows(intent.id)
@@ -383,7 +397,7 @@ class ConflictCopies:
     async def _keep(self, intent: CopyIntent) -> None:
         entry = self._catalogue.get(intent.id)
         if entry is None:
-            raise StorageFailed(f"The note was removed meanwhile; {intent.copy} is left as it is.")
+            raise StorageFailed(f"The note was removed meanwhile, so {intent.copy} was not changed.")
 
         def read() -> tuple[bytes, bytes]:
             return self._files.read(intent.copy).data, self._files.read(entry.path).data
@@ -391,9 +405,13 @@ class ConflictCopies:
         try:
             copy, current = await self._working.run(read)
         except (OSError, OutsideKnowledge) as failure:
-            raise StorageFailed(f"{intent.copy} could not be kept: {failure}. Merge it again.") from failure
+            raise StorageFailed(
+                f"{intent.copy} could not be kept as a version: {failure}. Merge it again."
+            ) from failure
         if digest_of(copy) != intent.digest:
-            raise StorageFailed(f"{intent.copy} was changed meanwhile and is left as it is. Merge it again.")
+            raise StorageFailed(
+                f"{intent.copy} changed during the merge, so it was not removed. Merge it again."
+            )
         await self._writer.ask(
             OutsideBytes(entry.path, copy, current, op=COPY, agent=intent.agent), within=PATIENCE
         )
@@ -403,7 +421,7 @@ class ConflictCopies:
     # -- automatic merges ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Finish merges of an earlier process; then, if configured, merge copies that need no decision."""
+        """Finish merges of an earlier process. Then merge copies that need no decision, if configured."""
         await self._resume()
         self.resumed.set()
         if not self._merges_at_once:
@@ -428,7 +446,7 @@ class ConflictCopies:
         try:
             merged = await self.merge(path, MERGE_AGENT)
         except LithosError as refusal:
-            log.info("conflict copy left to a person", path=path, reason=refusal.message)
+            log.info("conflict copy needs a person", path=path, reason=refusal.message)
         else:
             log.info("conflict copy merged", path=path, note=merged.note_path, changed=merged.changed)
 
@@ -442,7 +460,7 @@ class ConflictCopies:
             else:
                 await self._working.run(self._intents.remove)
         except (LithosError, OSError, ActorDown, ShuttingDown) as failure:
-            log.error("merge of a conflict copy not finished", path=intent.copy, reason=str(failure))
+            log.error("conflict copy merge not finished", path=intent.copy, reason=str(failure))
 
     def _is_written(self, intent: CopyIntent) -> bool:
         """Return whether the note got its next version before the process ended. Blocks."""
@@ -467,7 +485,7 @@ def _intent(shown: ShownCopy, data: bytes, by: str) -> CopyIntent:
 
 
 def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
-    """Return the merged bytes. Raises `VersionConflict` where a person has to choose, and `InvalidInput`."""
+    """Return the merged bytes. Raises `VersionConflict` if a person has to choose, and `InvalidInput`."""
     places = shown.merge.places
     if shown.merge.pieces is None:
         raise VersionConflict(
@@ -479,8 +497,8 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
     if places and choices is None:
         several = "1 place" if len(places) == 1 else f"{len(places)} places"
         raise VersionConflict(
-            f"{shown.listed.path} and its note both changed {several}. Nothing was merged: "
-            "choose at the console's page Copies, or with --keep.",
+            f"{shown.listed.path} and its note both changed {several}. Nothing was merged. Choose "
+            "a side on the console's page Copies, or with --keep.",
             current_version=shown.version,
             warnings=[],
             conflicts=conflict_rows(shown),
@@ -491,7 +509,7 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
     data = shown.merge.resolved(chosen) if len(chosen) >= len(choices or ()) else None
     if data is None:
         raise InvalidInput(
-            f"Give one of {', '.join(SIDES)} for each of the {len(places)} places, or for all."
+            f"Choose one of {', '.join(SIDES)} for each of the {len(places)} places, or for all."
         )
     return data
 
@@ -503,6 +521,6 @@ def conflict_rows(shown: ShownCopy) -> list[dict[str, Any]]:
 
 def _looked_changed(shown: ShownCopy) -> VersionConflict:
     return VersionConflict(
-        "The note or its copy has changed since you looked, so nothing was merged. Look again.",
+        "The note or its copy changed after you saw the merge, so nothing was merged. Show the copy again.",
         current_version=shown.version,
     )

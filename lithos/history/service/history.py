@@ -1,6 +1,6 @@
-"""The history service: kept versions of notes, including deleted ones, their bytes and differences.
+"""The history service: kept versions of notes, including deleted notes, with their bytes and differences.
 
-Every read of the store runs in a worker thread, and so does comparing two versions.
+Every read of the store and every comparison of two versions runs in a worker thread.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from lithos.text.outline.differences import Diff, count_lines, unified_diff
 from lithos.text.words.analysis import name_key
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: From one version of a note to another: its id, the older and the newer.
+#: A range of versions of a note: the note id, the older and the newer version.
 Span = tuple[str, int, int]
 
-#: Versions of one answer.
+#: Maximum number of versions in one answer.
 MOST_VERSIONS: Final = 1_000
-#: Versions of one note that are filtered: all that are ever kept.
+#: Maximum number of versions of one note to filter. No note keeps more.
 MOST_FILTERED: Final = 100_000
-#: Deletions that are searched for a path.
+#: Maximum number of deletions that are searched for a path.
 MOST_DELETIONS: Final = 10_000
-#: Deleted notes whose titles are looked up for one page.
+#: Maximum number of deleted notes per page whose titles are looked up.
 MOST_DELETED: Final = 20
-#: Bytes of the largest version whose changed lines are counted.
+#: Maximum size in bytes of a version whose changed lines are counted.
 MOST_COUNTED: Final = 256 * 1024
-#: The largest version number that a store can hold.
+#: Largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
-#: Versions, such as 7, or rows, such as r12.
+#: Two versions or rows, such as 7..9 or r12..r14, or a single one, such as 7.
 _RANGE: Final = re.compile(r"\s*(?:(r?\d{1,19})\s*(?:\.\.\.?|-)\s*(r?\d{1,19})?|(r?\d{1,19}))\s*")
 _ROW: Final = "r"
 
@@ -64,9 +64,9 @@ class VersionContent:
 
 @frozen(kw_only=True)
 class HistoryRequest:
-    """Which versions to list: of one note (`note_id`), or of all, newest first.
+    """A request for versions of one note (`note_id`) or of all notes, newest first.
 
-    `since` is inclusive; `before` a version, exclusive; `offset` rows are skipped.
+    `since` is inclusive. `before` is an exclusive version number. `offset` is the number of rows to skip.
     """
 
     note_id: str | None = None
@@ -80,7 +80,7 @@ class HistoryRequest:
 
 @frozen
 class ListedVersions:
-    """A page of version rows, newest first, and how many there are in all."""
+    """A page of version rows, newest first, and the total number of rows."""
 
     rows: Sequence[VersionRow]
     total: int
@@ -88,26 +88,27 @@ class ListedVersions:
 
 @frozen
 class VersionDiff:
-    """The difference from one version (None: from nothing) to another."""
+    """The difference between two versions. If the first version is None, everything was added."""
 
     from_version: int | None
     to_version: int
     diff: Diff
-    #: The numbers of both rows, where rows were asked for.
+    #: The numbers of both rows, if rows were requested.
     rows: tuple[int | None, int] | None = None
 
 
 @define(eq=False)
 class NoteHistory:
-    """Reads kept versions; without a reader every method raises `HistoryDisabled`."""
+    """Reads kept versions. If there is no reader, every method raises `HistoryDisabled`."""
 
     _reader: HistoryReading | None
     _blocking: Blocking
     _catalogue: Catalogue
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """Return the id of a note by id or path, or of a deleted note by its former path; None without
-        either.
+        """Return the id of a note by id, by path, or by the former path of a deleted note.
+
+        None without either.
 
         Raises `DocNotFound` for a path that no note has or had.
         """
@@ -124,14 +125,12 @@ class NoteHistory:
         if row is not None:
             return row.note_id
         raise DocNotFound(
-            f"No note is or was at {resolved!r}. Find its path with lithos_list, a deleted one with "
-            "lithos_history and deleted=true."
+            f"No note has or had the path {resolved!r}. Find the path of a note with lithos_list, "
+            "or of a deleted note with lithos_history and deleted=true."
         )
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
-        """Return the titles of notes (the last title for the first `MOST_DELETED` deleted ones), otherwise
-        the id.
-        """
+        """Return the titles of notes, and the id if a title is unknown."""
         titles = {one: self._catalogue.title(one) for one in note_ids}
         gone = [one for one, title in titles.items() if title is None]
         try:
@@ -142,17 +141,17 @@ class NoteHistory:
         return {one: last.get(one, one) if title is None else title for one, title in titles.items()}
 
     async def at_version(self, note_id: str, version: int) -> VersionContent:
-        """Return the bytes of a version. Raises `VersionNotFound`, `DocNotFound`."""
-        number = max(0, min(version, _LARGEST))  # no version has a number outside this range
+        """Return the bytes of a version. Raises `VersionNotFound` and `DocNotFound`."""
+        number = max(0, min(version, _LARGEST))  # No version has a number outside this range
         return await self._find(note_id, f"version {version}", lambda reader: reader.row(note_id, number))
 
     async def at_row(self, note_id: str, row: int) -> VersionContent:
-        """Return the bytes of the row with this number. Raises `VersionNotFound`, `DocNotFound`."""
+        """Return the bytes of the row with this number. Raises `VersionNotFound` and `DocNotFound`."""
         number = max(0, min(row, _LARGEST))
         return await self._find(note_id, f"row {row}", lambda reader: reader.row_numbered(note_id, number))
 
     async def at_time(self, note_id: str, at: datetime) -> VersionContent:
-        """Return the version that was current at a time. Raises `VersionNotFound`, `DocNotFound`."""
+        """Return the version that was current at a time. Raises `VersionNotFound` and `DocNotFound`."""
         wanted = f"version of {format_time(at)}"
         return await self._find(note_id, wanted, lambda reader: reader.current_at(note_id, at))
 
@@ -174,14 +173,15 @@ class NoteHistory:
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
     ) -> KeptNote:
-        """Return a note in a given version or at a time, even if deleted. Raises `VersionNotFound`,
-        `DocNotFound`.
+        """Return a note in a given version or at a time, even if it is deleted.
+
+        Raises `VersionNotFound` and `DocNotFound`.
         """
         if version is not None and as_of is not None:
-            raise InvalidInput("Give version or as_of, not both.")
+            raise InvalidInput("Give either version or as_of, not both.")
         found_id = await self.resolve(note_id, path)
         if not found_id:
-            raise InvalidInput("Give the id or the path of the note whose version is wanted.")
+            raise InvalidInput("Give the id or the path of the note whose version you want.")
         if version is not None:
             kept = await self.at_version(found_id, version)
         else:
@@ -212,28 +212,30 @@ class NoteHistory:
         return KeptNote(entry, document, row, kept.data, None if now is None else now.note.version)
 
     async def newest(self, note_id: str) -> VersionRow | None:
-        """Return the newest version that is kept."""
+        """Return the newest kept version."""
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1))
         return rows[0] if rows else None
 
     async def way_back(self, note_id: str) -> str:
-        """Return a sentence for people and agents on how to restore a deleted note, or that it cannot be
-        restored.
-        """
+        """Return a sentence for people and agents: how to restore a deleted note, or why not."""
         try:
             row = await self.newest(note_id)
         except HistoryDisabled:
-            return "Deleted, it does not come back: no versions are kept (history.enabled is false)."
+            return (
+                "It cannot be restored after deletion, because no versions are kept "
+                "(history.enabled is false)."
+            )
         if row is None:
-            return "Deleted, it does not come back: no version of it is kept."
+            return "It cannot be restored after deletion, because no version of it is kept."
         return (
-            f"Deleted, it comes back by lithos_restore with id={note_id} and version={row.version}, or by "
-            f"`lithos restore-note {note_id} --version {row.version}`."
+            f"After deletion, restore it with lithos_restore, id={note_id} and "
+            f"version={row.version}, or with `lithos restore-note {note_id} --version "
+            f"{row.version}`."
         )
 
     async def oldest(self, note_id: str) -> VersionRow | None:
-        """Return the oldest version that is kept."""
+        """Return the oldest kept version."""
         reader = self._open()
 
         def find() -> VersionRow | None:
@@ -249,7 +251,7 @@ class NoteHistory:
         return rows
 
     async def list_versions(self, request: HistoryRequest) -> ListedVersions:
-        """Return version rows, newest first. Raises `DocNotFound` for an id that never existed."""
+        """Return version rows, newest first. Raises `DocNotFound` for an unknown id."""
         reader = self._open()
         note_id, before = request.note_id, request.before
         before = None if before is None else max(0, min(before, _LARGEST))
@@ -278,16 +280,15 @@ class NoteHistory:
         return ListedVersions(rows[request.offset : request.offset + limit], total)
 
     async def diff(self, note_id: str, text: str) -> VersionDiff:
-        """Return the difference between two versions (`7..9`), from the version before (`7`), or between two
-        rows.
+        """Return the difference between two versions or rows. `7` compares with the version before.
 
         Raises `InvalidInput`, `VersionNotFound` and `DocNotFound`.
         """
         matched = _RANGE.fullmatch(text)
         if matched is None:
             raise InvalidInput(
-                f"diff must name two versions such as 7..9, or one such as 7, or rows such as r12; "
-                f"{text[:60]!r} does not."
+                "diff must be two versions such as 7..9, one version such as 7, or rows such as "
+                f"r12, not {text[:60]!r}."
             )
         first, last, only = matched.groups()
         target = only or last
@@ -310,7 +311,7 @@ class NoteHistory:
         return VersionDiff(before.row.version if before else None, after.row.version, made)
 
     async def _named(self, note_id: str, text: str) -> VersionContent:
-        """Parse one part of `diff`: a version or a row."""
+        """Return the content of one part of `diff`, which is a version or a row."""
         if text.startswith(_ROW):
             return await self.at_row(note_id, int(text.removeprefix(_ROW)))
         return await self.at_version(note_id, int(text))
@@ -321,10 +322,11 @@ class NoteHistory:
         return None if before is None else await self.at_row(row.note_id, before.row)
 
     async def line_counts(self, changes: Collection[Span]) -> dict[Span, tuple[int, int]]:
-        """Return the numbers of lines added and removed from one version of a note to another.
+        """Return the numbers of added and removed lines between two versions of each note.
 
-        `changes` are (`note_id`, older, newer), with older 0 where the note did not exist. Notes larger than
-        `MOST_COUNTED` bytes, versions that are not kept, and all changes without a history are left out.
+        `changes` are tuples of `note_id`, older and newer version. The older version is 0 if the note did not
+        exist. Notes larger than `MOST_COUNTED` bytes and versions that are not kept are left out. Without a
+        history the result is empty.
         """
         reader = self._reader
         if reader is None or not changes:
@@ -348,8 +350,8 @@ class NoteHistory:
     def _open(self) -> HistoryReading:
         if self._reader is None:
             raise HistoryDisabled(
-                "No versions are kept: history.enabled is off. Switch it on and restart the server; versions "
-                "are kept from then on."
+                "No versions are kept, because history.enabled is off. Enable it and restart the "
+                "server. Versions are kept from then on."
             )
         return self._reader
 
@@ -357,22 +359,24 @@ class NoteHistory:
         """Raise `DocNotFound` for an id that neither the notes nor the history know."""
         if note_id not in self._catalogue and await self.oldest(note_id) is None:
             raise DocNotFound(
-                f"No note has or had the id {note_id[:100]!r}. Find it with lithos_search or lithos_list, a "
-                "deleted one with lithos_history and deleted=true."
+                f"Unknown note id {note_id[:100]!r}. Find the note with lithos_search or "
+                "lithos_list, or a deleted note with lithos_history and deleted=true."
             )
 
     async def _not_kept(self, note_id: str, wanted: str) -> VersionNotFound:
-        """The refusal for a version that is unknown or was pruned. Raises `DocNotFound`."""
+        """Return the error for a version that is unknown or was pruned. Raises `DocNotFound`."""
         await self._require(note_id)
         oldest = await self.oldest(note_id)
         if oldest is None:
             return VersionNotFound(
-                f"There is no {wanted} of this note: none of it is kept yet. Read the note as it is now.",
+                f"This note has no {wanted}: none of its versions is kept yet. Read the current "
+                "note instead.",
                 oldest_version=None,
             )
         return VersionNotFound(
-            f"There is no {wanted} of this note in the history. The oldest that is kept is version "
-            f"{oldest.version} of {format_time(oldest.at)}; lithos_history lists them.",
+            f"The history has no {wanted} of this note. The oldest kept version is "
+            f"{oldest.version} of {format_time(oldest.at)}. Use lithos_history to list the "
+            "versions.",
             oldest_version=oldest.version,
         )
 
@@ -391,8 +395,9 @@ def _filtered(
 
 
 def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None:
-    """Return the text of a version, empty for 0 and for a deletion; None if it is not kept or too large.
-    Blocks.
+    """Return the text of a version, or None if it is not kept or too large.
+
+    Version 0 and deletions are empty texts. Blocks.
     """
     row = reader.row(note_id, version) if version else None
     if version == 0 or (row is not None and row.op == DELETED):
@@ -408,7 +413,7 @@ def _compare(before: VersionContent | None, after: VersionContent) -> Diff:
 
 
 def _with_paths(before: VersionContent | None, after: VersionContent, made: Diff) -> Diff:
-    """Return the difference of two rows with their paths, since a move may be the only change."""
+    """Return the difference of two rows with their paths, since the path may be the only change."""
     if before is None or before.row.path == after.row.path:
         return made
     moved = f"rename from {before.row.path}\nrename to {after.row.path}\n"

@@ -1,8 +1,7 @@
-"""The restore service: write an earlier state of a note as its next version, whole or merged with later
-changes.
+"""The restore service: write an earlier state of a note as its next version, whole or merged.
 
-Merging (`lithos undo`): `base` is the version whose change is undone, `mine` the version before it, and
-`theirs` the note as it is now. So everything that others changed elsewhere stays.
+A merge (for `lithos undo`) keeps later changes in other places. `base` is the version whose change is undone,
+`mine` the version before it, and `theirs` the current note.
 """
 
 from __future__ import annotations
@@ -38,18 +37,19 @@ from lithos.notes.writing.messages import RestoreNote, WriteOutcome
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Earlier versions by the same agent that are checked.
+#: Maximum number of earlier versions by the same agent that are checked.
 MOST_EARLIER: Final = 20
-#: Newest versions that are searched for the last bytes that no agent wrote.
+#: Maximum number of newest versions that are searched for the last bytes that no agent wrote.
 MOST_LOOKED_AT: Final = 200
-#: How often a merge is repeated because the note was changed meanwhile.
+#: Maximum number of attempts to merge if the note changes meanwhile.
 RETRIES: Final = 5
 
 
 @frozen(kw_only=True)
 class RestoreRequest:
-    """A request to restore a version or a row. With `base`, changes since that version stay. A dry run
-    changes nothing.
+    """A request to restore a version or a row.
+
+    If `base` is set, changes after that version are kept. A dry run changes nothing.
     """
 
     id: str
@@ -59,18 +59,19 @@ class RestoreRequest:
     expected_version: int | None = None
     base: int | None = None
     dry_run: bool = False
-    #: `kernel.values.events.TOOL`, or `TAKING_BACK` for an undo, with the note's version when the undo began.
+    #: `kernel.values.events.TOOL`, or `TAKING_BACK` for an undo, and the version of the note when the undo
+    #: began.
     source: str = TOOL
     undo: int | None = None
-    #: Path for a deleted note; None: the path where it was deleted.
+    #: Path for a deleted note. If None, the note returns to the path where it was deleted.
     back_to: str | None = None
 
 
 @frozen
 class RestoredNote:
-    """The result of a restore; `outcome` is `None` when the note already had the restored text.
+    """The result of a restore. `outcome` is None if the note already had the restored text.
 
-    `merged_with` is the version whose changes were kept as well.
+    `merged_with` is the version whose changes were also kept.
     """
 
     outcome: WriteOutcome | None
@@ -91,10 +92,10 @@ class Restoring:
     _blocking: Blocking
 
     async def restore(self, request: RestoreRequest) -> RestoredNote:
-        """Restore a version; returns as `Knowledge.write` does.
+        """Restore a version. Return the same as `Knowledge.write`.
 
-        Raises `VersionNotFound`, `DocNotFound`, `PathCollision`, and `VersionConflict` (for an overlap, with
-        its `conflicts`).
+        Raises `VersionNotFound`, `DocNotFound`, `PathCollision`, and `VersionConflict` with `conflicts` for
+        overlapping changes.
         """
         kept = await self._wanted(request)
         if request.base is None:
@@ -107,7 +108,7 @@ class Restoring:
                 if "conflicts" in refusal.extras or request.expected_version is not None:
                     raise
         raise VersionConflict(
-            "The note keeps changing, so nothing was restored. Retry in a moment.",
+            "The note changes too often, so nothing was restored. Retry in a moment.",
             current_version=self._version_of(request.id),
         )
 
@@ -119,13 +120,13 @@ class Restoring:
             return await self._history.at_version(request.id, request.version)
         if request.row is None or request.version is not None:
             raise InvalidInput(
-                "Give version, or row, the number of a row of the history. Nothing was restored; "
-                "lithos_history lists both."
+                "Give either version, or row (the number of a history row). Nothing was "
+                "restored. Use lithos_history to list versions and rows."
             )
         return await self._history.at_row(request.id, request.row)
 
     async def _restore_in_turn(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
-        """Restore a version, retrying if another client deletes the note meanwhile."""
+        """Restore a version, and retry if another client deletes the note meanwhile."""
         for _ in range(RETRIES - 1):
             try:
                 return await self._restore_whole(request, kept)
@@ -139,7 +140,7 @@ class Restoring:
         return None if entry is None else entry.note.version
 
     async def _restore_whole(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
-        # All rows may be pruned by now, but `kept` is loaded.
+        # All rows may be pruned by now, but `kept` is in memory.
         newest = await self._history.newest(request.id) or kept.row
         oldest = await self._history.oldest(request.id)
         entry = self._catalogue.get(request.id)
@@ -159,7 +160,7 @@ class Restoring:
             holder = self._catalogue.at_path(path)
             if entry is None and holder is not None:
                 raise PathCollision(
-                    f"The file {path} exists already. Move that note away, then retry.",
+                    f"The file {path} already exists. Move that note to another path, then retry.",
                     existing_id=holder.note.id,
                 )
             is_back = entry is None
@@ -174,21 +175,21 @@ class Restoring:
         loaded = None if entry is None else await self._texts.load(entry)
         if entry is None or loaded is None:
             raise DocNotFound(
-                "The note is deleted, so there is nothing to merge with. Restore a version without base."
+                "The note is deleted, so changes cannot be merged with it. Restore a version without base."
             )
         current = loaded.document.note.version
         if request.expected_version not in (None, current):
             raise VersionConflict(
-                f"The note is at version {current}, not {request.expected_version}. Read it again and retry "
-                "with the current version.",
+                f"The note is at version {current}, not {request.expected_version}. Read it "
+                "again, then retry with the current version.",
                 current_version=current,
             )
         style, now = self._catalogue.style, loaded
         if await self._is_done(request, base, kept, entry.path):
             return RestoredNote(None, request.id, entry.path, current)
         refused = (
-            f"Others changed the same places since version {base.row.version}. Nothing was restored; edit "
-            "the note with its history at hand."
+            f"Other agents changed the same places after version {base.row.version}. Nothing was "
+            "restored. Use lithos_history to compare the versions, then edit the note."
         )
         merged = await self._blocking.run(
             lambda: merge_files(base.data, kept.data, now, entry, style, refused=refused)
@@ -218,8 +219,8 @@ class Restoring:
     async def _own_bytes(self, entry: Entry, now: LoadedNote, merged: bytes | None) -> bytes | None:
         """Return the newest bytes that no agent wrote, or the oldest, if the note still has the same meaning.
 
-        So the last of several undos removes from the file what Lithos had added. None where agents' changes
-        are left, where the file has these bytes, and where they are not kept.
+        The last of several undos thereby removes what Lithos had added to the file. The result is None if
+        changes by agents remain, if the file has these bytes, or if they are not kept.
         """
         asked = HistoryRequest(note_id=entry.note.id, limit=MOST_LOOKED_AT)
         listed = await self._history.list_versions(asked)
@@ -231,7 +232,7 @@ class Restoring:
             return None
         try:
             kept = await self._history.at_version(entry.note.id, row.version)
-        except VersionNotFound:  # pruned meanwhile
+        except VersionNotFound:  # The version was pruned meanwhile.
             return None
         left = now.source.data if merged is None else merged
         is_right = await self._blocking.run(
@@ -242,10 +243,10 @@ class Restoring:
     async def _is_done(
         self, request: RestoreRequest, base: VersionContent, kept: VersionContent, path: str
     ) -> bool:
-        """Return whether an earlier version by the same agent, or by `lithos undo`, has undone the change.
+        """Return whether an earlier version by the same agent or by `lithos undo` undid the change.
 
         Later changes were made with knowledge of the undo, even if they repeat the change. Earlier versions
-        by the same undo do not count, because it undoes change after change of a note.
+        of the same undo do not count, because one undo reverts several changes of a note.
         """
         style, lower = self._catalogue.style, base.row.version
         upper = math.inf if request.undo is None else request.undo
@@ -256,12 +257,12 @@ class Restoring:
         for row in rows:
             if row.op == DELETED or not lower < row.version <= upper:
                 continue
-            # an earlier version allowed an agent with this name
+            # Earlier Lithos versions allowed an agent with this name.
             if row.agent == UNDO_AGENT and not takes_back(row, UNDO_AGENT):
                 continue
             try:
                 then = await self._history.at_version(request.id, row.version)
-            except VersionNotFound:  # pruned meanwhile
+            except VersionNotFound:  # The version was pruned meanwhile.
                 continue
             if await self._blocking.run(partial(_has_done, base, kept, then, path, style)):
                 return True
@@ -280,7 +281,7 @@ class Restoring:
         is_return: bool = False,
         is_kept: bool = False,
     ) -> RestoreNote:
-        """Build the message to the writer. Raises `InvalidInput` for bytes that are not a note any more."""
+        """Build the message to the writer. Raises `InvalidInput` for bytes that are no longer a note."""
         row, style = kept.row, self._catalogue.style
 
         def read() -> Document:
@@ -333,7 +334,7 @@ def _has_done(
         )
     except UnreadableNote:
         return False
-    if says(before) == says(mine):  # only the bytes differ, by what Lithos had added
+    if says(before) == says(mine):  # Only the bytes differ, by what Lithos had added.
         return then.data == kept.data
     merged = merge_documents(before, mine, theirs).result
     return merged is not None and says(merged) == says(theirs)

@@ -1,6 +1,6 @@
-"""Retention of `history.db`: delete versions that are too old or too many in the background.
+"""Retention of `history.db`: delete versions in the background that are too old or exceed the limit.
 
-A step deletes a few hundred rows in one commit, then pauses for four times as long. Reads are not affected: a
+A step deletes a few hundred rows in one commit, then pauses four times as long. Reads are not affected: a
 reader has its bytes before they are deleted, and no delta loses its base.
 """
 
@@ -30,7 +30,7 @@ log = get_logger("lithos.history")
 
 #: Seconds before the first run, and between two runs.
 FIRST, INTERVAL = 30.0, 3_600.0
-#: Rows of one step: some 10 ms of the thread that writes wait for.
+#: Number of rows per step. A step takes about 10 ms in the thread that writes need.
 STEP: Final = 200
 #: Length of the pause after a step, as a multiple of the step's time and as a minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.05
@@ -60,7 +60,7 @@ class HistoryUpkeep:
             await trio.sleep(INTERVAL)
 
     async def look(self) -> int:
-        """Delete every expired row; returns their number. Raises `HistoryFailed`."""
+        """Delete every expired row. Return the number of rows. Raises `HistoryFailed`."""
         now, dropped = self._clock(), 0
         notes = await self._reading.run(partial(self._crowded, now))
         firsts = await self._reading.run(partial(self._firsts, now)) if notes else []

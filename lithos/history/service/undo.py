@@ -1,9 +1,10 @@
-"""Undo: reverse the changes of one agent in a time window, note by note, while other work continues.
+"""Undo: reverse the changes of one agent in a time span, note by note, while other agents keep working.
 
-The plan is made of version rows (`history.model.undo`). Every step reads the note again and sends the version
-it has seen, so a change in between is never overwritten: the step is repeated then. Changes that are undone
-already are recognised by the versions of the agent that undoes, and by the notes' texts. The service calls
-tools, so that the command line can undo over HTTP what the console undoes in the server.
+The plan is made from version rows (`history.model.undo`). Every step reads the note again and sends the
+version it has seen, so a concurrent change is never overwritten. If the note changed, the step is repeated.
+The versions of the undoing agent and the texts of the notes show which changes are already undone. The
+service calls tools, so that the command line can run the same undo over HTTP as the console runs in the
+server.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from lithos.kernel.values.principals import CLI_AGENT, UNDO_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.model.versions import DELETED, VersionRow
 
-#: Maximum changes that one run undoes.
+#: Maximum number of changes per run.
 MOST_CHANGES: Final = 100_000
-#: Versions requested per call.
+#: Number of versions requested per call.
 PAGE: Final = 200
-#: How often a step is repeated because its note was changed meanwhile.
+#: Maximum number of attempts at a step if its note changes meanwhile.
 RETRIES: Final = 5
 
 REVERTED: Final = "reverted"
@@ -34,24 +35,24 @@ RETURNED: Final = "restored"
 UNDONE: Final = "nothing to do"
 LEFT: Final = "not reverted"
 RESULTS: Final = (REVERTED, MERGED, REMOVED, RETURNED, UNDONE, LEFT)
-#: The status of an answer: the change waits for a person.
+#: Status of an answer whose change waits for a person.
 _PROPOSED: Final = "proposed"
 
 
 class ToolCalls(Protocol):
-    """The caller of tools: in this process, or of a running server over HTTP."""
+    """The caller of tools, either in this process or in a running server over HTTP."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         """Return the answer of a tool."""
 
 
 class UndoFailed(Exception):
-    """The changes could not be listed; the message says why and what to do."""
+    """The error raised when the changes cannot be listed. The message has the reason and the next step."""
 
 
 @frozen
 class UndoResult:
-    """The result of a step: the version that it gave the note, or the reason why the note was left."""
+    """The result of a step: the new version of the note, or the reason why the note was not changed."""
 
     step: UndoStep
     result: str
@@ -79,8 +80,8 @@ async def plan_undo(
 ) -> list[UndoStep]:
     """Return all steps that undo the changes of agents from `since` to before `until`, newest first.
 
-    Without `since`, all changes in the history. Changes of several agents are undone in one order, so that
-    overlapping changes among them need no merge.
+    Without `since`, the undo covers all changes in the history. Changes of several agents are undone in one
+    sequence, so that overlapping changes among them need no merge.
 
     Raises `UndoFailed`.
     """
@@ -97,11 +98,10 @@ async def changes_of(
     note_id: str | None = None,
     most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
-    """Return the newest changes of an agent, newest first, without duplicates even if more are made
-    meanwhile.
+    """Return the newest changes of an agent, newest first, without duplicates if new changes arrive.
 
-    Changes made by an undo are not changes of the agent `undo`, a name under which agents once could write.
-    Raises `UndoFailed`.
+    Changes made by an undo do not count as changes of the agent `undo`, a name that any agent could use in
+    earlier versions. Raises `UndoFailed`.
     """
     asked = {"changed_by": agent, "since": since and format_time(since), "id": note_id}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -110,8 +110,11 @@ async def changes_of(
 
 
 async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[UndoStep]:
-    """Return the steps that undo these changes; both are in newest-first order. Raises `UndoFailed`."""
-    # the oldest change of each note; notes in the order of their newest change
+    """Return the steps that undo these changes, newest first.
+
+    `changes` must be newest first. Raises `UndoFailed`.
+    """
+    # The oldest change of each note, with the notes in the order of their newest changes.
     oldest = {row.note_id: row for row in changes}
     wanted = set(changes)
     steps: list[UndoStep] = []
@@ -131,7 +134,7 @@ async def _list(
     is_last: Callable[[VersionRow], bool],
     most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
-    """Return the rows of `lithos_history` without duplicates, page by page until `is_last` is true of one."""
+    """Return rows of `lithos_history` without duplicates, page by page, until `is_last` accepts a row."""
     found: dict[tuple[Any, ...], VersionRow] = {}
     offset = 0
     while len(found) < most:
@@ -147,7 +150,7 @@ async def _list(
 
 
 async def _call(tools: ToolCalls, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Call a tool and return its answer. Raises `UndoFailed` for a refusal."""
+    """Call a tool and return its answer. Raises `UndoFailed` if the tool refuses."""
     answer = await tools.call(tool, arguments) or {}
     if answer.get("status") == "error":
         raise UndoFailed(str(answer["message"]))
@@ -173,40 +176,40 @@ def read_version(row: Mapping[str, Any]) -> VersionRow:
 
 
 class _Changed(Exception):
-    """The note got another version while the step was running."""
+    """The exception raised when the note got another version during the step."""
 
 
 @define(eq=False)  # bounded: ends with its call
 class UndoRun:
-    """Carries out steps one after another; a dry run only reports what would be done.
+    """Carries out steps one after another. A dry run only reports what the undo would do.
 
-    `by` is the agent that undoes. Its earlier restores and moves count as undone changes, as does every
-    version that undoes a change. Versions of this run do not count, so that one note can be reverted in
+    `by` is the agent that runs the undo. Its earlier restores and moves count as undone changes, and so does
+    every version that undoes a change. Versions of this run do not count, so that one note can be reverted in
     several steps.
     """
 
     tools: ToolCalls
     dry_run: bool = False
     by: str = UNDO_AGENT
-    #: Notes that a dry run would have deleted, moved or changed by now, with their last steps.
+    #: The last step for each note that a dry run would have deleted, moved or changed by now.
     _tried: dict[str, UndoStep] = field(factory=dict)
-    #: Changes that this run has dealt with.
+    #: Changes that this run has already processed.
     _settled: set[VersionRow] = field(factory=set)
-    #: For each note, its newest version when this run first reached it.
+    #: The newest version of each note when this run first reached the note.
     _began: dict[str, VersionRow] = field(factory=dict)
 
     async def carry_out(self, step: UndoStep) -> list[UndoResult]:
-        """Do one step; change by change where it cannot be done at once."""
+        """Carry out one step. If the step fails as a whole, undo its changes one by one."""
         result = await self._do(step)
         if result.result != LEFT or len(step.changes) == 1:
             return [result]
         return [await self._do(each) for each in split_step(step)]
 
     async def _do(self, step: UndoStep) -> UndoResult:
-        """Do one step, again when its note is changed meanwhile."""
+        """Carry out one step, and repeat it if the note changes meanwhile."""
         wanted, newer = step, self._tried.get(step.last.note_id)
         if newer is not None and newer.before == step.last:
-            # A dry run has not done the newer part, so both parts are one step from the current state.
+            # A dry run did not undo the newer part, so both parts form one step from the current state.
             step = UndoStep(changes=newer.changes + step.changes, before=step.before)
         for _ in range(RETRIES):
             try:
@@ -218,17 +221,17 @@ class UndoRun:
                 if self.dry_run:
                     self._tried[step.last.note_id] = step
             return attrs.evolve(result, step=wanted)
-        return UndoResult(step, LEFT, reason="the note keeps changing; run undo again")
+        return UndoResult(step, LEFT, reason="the note keeps changing, so run undo again")
 
     async def _try(self, step: UndoStep) -> UndoResult:
         if step.is_nothing:
             return UndoResult(step, UNDONE, reason="created and deleted by the agent")
         if step.is_pruned:
-            return UndoResult(step, LEFT, reason="the version before is not kept any more")
+            return UndoResult(step, LEFT, reason="the previous version is no longer kept")
         rows = await _versions_down_to(self.tools, step.last.note_id, step.last)
         place = next((n for n, row in enumerate(rows) if row == step.last), None)
         if place is None:
-            return UndoResult(step, LEFT, reason="the version is not kept any more")
+            return UndoResult(step, LEFT, reason="the version is no longer kept")
         newest = rows[0]
         first = self._began.setdefault(step.last.note_id, newest)
         since = next((n for n, row in enumerate(rows) if row == first), 0)
@@ -240,7 +243,7 @@ class UndoRun:
         if is_deleted:
             is_own = newest.agent == self.by != UNDO_AGENT
             if step.kind == "delete" or newest.is_undo or is_own:
-                return UndoResult(step, UNDONE, reason="the note is gone")
+                return UndoResult(step, UNDONE, reason="the note no longer exists")
             return UndoResult(step, LEFT, reason=f"{newest.agent} has deleted the note since")
         if step.kind == "delete":
             return await self._delete(step, newer, newest)
@@ -252,7 +255,7 @@ class UndoRun:
         assert step.before is not None
         if not is_deleted or is_undone(newer, step, self.by):
             return UndoResult(
-                step, UNDONE, reason="the note is there again" if not is_deleted else "undone before"
+                step, UNDONE, reason="the note exists again" if not is_deleted else "undone before"
             )
         if newer:
             return UndoResult(step, LEFT, reason=f"{newest.agent} has deleted the note since")
@@ -273,7 +276,7 @@ class UndoRun:
         return UndoResult(step, RETURNED, answer["version"])
 
     async def _delete(self, step: UndoStep, newer: Sequence[VersionRow], newest: VersionRow) -> UndoResult:
-        # Changes that others made and reverted do not count: the file has the bytes of the agent.
+        # Changes that others made and reverted do not count, because the file has the agent's bytes.
         other = None if newest.digest == step.last.digest else since_by_others(newer, self.by)
         if other is not None:
             return UndoResult(
@@ -296,7 +299,7 @@ class UndoRun:
 
     async def _revert(self, step: UndoStep, newer: Sequence[VersionRow]) -> UndoResult:
         assert step.before is not None
-        done = UndoResult(step, UNDONE, reason="the note says what it said before")
+        done = UndoResult(step, UNDONE, reason="the note already has its earlier text")
         if step.writes:
             answer = await self._call(
                 "lithos_restore",
@@ -318,7 +321,7 @@ class UndoRun:
             self.tools, "lithos_read", {"id": step.last.note_id, "max_length": 1, "agent": CLI_AGENT}
         )
         if known["path"] not in (step.before.path, step.last.path):
-            return UndoResult(step, LEFT, reason=f"the note was moved to {known['path']} since")
+            return UndoResult(step, LEFT, reason=f"the note has been moved to {known['path']}")
         moved = await self._move_back(step, str(known["path"]))
         if moved is not None:
             return moved
@@ -327,7 +330,7 @@ class UndoRun:
         return done
 
     async def _move_back(self, step: UndoStep, path: str) -> UndoResult | None:
-        """Move the note back to its former path; None when it is there already."""
+        """Move the note back to its former path. Return None if it is already there."""
         assert step.before is not None
         if self.dry_run or path == step.before.path:
             return None
@@ -338,9 +341,7 @@ class UndoRun:
         return self._left(step, answer) if is_left else None
 
     async def _call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
-        """Return the answer, including a refusal. Raises `_Changed` when another client changed the note
-        first.
-        """
+        """Return the answer, also a refusal. Raises `_Changed` if another client changed the note first."""
         answer = await self.tools.call(tool, arguments) or {}
         if answer.get("code") == "version_conflict" and "conflicts" not in answer:
             raise _Changed
@@ -348,10 +349,10 @@ class UndoRun:
 
     def _left(self, step: UndoStep, answer: Mapping[str, Any]) -> UndoResult:
         if answer.get("status") == _PROPOSED:
-            return UndoResult(step, LEFT, reason=f"it waits for a person, as {answer['proposal_id']}")
+            return UndoResult(step, LEFT, reason=f"the change waits for a person, as {answer['proposal_id']}")
         if "conflicts" in answer:
             return UndoResult(
-                step, LEFT, reason=f"others changed the same: {_name_conflicts(answer['conflicts'])}"
+                step, LEFT, reason=f"others changed the same places: {_name_conflicts(answer['conflicts'])}"
             )
         return UndoResult(step, LEFT, reason=str(answer["message"]))
 

@@ -1,7 +1,6 @@
 """The full-text index, the vector index and the models.
 
-Search and later packages use it.
-Never here: the meaning of a note.
+The search package and later packages use this package. Code that interprets notes does not belong here.
 """
 
 ROLE = "index"

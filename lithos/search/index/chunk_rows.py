@@ -4,7 +4,8 @@ A vector of length 1 is quantised to integers from -127 to 127, and each row is 
 changes a cosine by less than 0.003 (usually 0.0003, at 256 dimensions) and takes half the bytes of half
 precision. The kernels on which usearch is built compare 50,000 rows with a query in 0.6 ms.
 
-Also the keys of chunks on disk, batches of changes, and the ranking of notes by their best chunk.
+The module also has the keys of chunks on disk, batches of changes, and the ranking of notes by their best
+chunk.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class VectorHit(NamedTuple):
 
 
 class VectorQuery(NamedTuple):
-    """The arguments of `VectorIndex.search`."""
+    """The arguments of one `VectorIndex.search`."""
 
     vector: Matrix
     notes: int
@@ -154,7 +155,7 @@ def _first_per_note(
 
 
 def choose_least(similarities: Matrix, threshold: float, most: int) -> float:
-    """A cut-off, not below `threshold`, that about `most` similarities reach; estimated from a sample."""
+    """Return an estimated cut-off that about `most` similarities reach, but at least `threshold`."""
     sample = similarities[:: max(1, len(similarities) // _SAMPLE)]
     wanted = most * len(sample) // max(1, len(similarities))
     passing = sample[sample >= threshold]
@@ -168,7 +169,8 @@ Codes: TypeAlias = NDArray[np.int8]
 #: Number of queries that the kernels compare with a row in the time of one query.
 ABREAST: Final = 4
 _PEAK: Final = 127
-#: Requested rows are copied out of the matrix if the matrix has at least this many times more rows.
+#: Minimum ratio of matrix rows to requested rows from which the requested rows are copied before the
+#: comparison.
 _WORTH_COPYING: Final = 4
 #: Number of rows copied at once: 2 MB, which fits a core's cache.
 _COPIED_AT_ONCE: Final = 8_192
@@ -209,7 +211,7 @@ def multiply(codes: Codes, others: Codes) -> NDArray[Any]:
 
 
 def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
-    """Yield the similarity, 0..1, of all rows (rows, dims) to each query. `inverse`: see `invert_lengths`."""
+    """Yield the similarity (0..1) of all rows to each query. `inverse` is the result of `invert_lengths`."""
     if not len(codes):
         yield from np.zeros((len(queries), 0), np.float32)
         return
@@ -227,7 +229,8 @@ def _scale(products: NDArray[Any], inverse: Matrix, length: np.float32) -> Matri
     return np.clip(scaled, 0, 1, out=scaled)
 
 
-#: The matrix grows by 1/16 of its size, and the new part is zeroed at once: 80 MB for a matrix of 1.3 GB.
+#: Divisor of the matrix size: the matrix grows by 1/16, and the new part is zeroed at once (80 MB for a
+#: matrix of 1.3 GB).
 _GROWTH: Final = 16
 
 
@@ -268,7 +271,10 @@ class ChunkRows:
         return start
 
     def append(self, sizes: Sequence[tuple[int, int]], codes: Codes) -> int:
-        """Add all chunks of notes (serial, number of chunks) behind all rows; the row at which they begin."""
+        """Append the chunks of several notes (serial, number of chunks) after all rows.
+
+        Return their first row.
+        """
         start, self.used = self.used, self.used + len(codes)
         self._grow(self.used)
         rows = slice(start, self.used)
@@ -295,7 +301,7 @@ class ChunkRows:
         return self._serials[rows], self._chunks[rows]
 
     def compare(self, queries: Codes) -> Iterator[Matrix]:
-        """Yield the similarity, 0..1, of every row to each of `queries` (queries, dims).
+        """Yield the similarity (0..1) of every row to each of `queries` (queries, dims).
 
         Rows that cannot be found get NaN. Up to `ABREAST` queries take hardly longer than one query.
         """
@@ -332,7 +338,7 @@ class ChunkRows:
         return np.clip(multiply(self._codes[rows], queries) * lengths, 0, 1)
 
     def _take(self, count: int) -> int:
-        """Where `count` rows are free: a run of that length, the shortest longer one, or the end."""
+        """Return the first of `count` free rows: a run of that length, the shortest longer one, or the end."""
         fitting = count if count in self._free else min((n for n in self._free if n > count), default=0)
         if count and fitting:
             starts = self._free[fitting]
@@ -351,7 +357,7 @@ class ChunkRows:
         if rows <= have:
             return
         room = max(rows, have + have // _GROWTH, 1024)
-        # Resized in place: realloc moves a large block through its page table. Copying it would take seconds
+        # Resizing in place lets realloc move a large block through its page table. A copy would take seconds
         # and twice the memory. No view of these arrays outlives the lock under which rows are added.
         self._codes.resize((room, self._codes.shape[1]), refcheck=False)
         for column in (self._inverse, self._serials, self._chunks):

@@ -212,7 +212,10 @@ def _load(name: str) -> Embedder:
 
 
 def _read_builtin(paths: Sequence[Path]) -> StaticModel:
-    """As `StaticModel.from_pretrained` does, which takes twice as long: it loads the hub's client first."""
+    """Read the built-in model.
+
+    `StaticModel.from_pretrained` takes twice as long, because it loads the hub client first.
+    """
     from model2vec import StaticModel  # noqa: PLC0415 - slow to import
     from safetensors.numpy import load_file  # noqa: PLC0415
     from tokenizers import Tokenizer  # noqa: PLC0415
@@ -247,7 +250,7 @@ class _StaticEmbedder:
         self._characters = None if longest is None else longest * model.median_token_length
 
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
-        """Return one L2-normalised row per text (`Embedder.encode`)."""
+        """Return one L2-normalised row per text (see `Embedder.encode`)."""
         if len(texts) == 1:
             return self._encode_one(texts[0])
         result = np.zeros((len(texts), self.identity.dims), np.float32)

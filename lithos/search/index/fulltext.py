@@ -43,15 +43,16 @@ _WRITER_HEAP: Final = 15_000_000
 #: Number of commits after which the tantivy index is reopened. Tantivy remembers the path of every file that
 #: it ever opened (`MmapCache` never removes its weak entries): 20 paths and 4 KB per commit.
 RENEWED_AFTER: Final = 500
-#: Number of extra hits requested beyond the limit, so that ties for the last place are usually known at once.
+#: Number of extra hits requested beyond the limit, so that one request usually returns all ties for the last
+#: place.
 _LIKELY_TIES: Final = 32
 #: Share of a word's score that a compound containing the word gets, if the word itself also occurs.
 COMPOUND_SHARE: Final = 0.1
 #: Stamp of a note whose stems are missing or outdated. No real stamp has this value.
 INCOMPLETE: Final = -1
 _CLOSED: Final = "The full-text index is closed."
-#: A score counts as lower than another only if it is below this share of it. The margin covers some digits of
-#: single precision.
+#: A score is lower than another score only if it is below this share of the other. The margin covers some
+#: digits of single precision.
 _LEAST_STEP: Final = 1 - 4e-7
 
 
@@ -167,7 +168,7 @@ class FulltextIndex:
         """Return the stems of a note and its long words."""
         names = [" ".join(entry.aliases)] if entry.aliases else []
         passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
-        if entry.own is not None:  # Added last, so that it does not shift other words.
+        if entry.own is not None:  # The date is added last, so that it does not shift other words.
             passages.append(self._translator.tokens(entry.own.words))
         words = long_words(chain.from_iterable(passages))
         self._compounds.add(words)
@@ -178,8 +179,8 @@ class FulltextIndex:
 
         A weight is at most that of the word.
 
-        A rare compound would score higher than the word itself. Therefore each compound counts as if it were
-        as frequent as all of them together.
+        A rare compound would score higher than the word itself, so each compound is weighted as if it were as
+        frequent as all compounds together.
         """
         if word in FUNCTION_WORDS:
             return []
@@ -220,7 +221,7 @@ class FulltextIndex:
             writer.wait_merging_threads()
         index = _open_tantivy(self._directory)
         searcher = index.searcher()
-        if self._searcher.num_docs and not searcher.num_docs:  # Tantivy creates an index if it finds none.
+        if self._searcher.num_docs and not searcher.num_docs:  # Tantivy creates a missing index.
             raise ValueError(
                 "its files were removed while it was open; restart Lithos to index all notes again"
             )
@@ -234,7 +235,7 @@ class FulltextIndex:
         Such a note must be indexed again, or removed if it no longer exists. Raises `IndexFailed`.
         """
         if self._lacking is None and self._leads is not None:
-            with self._comparing:  # no batch has one of both committed
+            with self._comparing:  # Under this lock, no batch is committed to only one of both stores.
                 try:
                     kept = self._leads.stamps()
                 except DatabaseFailed as error:
@@ -263,7 +264,10 @@ class FulltextIndex:
         return self._searcher.num_docs
 
     def tell_behind(self, reason: str | None) -> None:
-        """Let searches fail while the index is stale (lacks notes that it could not take), never silently."""
+        """Make searches fail while the index lacks notes, with the reason.
+
+        A stale index never answers silently.
+        """
         self._behind = reason
 
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
@@ -280,7 +284,7 @@ class FulltextIndex:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
 
     def content_stems(self, text: str) -> list[str]:
-        """The distinct stems of a query without function words; all of them when there are no others."""
+        """Return the distinct stems of a query without function words, or all stems if no other remains."""
         stems = list(dict.fromkeys(self._translator.tokens(text)))
         return [stem for stem in stems if stem not in self._function_words] or stems
 
@@ -318,7 +322,7 @@ class FulltextIndex:
         return self.search(node, max(1, self.document_count()), filters)
 
     def terms(self, text: str) -> frozenset[str]:
-        """Analyse a text to index terms: folded, stemmed, unsegmented scripts in pieces."""
+        """Return the index terms of a text: folded stems, and pieces of scripts without spaces."""
         return frozenset(self._translator.tokens(text))
 
     def close(self) -> None:
@@ -368,9 +372,9 @@ def _open_tantivy(directory: Path) -> Index:
 
 
 def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float]]:
-    """Return the best hits.
+    """Return the best hits as (serial, score) pairs.
 
-    Requests more hits while the last place is tied, so that ties are ordered by serial.
+    If hits tie for the last place, more hits are requested, so that ties are ordered by serial.
     """
     asked = limit + _LIKELY_TIES
     while limit > 0:

@@ -38,13 +38,14 @@ from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, P
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.text.words.list_filters import tag_key, tag_keys
 
-#: Share of its BM25 score in the title field that a match adds to its score in the whole text, and the share
-#: for the headings field. Such short fields score high: from about 0.4 on, chance matches in titles bury
-#: answers (figures: `bench/quality.md`; anything from 0.1 to 0.3 is as good).
+#: Share of its BM25 score in the title field that a match adds to its score in the whole text. The second
+#: share is for headings. Such short fields score high: from about 0.4 on, chance matches in titles push
+#: answers down (figures: `bench/quality.md`; all values from 0.1 to 0.3 are equally good).
 TITLE_BOOST: Final = 0.2
 HEADINGS_BOOST: Final = 0.1
 #: Share of its score that a function word such as `how` or `the` keeps. BM25 gives frequent words low scores,
-#: but the scores are still too high in a small vault or a long question. Anything from 0.1 to 0.5 is as good.
+#: but these are still too high in a small vault or a long question. All values from 0.1 to 0.5 are equally
+#: good.
 FUNCTION_WORD_SHARE: Final = 0.3
 #: Share of its BM25 score that a note's own date gets if it is within the requested time.
 DATED_BOOST: Final = 1.5
@@ -141,7 +142,7 @@ class QueryTranslator:
         return _join(self._alternatives(node))
 
     def _boolean(self, node: Boolean) -> Query | None:
-        """Join the clauses that have tokens. If all clauses are excluded ones, everything else matches."""
+        """Join the clauses that have tokens. If every clause excludes notes, all other notes match."""
         parts = [part for occur, clause in node.clauses for part in self._clause(occur, clause)]
         if all(occur is Occur.MUST_NOT for occur, _ in node.clauses) and parts:
             parts.append((TantivyOccur.Must, _unscored(Query.all_query())))
@@ -241,9 +242,9 @@ class FulltextEntry:
     """The indexed fields of one note.
 
     `serial` is the note's number in the catalogue, and `stamp` an unsigned 63-bit hash of all other fields.
-    `headings` holds the headings of the body, one per line, and `passages` the title and body in chunks.
-    `dates` holds the ISO dates of title and body in words. `aliases` holds the other names of the note, which
-    count like the title. `own` is the date that the note gives itself.
+    `headings` has the headings of the body, one per line, and `passages` the title and body in chunks.
+    `dates` has the ISO dates of title and body in words. `aliases` has the other names of the note, which
+    count like the title. `own` is the date that the note states for itself.
     """
 
     serial: int
@@ -288,10 +289,10 @@ def make_analyzer() -> TextAnalyzer:
 
 
 class _WordsAlone(dict[int, int]):
-    """A table for `str.translate`. Letters, numbers and marks stay; every other character becomes a space.
+    """A table for `str.translate` that keeps letters, numbers and marks. The rest becomes spaces.
 
-    A character unknown to this Python's Unicode version also stays, because it may be a letter. Tantivy could
-    split words by a regular expression, but that takes longer than the rest of indexing.
+    A character unknown to this Python's Unicode version is kept too, because it may be a letter. Splitting
+    words by a regular expression in tantivy would take longer than the rest of indexing.
     """
 
     def __missing__(self, code: int) -> int:

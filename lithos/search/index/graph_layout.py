@@ -14,8 +14,8 @@ import rustworkx
 Point: TypeAlias = tuple[float, float]
 Edges: TypeAlias = Sequence[tuple[int, int]]
 
-#: Number of nodes above which a component is large, the numbers of calls for a large and a small one, and the
-#: number of steps per call.
+#: Number of nodes above which a component is large, numbers of calls for a large and for a small component,
+#: and number of steps per call.
 _LARGE: Final = 12
 _ROUNDS: Final = 28
 _FEW_ROUNDS: Final = 10

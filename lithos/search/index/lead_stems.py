@@ -65,9 +65,9 @@ class Leads(Database):
     def changed(
         self, upserts: Iterable[tuple[int, int, LeadText, Sequence[str]]], removals: Collection[int]
     ) -> Iterator[None]:
-        """Upsert (serial, stamp, stems, long words) and delete rows.
+        """Return a context that upserts (serial, stamp, stems, long words) and deletes rows.
 
-        The block's end commits them, an error undoes them.
+        The changes are committed at the end of the block, or undone if the block raises an error.
 
         Raises `DatabaseFailed`.
         """

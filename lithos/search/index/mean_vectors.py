@@ -26,8 +26,8 @@ from lithos.search.index.chunk_rows import (
 
 #: Number of notes whose means are computed under one lock, while searches wait: about a millisecond.
 _AT_ONCE: Final = 50
-#: Minimum similarity of a hit, and number of spare candidates to rank, because the cut-off for the number
-#: of candidates is only an estimate (`choose_least`).
+#: Minimum similarity of a hit, and number of spare candidates. The spare ones are needed because
+#: `choose_least` only estimates the cut-off.
 _LEAST, _SPARE = 0.3, 24
 
 

@@ -221,7 +221,10 @@ class Transformer:
 
 
 def _pack(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Cut texts into batches: no batch has more than `TOKENS_AT_ONCE` tokens when padded to its longest."""
+    """Yield batches of texts.
+
+    No batch has more than `TOKENS_AT_ONCE` tokens when padded to its longest text.
+    """
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[i] > TOKENS_AT_ONCE:

@@ -52,7 +52,10 @@ class VectorManifest:
 
 
 class StoreDamaged(Exception):
-    """A damaged file of the store (checksum, size). `path` is the file, and the text says how it differs."""
+    """The error raised for a damaged file of the store (checksum, size).
+
+    `path` is the file, and the text describes the damage.
+    """
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{path.name} {problem}")

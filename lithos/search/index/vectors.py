@@ -49,7 +49,7 @@ _NOTE_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64), ("chun
 
 
 class _Turnstile:
-    """A fair lock: a waiting thread gets it next, even if the releasing thread wants it back at once."""
+    """A fair lock: a waiting thread gets the lock next, even if the releasing thread requests it again."""
 
     def __init__(self) -> None:
         self._next = threading.Lock()
@@ -93,9 +93,9 @@ class VectorIndex:
     def open(cls, directory: Path, identity: EmbedderIdentity) -> Self:
         """Load the store of `identity` in `directory`. Creates a missing directory.
 
-        A store of another identity or format is left unchanged and the index starts empty; `save` replaces
-        the store. A damaged store is moved aside (`quarantined`, `quarantine_reason`), and the index starts
-        empty.
+        A store of another identity or format is left unchanged, and the index starts empty. `save` then
+        replaces the store. A damaged store is moved aside (`quarantined`, `quarantine_reason`), and the index
+        starts empty.
         """
         directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         opened = cls(directory, identity)
@@ -118,7 +118,7 @@ class VectorIndex:
         except RuntimeError as error:
             raise StoreDamaged(vectors_path, f"cannot be loaded ({error})") from error
         if len(index) != manifest.chunks or index.ndim != self.identity.dims:
-            raise StoreDamaged(vectors_path, f"holds {len(index)} chunks instead of {manifest.chunks}")
+            raise StoreDamaged(vectors_path, f"has {len(index)} chunks instead of {manifest.chunks}")
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
         self._fill(index, rows.tolist())
         self.dirty, self.generation = False, manifest.generation
@@ -215,7 +215,7 @@ class VectorIndex:
         return self.search_together([VectorQuery(vector, notes, threshold)])[0]
 
     def search_together(self, queries: Sequence[VectorQuery]) -> list[list[VectorHit]]:
-        """Return the hits of each query. One batched `search` takes much less time than single searches."""
+        """Return the hits of each query. One batched search takes much less time than single searches."""
         found: list[list[VectorHit]] = [[] for _ in queries]
         asking = [i for i, query in enumerate(queries) if query.notes > 0 and query.vector.any()]
         for start in range(0, len(asking), ABREAST):
@@ -229,8 +229,8 @@ class VectorIndex:
     def nearest_by_mean(self, queries: Codes, most: int) -> list[list[VectorHit]]:
         """Return the notes whose mean vectors are nearest to each query (queries, dims), best first.
 
-        For callers that examine the best few notes more closely. Takes a fifth of the time of comparing all
-        chunks. The means are computed at the first call and kept.
+        For callers that examine the best few notes more closely. The search takes a fifth of the time of
+        comparing all chunks. The means are computed at the first call and kept.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         found: list[list[VectorHit]] = []
@@ -240,7 +240,7 @@ class VectorIndex:
         return found
 
     def closeness(self, queries: Codes, serials: Collection[int]) -> dict[int, float]:
-        """Return how near notes are to several queries: the sum of the similarities of their best chunks."""
+        """Return how close notes are to several queries: the sum of their best chunks' similarities."""
         with self._lock:
             known = [(each, self._notes[each]) for each in sorted(set(serials)) if each in self._notes]
             known = [(serial, note) for serial, note in known if note.chunks]
@@ -378,8 +378,8 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
 def load_cpp_runtime() -> None:
     """Load the system's C++ runtime. Call this function before the first import of usearch.
 
-    usearch includes a C++ runtime, and the first loaded runtime serves all libraries. If it is the one of
-    usearch, a later import of onnxruntime ends the process (SIGSEGV).
+    usearch includes a C++ runtime, and the first loaded runtime serves all libraries. If the runtime of
+    usearch is first, a later import of onnxruntime ends the process (SIGSEGV).
     """
     with suppress(OSError):
         ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)

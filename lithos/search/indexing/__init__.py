@@ -1,7 +1,6 @@
 """The actors that update the indexes, and the model tiers.
 
-Search and later packages use it.
-Never here: ranking.
+The search package and later packages use this package. Ranking does not belong here.
 """
 
 ROLE = "actor"

@@ -65,7 +65,7 @@ class _Opened:
 
 @define(eq=False, slots=False)
 class AccurateTier:
-    """The accurate tier. It fills and saves the accurate vectors and decides whether queries use them."""
+    """The accurate tier. Fills and saves the accurate vectors, and decides whether queries use them."""
 
     _port: VectorPort
     _catalogue: Catalogue
@@ -74,7 +74,7 @@ class AccurateTier:
     _load: Callable[[], QueryEmbedder]
     _directory: Path
     _wanted: Literal["auto", "accurate"]
-    #: Shared by all vaults of the process.
+    #: The thread is shared by all vaults of the process.
     _thread: BackgroundThread
     _reading: Threads = field(factory=Threads, init=False)
     _opened: _Opened | None = field(default=None, init=False)
@@ -88,7 +88,7 @@ class AccurateTier:
     _save_again: float = field(default=-math.inf, init=False)
     #: Why the tier cannot be used. None while no problem is known.
     reason: str | None = field(default=None, init=False)
-    #: Set once waiting is pointless: every note is embedded, or the tier cannot be used.
+    #: Set once waiting is pointless, because every note is embedded or the tier cannot be used.
     settled: trio.Event = field(factory=trio.Event, init=False)
 
     @property
@@ -107,7 +107,7 @@ class AccurateTier:
         return Progress(STATIC if self.answering is None else TIER, done, total)
 
     async def run(self, static: trio.Event) -> None:
-        """Background task: once the event `static` is set and there are notes, embed them, without end.
+        """Background task: embed the notes once the event `static` is set and there are notes. Never ends.
 
         Nothing is loaded before the first note exists.
         """
@@ -149,7 +149,7 @@ class AccurateTier:
         return _Opened(TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure), coverage)
 
     def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """Record the changes of the static index; called in its thread."""
+        """Record the changes of the static index. Called in the thread of the static index."""
         if self._opened is not None:
             self._opened.coverage.change(notes, removals)
         assert self._token is not None
@@ -194,7 +194,7 @@ class AccurateTier:
         log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
-        """Embed missing notes, without end."""
+        """Background task: embed missing notes. Never ends."""
         coverage, vectors = opened.coverage, opened.notes.vectors
         retry = trio.current_time() + RETRY
         while True:
@@ -282,7 +282,7 @@ class AccurateTier:
         if opened is None:
             return
         begun = trio.current_time()
-        # Read before the vectors are, so that every saved stamp has its vectors in the snapshot.
+        # The stamps are read before the vectors, so that every saved stamp has its vectors in the snapshot.
         stamps = opened.coverage.stamps()
         try:
             await self._thread.run(partial(_save, opened.notes.vectors, self._directory, stamps))
@@ -311,7 +311,7 @@ def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> N
 
 
 def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> tuple[list[str], int]:
-    """Return the texts of a note that get embedded, and their digest."""
+    """Return the texts of a note to embed, and their digest."""
     chunks = sizes.chunks(upsert.document.note.title, upsert.document.content)
     texts = [chunk.embedded for chunk in chunks]
     return texts, digest_texts(texts)

@@ -1,7 +1,7 @@
 """Coverage: which notes have a current accurate vector, and whether these suffice for queries.
 
-The vectors suffice once 99 % of the chunks have one, and until fewer than 97 % have one (hysteresis), because
-a mixture ranks worse than either model alone.
+The vectors suffice once 99 % of the chunks have a vector, and until fewer than 97 % have one (hysteresis),
+because a mixture ranks worse than either model alone.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class AccurateCoverage:
         self._total = total
         self._held = held
         self._lock = threading.Lock()
-        #: By serial. Notes that are missing here are current.
+        #: Notes without current accurate vectors, by serial.
         self._lacking: dict[int, _Lacking] = {}
         #: A stack: the last note is the newest.
         self._todo: dict[int, None] = {}
-        #: Stamps of the files to whose text the accurate vectors belong.
+        #: File stamps of the texts to which the accurate vectors belong.
         self._stamps: dict[int, int] = {}
         self._missing = 0
         self._is_planned = False
@@ -66,8 +66,7 @@ class AccurateCoverage:
     def plan(self, notes: Sequence[NoteText], stamps: Mapping[int, int], surplus: Iterable[int]) -> None:
         """Start the work. `notes` are all notes, newest last; `stamps` are the stamps of vectors on disk.
 
-        `surplus` are serials of deleted notes with vectors. Changes that arrive in the meantime count as
-        newer.
+        `surplus` are serials of deleted notes with vectors. Changes that arrive meanwhile count as newer.
         """
         with self._lock:
             changed, self._todo = self._todo, {}
@@ -88,7 +87,10 @@ class AccurateCoverage:
             self._judge()
 
     def change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """Record notes with new static vectors, or deleted notes. Call it before any query sees them."""
+        """Record notes with new static vectors, or deleted notes.
+
+        Must be called before any query sees the changes.
+        """
         with self._lock:
             for serial in removals:
                 self._mark(serial, None, 0)
@@ -125,9 +127,11 @@ class AccurateCoverage:
         return taken
 
     def filled(self, serial: int, stamp: int | None) -> None:
-        """Record that a note has accurate vectors of the text of this stamp. None means that it is deleted.
+        """Record that a note has accurate vectors of the text with this stamp.
 
-        A note that has changed in the meantime still lacks vectors.
+        None means that the note is deleted.
+
+        A note that has changed meanwhile still lacks vectors.
         """
         with self._lock:
             lacking = self._lacking.get(serial)
@@ -155,7 +159,7 @@ class AccurateCoverage:
             return frozenset(self._lacking)
 
     def stamps(self) -> dict[int, int]:
-        """Return a copy of the file stamps to whose text the accurate vectors belong."""
+        """Return a copy of the file stamps of the texts to which the accurate vectors belong."""
         with self._lock:
             return dict(self._stamps)
 

@@ -1,6 +1,6 @@
-"""An indexer: the only actor that changes one search index.
+"""The indexer: the only actor that changes one search index.
 
-Also the freshness of searches (read your writes).
+The module also ensures the freshness of searches (read your writes).
 
 The indexer applies the writer's changes, batch by batch, in a worker thread. A failing index refuses the
 batch but stays alive. `converge` then compares the actual with the expected content and repairs the
@@ -47,8 +47,8 @@ log = get_logger("lithos.indexer")
 CAPACITY = 256
 BATCH = 64
 REPAIR_DELAY = 5.0
-#: Factor by which a batch lingers longer while a program writes many notes in a row, and seconds for which
-#: that lasts.
+#: Factor by which a batch lingers longer while a program writes many notes in a row, and number of seconds
+#: for which this lasts.
 GATHERING = 10.0
 GATHERING_LASTS = 3.0
 #: Seconds after a search for which another search is expected.
@@ -90,7 +90,7 @@ class Indexer:
         self._gathers_until = -math.inf
         self._on_behind = on_behind
         #: The last accepted change, and the last change promised to searches. Both are high-water marks,
-        #: since messages are served in order.
+        #: because messages are served in order.
         self._newest: Envelope[IndexMessage, Indexed] | None = None
         self._promised: Envelope[IndexMessage, Indexed] | None = None
         self._searched_at = -math.inf
@@ -173,7 +173,8 @@ class Indexer:
         self.hurry()
         with trio.move_on_at(deadline):
             await promised.done.wait()
-            # The callers continue in later turns, because resuming all at once would make this turn too long.
+            # The callers continue in later turns, because resuming all of them at once would make this turn
+            # too long.
             async with self._resuming:
                 pass
         if not promised.done.is_set():
@@ -300,9 +301,9 @@ class Visibility:
     _meaning: VectorIndexer
 
     async def reach(self, *, words: bool = True, meaning: bool = True) -> None:
-        """Wait until these indexes are current. Returns at once if they are current already.
+        """Wait until the selected indexes are current. Returns at once if they already are.
 
-        A late index raises no error here. It refuses searches, with the reason, until it has caught up.
+        A late index raises no error here. Its searches fail, with the reason, until it has caught up.
         """
         wanted = [
             indexer for indexer, is_wanted in ((self._words, words), (self._meaning, meaning)) if is_wanted

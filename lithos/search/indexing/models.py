@@ -28,7 +28,7 @@ class Loaded(Generic[M]):
     _loading: threading.Lock = field(factory=threading.Lock, init=False)
 
     def get(self, key: Hashable, load: Callable[[], M]) -> M:
-        """Return the object in use for `key`, else the result of `load`.
+        """Return the object in use for `key`, or otherwise the result of `load`.
 
         Raises the errors of `load`. Blocks.
         """
@@ -43,7 +43,7 @@ class Loaded(Generic[M]):
 class Models:
     """The models of all vaults of a process. A server with a single vault has its own."""
 
-    #: The only thread that embeds with a transformer. Vaults take turns in it, a few chunks each.
+    #: The only thread that embeds with a transformer. Vaults take turns, with a few chunks each.
     embedding: BackgroundThread = field(factory=lambda: BackgroundThread("lithos-accurate"))
     _static: Loaded[Embedder] = field(factory=Loaded, init=False)
     _transformers: Loaded[Transformer] = field(factory=Loaded, init=False)

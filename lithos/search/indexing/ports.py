@@ -92,7 +92,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
 
 
 def digest_texts(texts: Sequence[str]) -> int:
-    """Return a 63-bit number that identifies the texts, to detect texts that are already embedded."""
+    """Return a 63-bit hash of the texts, which identifies texts that are already embedded."""
     digest = hashlib.blake2b(digest_size=8)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -171,7 +171,7 @@ class VectorPort:
 
     It updates `target`, and `former` answers until `target` is complete.
 
-    During that time `former` also gets all changes (double write). Both are unset until the model loads.
+    During that time `former` also gets all changes (double write). Both are unset until the model is loaded.
     Only the event loop changes the two attributes. `apply` runs in a thread.
     """
 
@@ -273,7 +273,7 @@ class PendingQuery:
             with trio.move_on_after(PATIENCE):
                 await self._answered.wait()
         if self._outcome is None:
-            raise IndexFailed(f"The vectors gave no answer within {PATIENCE:.0f} s; retry in a moment.")
+            raise IndexFailed(f"The vector search gave no answer within {PATIENCE:.0f} s. Retry in a moment.")
         return self._outcome.unwrap()
 
     def answer(self, outcome: Outcome[list[VectorHit]]) -> None:
@@ -375,7 +375,7 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
 
 
 def _answers(outcome: Outcome[list[list[VectorHit]]], count: int) -> list[Outcome[list[VectorHit]]]:
-    """Return the outcome of a pass of `count` queries for each query."""
+    """Return the outcome of a pass as one outcome for each of its `count` queries."""
     if isinstance(outcome, Error):
         return [Error(outcome.error) for _ in range(count)]
     return [Value(hits) for hits in outcome.unwrap()]

@@ -77,7 +77,7 @@ class Repair:
         return await self._settle(waiting) and complete
 
     async def _wanted(self) -> dict[int, int]:
-        """Return the desired state (stamps by serial). Changes made meanwhile arrive through the mailbox."""
+        """Return the desired state (stamps by serial). Later changes arrive through the mailbox."""
         wanted: dict[int, int] = {}
         async for some in slices(self._catalogue.serials(), LOOK_SLICE):
             for entry in self._catalogue.at_serials(some):
@@ -105,7 +105,7 @@ class Repair:
 
 
 def load_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> Upsert | None:
-    """Return the note as its file has it now. None if the file is unreadable, which the scan reports."""
+    """Return the note from its current file. None if the file is unreadable, which the scan reports."""
     try:
         source = files.read(entry.path)
         if digest_of(source.data) == entry.digest:

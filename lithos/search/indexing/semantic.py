@@ -98,7 +98,7 @@ class SemanticBackend:
     _looking: Threads = field(factory=lambda: Threads(2), init=False)
     #: Set once every note is embedded or the model turns out to be unusable.
     settled: trio.Event = field(factory=trio.Event, init=False)
-    #: Set once waiting is pointless: after `settled`, or when notes are embedded with a new model.
+    #: Set once waiting is pointless: after `settled`, or while notes are embedded with a new model.
     decided: trio.Event = field(factory=trio.Event, init=False)
     _is_switching: bool = field(default=False, init=False)
     reason: str | None = field(default=None, init=False)
@@ -128,7 +128,7 @@ class SemanticBackend:
         return self.port.vectors.chunk_count() if self.port.vectors else 0
 
     def progress(self) -> Progress:
-        """Return the answering tier, and how many chunks of how many have an accurate vector."""
+        """Return the answering tier, and the numbers of chunks with an accurate vector and of all chunks."""
         if self.accurate is not None:
             return self.accurate.progress()
         total = self.port.target.vectors.chunk_total if self.port.target else 0
@@ -167,7 +167,10 @@ class SemanticBackend:
         log.info("semantic search ready", model=self.model_name, chunks=self.chunk_count)
 
     def _open(self) -> tuple[EmbeddedNotes, EmbedderIdentity | None]:
-        """Open the vectors to bring up to date; with the identity of stored ones of another model."""
+        """Open the vectors to update.
+
+        Also return the identity of stored vectors that belong to another model.
+        """
         embedder = self._load(self.model_name)
         stored = stored_identity(self._directory)
         following = self._directory / NEXT
@@ -227,7 +230,7 @@ class SemanticBackend:
         self._require()
         if not self.is_answering:
             raise SemanticUnavailable(
-                "The semantic index is still being built; retry in a moment or use mode fulltext."
+                "The semantic index is still being built. Retry in a moment, or use mode fulltext."
             )
 
     def _require(self) -> None:
@@ -237,18 +240,18 @@ class SemanticBackend:
                 "fulltext, or set search.embedding_model to 'builtin' and restart."
             )
         if self.port.behind is not None:
-            raise SemanticUnavailable(f"The vectors lack some notes: {self.port.behind}")
+            raise SemanticUnavailable(f"The semantic index lacks some notes: {self.port.behind}")
         if self._is_switching and self.port.former is None:
             raise SemanticUnavailable(
-                f"All notes are being re-embedded with {self.model_name!r}; retry in a few minutes or use "
-                "mode fulltext."
+                f"All notes are being embedded again with {self.model_name!r}. Retry in a few "
+                "minutes, or use mode fulltext."
             )
 
     def _answering(self) -> EmbeddedNotes:
         answering = self.port.former or self.port.target
         self._require()
         if answering is None:
-            raise SemanticUnavailable("The embedding model is still loading; retry in a moment.")
+            raise SemanticUnavailable("The embedding model is still loading. Retry in a moment.")
         return answering
 
     async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:

@@ -1,7 +1,7 @@
-"""Scoring, fusion and rating of hits.
+"""Scoring, fusion and rating of search hits.
 
-Search and later packages use it.
-Never here: files, clocks, threads and logs.
+The search package and later packages use this package. File access, clocks, threads and logs do not belong
+here.
 """
 
 ROLE = "model"

@@ -45,9 +45,9 @@ class Compounds:
     _text: str = field(default="\n", init=False)
 
     def add(self, words: Iterable[str]) -> None:
-        """Add long words.
+        """Add long words to the index.
 
-        A word stays until the next start; it finds nothing if no note contains it any more.
+        A word stays until the next start. If no note contains it any more, it has no effect.
         """
         fresh = [word for word in dict.fromkeys(words) if word not in self._known]
         del fresh[max(0, MOST_KNOWN - len(self._known)) :]

@@ -28,7 +28,7 @@ MOST_STEMS: Final = 16_384
 _BITS: Final = np.uint32(0xFFFF)
 #: Maximum number of pairs (wanted stem, note stem) for which all pairs are compared directly.
 _FEW_PAIRS: Final = 1 << 18
-#: Stored integers: 32 bits, little-endian.
+#: Type of stored integers: 32 bits, little-endian.
 _STORED: Final = np.dtype("<u4")
 
 Stems: TypeAlias = NDArray[np.uint32]
@@ -36,16 +36,16 @@ Stems: TypeAlias = NDArray[np.uint32]
 
 @frozen(eq=False)
 class LeadText:
-    """The hashed stems of a note's passages in a row, and the number of stems per passage."""
+    """The hashed stems of all passages of a note, and the number of stems per passage."""
 
     stems: Stems
     lengths: Stems
 
     @classmethod
     def of(cls, passages: Sequence[Sequence[str]]) -> LeadText:
-        """Create it from the stems of each passage, in order.
+        """Create the lead text from the stems of each passage, in order.
 
-        An empty first passage means a note without own text.
+        An empty first passage marks a note without text of its own.
         """
         lengths: list[int] = []
         stems: list[int] = []
@@ -58,13 +58,13 @@ class LeadText:
         return cls(np.array(stems, _STORED), np.array(lengths, _STORED))
 
     def pack(self) -> bytes:
-        """As bytes: the number of passages, their lengths, the stems; numbers of 32 bits, little-endian."""
+        """Return the number of passages, their lengths and the stems as 32-bit little-endian integers."""
         head = np.array([len(self.lengths)], np.uint32)
         return np.concatenate([head, self.lengths, self.stems]).astype(_STORED).tobytes()
 
     @classmethod
     def unpack(cls, packed: bytes) -> LeadText:
-        """Reverse `pack`. Raises `ValueError` for bytes of another form."""
+        """Reverse `pack`. Raises `ValueError` if the bytes have another format."""
         numbers = np.frombuffer(packed, _STORED)
         count = int(numbers[0]) if len(numbers) else 0
         lengths, stems = numbers[1 : 1 + count], numbers[1 + count :]
@@ -79,12 +79,12 @@ class LeadText:
 
 
 def hash_stem(stem: str) -> int:
-    """Return a stem as a 32-bit hash. Collisions are so rare that they do not matter."""
+    """Return the 32-bit hash of a stem. Collisions are rare enough to ignore."""
     return zlib.crc32(stem.encode())
 
 
 class Covered(NamedTuple):
-    """How well a note covers the words of a query, each value 0..1.
+    """How well a note covers the words of a query. Each value is 0..1.
 
     `coverage` is LC, `lead` the lead of the note alone, and `passage` the lead of its best passage. `share`
     and `words` are the shares of content stems that the note contains at all, by idf and by number. `bare` is
@@ -99,14 +99,14 @@ class Covered(NamedTuple):
     bare: float = 0.0
 
 
-#: Same as `Covered._make` without the checks.
+#: Same as `Covered._make`, but without the checks.
 _make_covered: Final = partial(tuple.__new__, Covered)
 
 
 def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[Covered]:
-    """Return how well each note covers the content stems of a query. `idf` maps the stems to their idf.
+    """Return how well each note covers the content stems of a query. `idf` maps each stem to its idf.
 
-    Computes all stems in a few passes, which takes tenths of a millisecond for sixty notes.
+    All notes are computed together, which takes tenths of a millisecond for sixty notes.
     """
     total = sum(idf.values())
     known = [i for i, note in enumerate(notes) if len(note.stems)]
@@ -150,10 +150,10 @@ def _joined(parts: Sequence[Any]) -> Stems:
 
 
 def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the positions of the wanted stems (sorted) and which stem each is, grouped by stem.
+    """Return the positions of the wanted stems, and the index of the stem at each position.
 
-    A table of the lower bits leaves few positions to compare. For many positions this takes a fifth of the
-    time of comparing all.
+    `wanted` must be sorted. Positions are grouped by stem. A table of the lower bits leaves few positions to
+    compare, which takes a fifth of the time for long texts.
     """
     if len(wanted) * len(stems) <= _FEW_PAIRS:
         term, found = np.divmod((stems == wanted[:, None]).ravel().nonzero()[0], len(stems))
@@ -175,7 +175,10 @@ def _lead(share: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.flo
 
 
 def _firsts(text: NDArray[np.intp], term: NDArray[np.intp], terms: int) -> NDArray[np.intp]:
-    """Return the first position of each term in each text. The positions of each term must be in order."""
+    """Return the index of the first position of each term in each text.
+
+    Positions of a term must be ascending.
+    """
     keys = text * terms + term
     is_first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])

@@ -18,20 +18,20 @@ from lithos.search.ranking.lead_coverage import Covered
 
 #: Number of rows of a ranking whose probability is computed. All later rows are weak.
 CANDIDATES: Final = 3
-#: Numbers of rows and of similarities that measure how many notes compete for a question.
+#: Numbers of rows and of similarities that show how many notes compete for a question.
 TENTH: Final = 10
 THIRTIETH: Final = 30
 #: Minimum probability of a `fair` row. For nearly every kind of notes, three of four correct first rows reach
 #: it.
 FAIR: Final = 0.13
-#: Added to the deviation of similarities and to a note's share of a question. It keeps features within bounds
-#: for many equal notes, or for a note without any of the words.
+#: Added to the standard deviation of similarities and to a note's share of a question. Features then stay
+#: bounded if many notes are equal or a note has none of the words.
 _LEAST_SPREAD: Final = 0.03
 _LEAST_HELD: Final = 0.1
-#: Maximum value of a margin. If no row follows, a score says little.
+#: Maximum margin. If no row follows, the score says little.
 _MOST_MARGIN: Final = 0.5
-#: Rows whose cosines and leads differ by less than this are equal in content: the second row does not reduce
-#: the margin of the first.
+#: Two rows count as equal in content if their cosines and leads differ by less than this. The second row then
+#: does not reduce the margin of the first.
 _TWIN: Final = 0.05
 #: Maximum BM25 score of a term, as a multiple of its idf (k1 = 1.2).
 _BM25_BOUND: Final = 2.2
@@ -41,13 +41,14 @@ Strength = Literal["strong", "fair", "weak"]
 
 @frozen(kw_only=True)
 class Features:
-    """The features of one candidate among the best notes of a hybrid search.
+    """The features of one of the best notes in a hybrid search.
 
-    `cosine` is the cosine of its best passage. `above` is the distance of `cosine` from the mean of the
-    thirty nearest notes, in standard deviations, so that a vault or folder of similar notes is judged by its
-    own spread. `margin` is the final score minus the score of the next row with another text, at most 0.5.
-    `held` is the logarithm of its best passage's share of the question by lead, and `missing` the part of the
-    question that the note lacks. Both are measured in words as rare as a word that no note has.
+    `cosine` is the cosine of the best passage. `above` is the distance of `cosine` from the mean of the
+    thirty nearest notes, in standard deviations, so that a vault of similar notes is judged by its own
+    spread. `margin` is the final score minus the score of the next row with different text, at most 0.5.
+    `held` is the logarithm of the share of the question that the best passage has, by lead. `missing` is the
+    part of the question that the note lacks. The unit of `held` and `missing` is a word that occurs in no
+    note.
     """
 
     cosine: float
@@ -58,14 +59,14 @@ class Features:
 
 
 class MatchSignals(NamedTuple):
-    """A row of a ranking: its final score, and the cosine and lead of its best passage."""
+    """The final score of a row, and the cosine and lead of its best passage."""
 
     score: float
     cosine: float
     passage: float
 
     def margin(self, following: Iterable[MatchSignals]) -> float:
-        """Return how far the score is above the first following row that differs in content."""
+        """Return how far the score is above that of the first following row with different content."""
         for row in following:
             if abs(row.cosine - self.cosine) >= _TWIN or abs(row.passage - self.passage) >= _TWIN:
                 return min(_MOST_MARGIN, self.score - row.score)
@@ -74,11 +75,11 @@ class MatchSignals(NamedTuple):
 
 @frozen
 class Calibration:
-    """The coefficients of one tier. A probability of at least `threshold` counts as an answer.
+    """The coefficients for one tier. A probability of at least `threshold` counts as an answer.
 
-    The threshold is the smallest that meets two conditions. On each kind of notes, at most 5 % of the
-    questions without an answer are strong. If an answer exists, at least nine of ten strong rows are correct.
-    No threshold meets the second condition on Cranfield.
+    The threshold is the smallest value that meets two conditions. On each kind of notes, at most 5 % of the
+    questions without an answer get a strong row. If an answer exists, at least nine of ten strong rows are
+    correct. On Cranfield no threshold meets the second condition.
     """
 
     intercept: float
@@ -86,7 +87,7 @@ class Calibration:
     threshold: float
 
 
-#: Made by `python -m bench.lookup COLLECTIONS --vault VAULT --fit --tier TIER` (see `bench/quality.md`).
+#: Printed by `python -m bench.lookup COLLECTIONS --vault VAULT --fit --tier TIER` (see `bench/quality.md`).
 CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
         intercept=-2.670,
@@ -103,9 +104,10 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
 
 @frozen(kw_only=True)
 class WordFeatures:
-    """The features of one candidate among the best notes of a full-text search, without vectors.
+    """The features of one of the best notes in a full-text search, without vectors.
 
-    Names as in `Features`, but `margin` and `depth` are differences of BM25 scores by the highest possible.
+    The names have the same meaning as in `Features`, but `margin` and `depth` are differences of BM25 scores,
+    divided by the highest possible score.
     """
 
     share: float
@@ -118,11 +120,11 @@ class WordFeatures:
     length: float
 
 
-#: The mean BM25 score of the tenth row of a full-text search, by the highest possible.
+#: Mean BM25 score of the tenth row of a full-text search, divided by the highest possible score.
 TENTH_WORDS: Final = 0.368
 #: Fitted by `bench.lookup --mode fulltext` to the first three rows of searches for the questions (plain
-#: words) of the development collections, two halves of each. The threshold was chosen on the
-#: cross-validated chances for 5 % false hits; on these same it has 1.4 to 5.2 %.
+#: words) of the development collections, in two halves. The threshold was chosen for 5 % false hits on the
+#: cross-validated probabilities. On the collections themselves it gives 1.4 to 5.2 %.
 WORDS_CALIBRATION: Final = Calibration(
     intercept=-4.734,
     weights={
@@ -136,9 +138,10 @@ WORDS_CALIBRATION: Final = Calibration(
 def word_features(
     found: Sequence[tuple[int, float]], idf: Mapping[str, float], covered: Mapping[int, Covered]
 ) -> dict[int, WordFeatures]:
-    """Return the features of the first three rows of a full-text search; `found` has ten, or all there are.
+    """Return the features of the first three rows of a full-text search.
 
-    A row missing in `covered` has no features, nor has a note without its own text.
+    `found` must have the first ten rows, or all rows if there are fewer. Rows missing in `covered` and notes
+    without text of their own are left out.
     """
     highest = _BM25_BOUND * sum(idf.values())
     if not found or not highest:
@@ -166,10 +169,10 @@ def word_features(
 
 @frozen(kw_only=True)
 class MeaningFeatures:
-    """The features of one candidate among the best notes of a semantic search, without BM25.
+    """The features of one of the best notes in a semantic search, without BM25.
 
-    Names as in `Features`, but `margin` and `depth` are differences of similarities; `passage_ahead` is
-    `passage` minus the better one of the other two candidates.
+    The names have the same meaning as in `Features`, but `margin` and `depth` are differences of
+    similarities. `passage_ahead` is `passage` minus the higher `passage` of the other two candidates.
     """
 
     cosine: float
@@ -186,8 +189,9 @@ class MeaningFeatures:
     length: float
 
 
-#: Made by `python -m bench.lookup COLLECTIONS --mode semantic --fit --tier TIER` (`--draws 1` of the accurate
-#: one), as `WORDS_CALIBRATION`: by the questions as they are, on these same at most 5 % false hits.
+#: Printed by `python -m bench.lookup COLLECTIONS --mode semantic --fit --tier TIER` (`--draws 1` for the
+#: accurate tier). Fitted like `WORDS_CALIBRATION`, but with the questions as they are, and at most 5 % false
+#: hits on the collections themselves.
 MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
         intercept=-3.911,
@@ -213,11 +217,10 @@ MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
 def meaning_features(
     found: Sequence[tuple[int, float]], stems: int, covered: Mapping[int, Covered], threshold: float
 ) -> dict[int, MeaningFeatures]:
-    """Return the features of the first three rows of a semantic search (serial, similarity) above a
-    threshold.
+    """Return the features of the first three (serial, similarity) rows of a semantic search.
 
-    `found` has thirty, or all there are; `stems` is the number of content stems of the question. A row
-    missing in `covered` has no features.
+    `found` must have the first thirty rows above `threshold`, or all rows if there are fewer. `stems` is the
+    number of content stems in the question. Rows missing in `covered` are left out.
     """
     similarities = dict(found[:THIRTIETH])
     nearest, ahead = semantic_margins(similarities, threshold)
@@ -249,7 +252,7 @@ def meaning_features(
 
 
 def probability(features: Features | WordFeatures | MeaningFeatures, calibration: Calibration) -> float:
-    """The probability that the candidate answers the question: the logistic function of a weighted sum."""
+    """Return the probability that the candidate answers the question, by logistic regression."""
     total = calibration.intercept
     for name, weight in calibration.weights.items():
         total += weight * getattr(features, name)
@@ -258,26 +261,27 @@ def probability(features: Features | WordFeatures | MeaningFeatures, calibration
 
 @define
 class MatchVerdict:
-    """How well a row of an answer matches: the probability that it answers, 0..1, and what that is called.
+    """Match strength of a row, and the probability (0..1) that the row answers the question.
 
-    Not frozen: three are made in each search, and attrs makes those at a third of the cost.
+    The class is not frozen because every search creates three instances, and attrs creates unfrozen instances
+    in a third of the time.
     """
 
     match: Strength
     chance: float
 
 
-#: The verdict on rows without features.
+#: The verdict for rows without features.
 WEAK: Final = MatchVerdict("weak", 0.0)
 
 
 def judge(chances: Mapping[int, float], threshold: float) -> dict[int, MatchVerdict]:
-    """Judge rows by their probabilities; `threshold` is that of a cache hit."""
+    """Return the verdict for each probability. `threshold` is the minimum probability of a cache hit."""
     return {serial: MatchVerdict(strength(chance, threshold), chance) for serial, chance in chances.items()}
 
 
 def strength(chance: float | None, threshold: float) -> Strength:
-    """`strong` from the threshold of a cache hit on, `fair` from 0.13, else `weak`; weak without a chance."""
+    """Return `strong` from `threshold`, `fair` from 0.13, otherwise `weak`. A chance of None is weak."""
     if chance is None or chance < min(FAIR, threshold):
         return "weak"
     return "strong" if chance >= threshold else "fair"
@@ -285,9 +289,9 @@ def strength(chance: float | None, threshold: float) -> Strength:
 
 @frozen(kw_only=True)
 class LexicalLeg:
-    """The full-text leg of a search: BM25 by note, best first, and the idf of the content stems.
+    """Full-text results of a search: BM25 by note, best first, and the idf of the content stems.
 
-    `unknown` is the idf of a stem that no note has.
+    `unknown` is the idf of a stem that no note contains.
     """
 
     scores: Mapping[int, float]
@@ -295,14 +299,14 @@ class LexicalLeg:
     unknown: float
 
     def held(self, passage: float) -> float:
-        """The logarithm of what a passage has of the question, by its lead 0..1.
+        """Return the logarithm of the share of the question that a passage has, given its lead (0..1).
 
-        A question is worth one word at least: in a vault of three notes none is rare.
+        A question weighs at least one word, because no word is rare in a vault of three notes.
         """
         return math.log(_LEAST_HELD + passage * max(1.0, self._total() / self.unknown))
 
     def missing(self, share: float) -> float:
-        """Return the part of the question that a note lacks, from its share by idf."""
+        """Return the part of the question that a note lacks, given its share by idf."""
         return (1 - share) * self._total() / self.unknown
 
     def _total(self) -> float:
@@ -310,9 +314,9 @@ class LexicalLeg:
 
 
 def spread(similarities: Iterable[float], threshold: float) -> tuple[float, float]:
-    """The mean and the standard deviation of the highest thirty similarities.
+    """Return mean and standard deviation of the thirty highest similarities.
 
-    Notes that did not pass the threshold count as if they had just done so.
+    If fewer notes passed the threshold, the missing similarities count as equal to the threshold.
     """
     highest = nlargest(THIRTIETH, similarities)
     lacking = THIRTIETH - len(highest)
@@ -322,23 +326,23 @@ def spread(similarities: Iterable[float], threshold: float) -> tuple[float, floa
 
 
 def above(similarity: float, mean: float, deviation: float) -> float:
-    """How far a similarity is above the mean, in deviations; 0 for a note that meaning did not find."""
+    """Return how many deviations a similarity is above the mean, or 0 for a note without a similarity."""
     return (similarity - mean) / (deviation + _LEAST_SPREAD) if similarity else 0.0
 
 
 def semantic_margins(similarities: Mapping[int, float], threshold: float) -> tuple[float, float]:
-    """The highest similarity, and how much it is above the second note's, or the threshold without one."""
+    """Return the highest similarity, and its distance to the second highest or else the threshold."""
     best, second = _two_best(similarities.values(), threshold)
     return best, max(0.0, best - second)
 
 
 def crowd(similarities: Iterable[float], threshold: float) -> float:
-    """The thirtieth highest similarity, or the threshold when fewer notes passed it."""
+    """Return the thirtieth highest similarity, or the threshold if fewer notes passed it."""
     highest = nlargest(THIRTIETH, similarities)
     return highest[-1] if len(highest) == THIRTIETH else threshold
 
 
 def _two_best(values: Iterable[float], least: float) -> tuple[float, float]:
-    """The two highest values; 0 without any, and `least` without a second."""
+    """Return the two highest values. A missing first value is 0, a missing second value is `least`."""
     ordered = nlargest(2, values)
     return (ordered[0] if ordered else 0.0), (ordered[1] if len(ordered) > 1 else least)

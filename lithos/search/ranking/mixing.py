@@ -1,10 +1,10 @@
-"""Mixing: the rank of hits among other files of the vault between the notes of one answer.
+"""Mixing: the ranks of hits in other files of the vault between the notes of an answer.
 
-Scores of two indexes cannot be compared: each has its own frequencies of words. The probability that a hit
-answers (`lithos.search.ranking.match_strength`) can. The numbers below were chosen on the development
-collections, and on questions about other files (`bench/attachments.py` of ee169747): of these 76 of 100 are
-answered among ten rows and 50 by the first, where 85 are by the three places that may be shown at all; nDCG
-of questions about notes falls by 0.2 and 0.3 of 100.
+Scores of two indexes cannot be compared, because each index has its own word frequencies. The probability
+that a hit answers the question (`lithos.search.ranking.match_strength`) can be compared. The numbers below
+were chosen on the development collections and on questions about other files (`bench/attachments.py` of
+ee169747). Of 100 such questions, 76 are answered within ten rows and 50 by the first row, while the three
+rows that may be mixed in could answer 85. nDCG of questions about notes falls by 0.2 and 0.3 of 100.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from attrs import frozen
 
 from lithos.search.ranking.match_strength import CANDIDATES
 
-#: Of ten rows at most this many are not notes.
+#: Maximum number of rows per ten that are not notes.
 MOST_MIXED: Final = 3
-#: A hit ranks before notes whose chance is below its own by this factor, if its own is at least this.
+#: A hit ranks before a note if its probability is at least `LEAST` and more than `LEAD` times that of the
+#: note.
 LEAD: Final = 1.5
 LEAST: Final = 0.06
-#: In the last rows of a full page: number of rows, and least chance, if it is not below the best note's.
+#: Page size from which hits replace the last notes, maximum number of such hits, and their minimum
+#: probability. The probability must also reach that of the best note.
 FULL: Final = 10
 MOST_LAST: Final = 2
 SLIGHT: Final = 0.02
@@ -29,9 +31,9 @@ SLIGHT: Final = 0.02
 
 @frozen
 class MixCandidate:
-    """A hit to be mixed: the probability that it answers (None: not known) and its score, both 0..1.
+    """A hit to be mixed: the probability that it answers (None if unknown) and its score, both 0..1.
 
-    A hit that does not `lead` never ranks before a note.
+    A hit without `leads` never ranks before a note.
     """
 
     chance: float | None
@@ -41,7 +43,7 @@ class MixCandidate:
 
 @frozen
 class MixedHit:
-    """One row of a mixed answer: the hit with this number, which is a note or not, and its score."""
+    """One row of a mixed answer: the number of the note or other hit, and the score."""
 
     number: int
     is_note: bool
@@ -49,10 +51,10 @@ class MixedHit:
 
 
 def mix(notes: Sequence[MixCandidate], others: Sequence[MixCandidate], limit: int) -> list[MixedHit]:
-    """Return the rows of an answer of at most `limit`, notes in their own order, best first.
+    """Return at most `limit` rows of notes and other hits, best first, with the notes in their own order.
 
-    At most three of ten rows are not notes, unless there are fewer notes. Scores never rise from row to row:
-    the score of a hit among notes is its own, limited by its neighbours.
+    At most three of ten rows are other hits, unless there are too few notes. Scores never rise from row to
+    row: the score of a hit among notes is limited by its neighbours.
     """
     most = max(1, limit * MOST_MIXED // 10)
     first = list(enumerate(others[:CANDIDATES]))

@@ -1,7 +1,7 @@
-"""Ranking: score fusion of search legs, and the scaled scores and reasons of scouts.
+"""Ranking: fusion of full-text and semantic scores, and scaled scores and reasons of scouts.
 
-`blend` (weighted sum) and `reciprocal_rank` (RRF) fuse the results of several searches
-(docs/spec/search.md §5); all else is retrieval (docs/spec/memory.md §1).
+`blend` (weighted sum) and `reciprocal_rank` (RRF) fuse the results of several searches (docs/spec/search.md
+§5). The other functions are for retrieval (docs/spec/memory.md §1).
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-#: The key of a hit; ties are in its order.
+#: The key of a hit. Hits with equal scores are ordered by key.
 K = TypeVar("K", int, str)
 
-#: Hits that are sorted at once: ordinary searches take no more.
+#: Number of hits sorted at once. Ordinary searches use no more.
 _SOON: Final = 60
 
 
-#: k of reciprocal rank fusion.
+#: Constant k of reciprocal rank fusion.
 FUSION_K: Final = 60
 
 
 def blend(
     lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
 ) -> Iterator[tuple[K, float]]:
-    """Weighted fusion of BM25 and similarity: `(1 - weight) * lexical + weight * semantic`, scaled to 0..1.
+    """Fuse BM25 and similarity: `(1 - weight) * lexical + weight * semantic`, scaled to 0..1.
 
-    Lexical scores (not negative) are divided by the highest, similarities stretched between the lowest and
-    the highest; a leg with one distinct score counts 1 for its notes, a missing leg 0. Best first, ties by
-    key; of a repeated key the best score counts.
+    Lexical scores (not negative) are divided by the highest score. Similarities are stretched between the
+    lowest and the highest. If all scores of a ranking are equal, each counts as 1. A missing ranking counts
+    as 0. The best key is first, ties are ordered by key. If a key is repeated, its best score counts.
     """
     words, meaning = blend_parts(lexical, semantic, weight)
     for key, score in meaning.items():
@@ -43,7 +43,7 @@ def blend(
 def blend_parts(
     lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
 ) -> tuple[dict[K, float], dict[K, float]]:
-    """Return the contribution of each leg to the keys in `blend`, which is the sum of both."""
+    """Return the contributions of both rankings to each key. `blend` adds them up."""
     words, meaning = _best_scores(lexical), _best_scores(semantic)
     return (
         _scale(words, 1 - weight, lowest=0.0),
@@ -52,9 +52,9 @@ def blend_parts(
 
 
 def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = FUSION_K) -> list[tuple[K, float]]:
-    """Reciprocal rank fusion: the sum of `1 / (k + rank)`, ranks from 1. Best first, ties by key.
+    """Fuse rankings: the score is the sum of `1 / (k + rank)`, ranks from 1. Best first, ties by key.
 
-    Of a key repeated in one leg the first place counts.
+    If a key is repeated in one ranking, its first place counts.
     """
     scores: dict[K, float] = {}
     for leg in legs:
@@ -64,11 +64,11 @@ def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = FUSION_K) -> list[tupl
 
 
 def reciprocal_parts(leg: Sequence[K], k: int = FUSION_K) -> dict[K, float]:
-    """Return the contribution of one leg to the keys in `reciprocal_rank`, which is the sum of all legs."""
+    """Return the contribution of one ranking to each key. `reciprocal_rank` adds up all rankings."""
     return {key: 1 / (k + rank) for rank, key in enumerate(dict.fromkeys(leg), start=1)}
 
 
-#: The reciprocal rank fusion of a note that both of two rankings have first.
+#: Reciprocal rank fusion score of a note that is first in both rankings.
 HIGHEST_RECIPROCAL: Final = 2 / (FUSION_K + 1)
 #: Number of best hits that lead coverage reorders.
 LED: Final = 60
@@ -77,10 +77,10 @@ LED: Final = 60
 def add_lead(
     fused: Iterator[tuple[K, float]], coverage: Callable[[list[K]], Mapping[K, float]], weight: float
 ) -> tuple[list[tuple[K, float]], Iterator[tuple[K, float]]]:
-    """Order the 60 best by `score + weight * coverage`, both 0..1; scores are scaled to 0..1 again.
+    """Order the 60 best keys by `score + weight * coverage`, both 0..1, and scale the scores to 0..1 again.
 
-    Returns these, and the rest unchanged: no score there is higher. `coverage` returns the lead coverage of
-    keys, 0 if unknown. Ties by key.
+    Returns the ordered keys, and the remaining keys in their old order, which have no higher scores.
+    `coverage` returns the lead coverage of keys, and 0 if unknown. Ties are ordered by key.
     """
     best = list(islice(fused, LED))
     if not weight:
@@ -90,17 +90,17 @@ def add_lead(
     return order_by_score(led), ((key, score / (1 + weight)) for key, score in fused)
 
 
-#: Share of the better neighbour's score that a turn of a conversation gets.
+#: Share of the better neighbour's score that is added to a conversation turn.
 NEIGHBOUR: Final = 0.3
 
 
 def add_neighbours(
     fused: Iterator[tuple[K, float]], beside: Callable[[K], Iterable[K]], turns: Container[K]
 ) -> tuple[Iterator[tuple[K, float]], dict[K, float], float]:
-    """Fused scores to which turns of conversations have a share of the better of their neighbours added.
+    """Add to each conversation turn a share of the score of its better neighbour.
 
-    `beside` gives the neighbours of one of the `turns`. Returns the scores, what was added, and by what both
-    were divided: the highest sum, where that is more than 1. Where no turn was found nothing is added.
+    `beside` returns the neighbours of one of the `turns`. Returns the scores, the added parts and the divisor
+    of both: the highest sum, or 1 if no sum is higher. Without turns nothing is added.
     """
     scores = dict(fused)
     found = [key for key in scores if key in turns]
@@ -124,7 +124,7 @@ def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:
 
 
 def _scale(scores: dict[K, float], share: float, lowest: float) -> dict[K, float]:
-    """Scores between `lowest` and their highest as 0..`share`; all of `share` when they are equal."""
+    """Scale scores between `lowest` and the highest to 0..`share`. If all are equal, each becomes `share`."""
     highest = max(scores.values(), default=0.0)
     if highest == min(scores.values(), default=0.0):
         return dict.fromkeys(scores, share)
@@ -135,26 +135,26 @@ def _scale(scores: dict[K, float], share: float, lowest: float) -> dict[K, float
 
 
 def order_by_score(scores: Mapping[K, float]) -> list[tuple[K, float]]:
-    """Best first, ties by key."""
+    """Return the keys with scores, best first, ties by key."""
     ranked = sorted(scores.items(), key=itemgetter(0))
     ranked.sort(key=itemgetter(1), reverse=True)
     return ranked
 
 
 def _sort_gradually(scores: Mapping[K, float]) -> Iterator[tuple[K, float]]:
-    """Lazy `order_by_score`: sorts the first hits at once, the rest only when they are consumed."""
+    """Lazy `order_by_score`. Sorts the first hits at once, and the rest only on demand."""
     least = _score_at(scores, _SOON)
     yield from order_by_score({key: score for key, score in scores.items() if score >= least})
     yield from order_by_score({key: score for key, score in scores.items() if score < least})
 
 
 def _score_at(scores: Mapping[K, float], place: int) -> float:
-    """Return the score at a place, counted from 1, the lowest one where there are fewer."""
+    """Return the score at a place, counted from 1, or the lowest score if there are fewer places."""
     ordered = sorted(scores.values(), reverse=True)
     return ordered[min(place, len(ordered)) - 1] if ordered else 0.0
 
 
-#: The scouts that yield candidates, in the order of the spec's table.
+#: The scouts that find candidates, in the order of the table in the spec.
 SCOUTS: Final = (
     "vector",
     "lexical",
@@ -170,7 +170,7 @@ SCOUTS: Final = (
 
 @frozen
 class ScoutHit:
-    """The raw score of one scout for one note, with the reason."""
+    """The score of one scout for one note, not scaled, with the reason."""
 
     id: str
     score: float
@@ -178,11 +178,11 @@ class ScoutHit:
 
 
 def scale(candidates: Sequence[ScoutHit]) -> dict[str, float]:
-    """Min-max scale the scores of one scout to 0..1; equal ones, or a single one, give 1.0.
+    """Min-max scale the scores of one scout to 0..1. Equal scores, or a single score, become 1.0.
 
-    Of a repeated note the best score counts.
+    If a note is repeated, its best score counts.
     """
-    # One of them may have found thousands, hence few calls per candidate here and below.
+    # A scout may find thousands of notes, so the code makes few calls per candidate here and below.
     best = {candidate.id: candidate.score for candidate in candidates}
     if len(best) < len(candidates):
         for candidate in candidates:
@@ -190,14 +190,14 @@ def scale(candidates: Sequence[ScoutHit]) -> dict[str, float]:
     lowest, highest = min(best.values(), default=0.0), max(best.values(), default=0.0)
     if lowest == highest:
         return dict.fromkeys(best, 1.0)
-    if not math.isfinite(highest - lowest):  # weights of edges may be as large as numbers get
+    if not math.isfinite(highest - lowest):  # edge weights may be as large as floats allow
         lowest, highest = lowest / 2, highest / 2
         best = {note_id: score / 2 for note_id, score in best.items()}
     return {note_id: (score - lowest) / (highest - lowest) for note_id, score in best.items()}
 
 
 def merge(found: Mapping[str, Sequence[ScoutHit]]) -> dict[str, float]:
-    """The highest scaled score of each note that a scout found, by note id."""
+    """Return by note id the highest scaled score that any scout gave the note."""
     pool: dict[str, float] = {}
     for candidates in found.values():
         for note_id, score in scale(candidates).items():
@@ -207,7 +207,7 @@ def merge(found: Mapping[str, Sequence[ScoutHit]]) -> dict[str, float]:
 
 
 def explain(found: Mapping[str, Iterable[ScoutHit]], note_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The reasons of all scouts for each of these notes, in table order, each once."""
+    """Return the reasons of all scouts for each of the notes, in table order, without duplicates."""
     reasons: dict[str, dict[str, None]] = {note_id: {} for note_id in note_ids}
     for scout in SCOUTS:
         for candidate in found.get(scout, ()):

@@ -1,7 +1,7 @@
-"""Corrections of a fused ranking for single notes: ranks in both legs, names in the question, empty notes.
+"""Corrections of a fused ranking for single notes: top places, names in the question, missing text.
 
-docs/spec/search.md §5. Each rule moves few notes, and keeps scores in order: a note that moves up gets a
-score just above the note below it, a note that moves down one just below the note above it.
+See docs/spec/search.md §5. Each rule moves few notes and keeps the scores descending. A note that moves up
+gets a score just above the next note, and a note that moves down a score just below the previous note.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from lithos.search.ranking.ranking import K, order_by_score
 
-#: Ranks of each leg that are checked, and the rank above which no place is reserved.
+#: Number of top places of each ranking that are checked, and the highest place that is reserved.
 NEAR_TOP: Final = 10
 OWED: Final = 8
 
@@ -21,14 +21,15 @@ OWED: Final = 8
 def keep_places(
     ranked: Sequence[tuple[K, float]], legs: tuple[Collection[K], Collection[K]]
 ) -> Sequence[tuple[K, float]]:
-    """Return `ranked` with each note among the first ten of both legs no lower than its lower place there.
+    """Return `ranked` with notes that are near the top of both rankings moved up to their lower place there.
 
-    Or than eighth, if both its places are better. Always possible: for k such notes the first k places
-    suffice. Of several notes that may come next the one with the best score does.
+    A note is near the top if it is among the first ten. It is moved to eighth place at best. Reserving is
+    always possible, since k such notes need only the first k places. If several notes may come next, the note
+    with the best score does.
     """
     first, second = ({key: at for at, key in enumerate(islice(leg, NEAR_TOP), start=1)} for leg in legs)
     places = {key: at for at, (key, _) in enumerate(ranked, start=1)}
-    # In comprehensions without calls, as this is part of every search.
+    # Comprehensions without calls, since this code runs in every search.
     lower = {
         key: at if at > second[key] else second[key]
         for key, at in first.items()
@@ -49,7 +50,7 @@ def keep_places(
 
 
 def _latest(due: Collection[int], filled: int) -> int | None:
-    """Return the first place up to which every free one is reserved; None while some are free."""
+    """Return the first place up to which every free place is reserved, or None if there is no such place."""
     for place in sorted(due):
         if sum(each <= place for each in due) >= place - filled:
             return place
@@ -57,7 +58,7 @@ def _latest(due: Collection[int], filled: int) -> int | None:
 
 
 def _raised(ranked: list[tuple[K, float]]) -> list[tuple[K, float]]:
-    """Scores that fall from each note to the next, by raising those that do not."""
+    """Return the ranking with strictly falling scores, raising each score that does not fall."""
     behind = -math.inf
     for i in range(len(ranked) - 1, -1, -1):
         key, score = ranked[i]
@@ -67,9 +68,9 @@ def _raised(ranked: list[tuple[K, float]]) -> list[tuple[K, float]]:
 
 
 def lift_named(ranked: Sequence[tuple[K, float]], named: Mapping[K, float]) -> Sequence[tuple[K, float]]:
-    """Notes that the question names get the square of the share of it that the name is (0..1) added.
+    """Add to each note named in the question the square of the name's share of the question (0..1).
 
-    Scores may be up to `highest_named` then. A note whose name is all of the question comes first.
+    Scores may then be as high as `highest_named`. A note whose name is the whole question is first.
     """
     if not named:
         return ranked
@@ -77,16 +78,17 @@ def lift_named(ranked: Sequence[tuple[K, float]], named: Mapping[K, float]) -> S
 
 
 def highest_named(named: Mapping[K, float]) -> float:
-    """Return the highest score of a note including its name bonus; 1 if the question names no note."""
+    """Return the highest possible score of a note with its name bonus, or 1 if the question names no note."""
     return 1 + max(named.values(), default=0.0) ** 2
 
 
 def sink_bare(
     ranked: Sequence[tuple[K, float]], bare: Mapping[K, float], shares: Mapping[K, float]
 ) -> Sequence[tuple[K, float]]:
-    """Notes without text of their own go behind all with text that have as much of the question.
+    """Move notes without text behind all notes with text that contain as much of the question.
 
-    `bare` and `shares` (of all others) are the shares of the question's words, by idf, that notes have.
+    `bare` has the shares of the question's words, by idf, in notes without text, and `shares` those in all
+    other notes.
     """
     if not bare:
         return ranked

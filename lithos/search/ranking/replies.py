@@ -1,11 +1,11 @@
-"""Which lines say nothing (a greeting, a farewell), and which questions ask for all that there is."""
+"""Lines that say nothing (greetings, farewells), and questions that ask for a complete list."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-#: Phrases of greetings, farewells and thanks, and the words that come with them.
+#: Phrases of greetings, farewells and thanks, and the words used with them.
 _PHRASES: Final = (
     "hi|hey|hello|hiya|bye|goodbye|cya|ciao|cheers|thanks|thank you|thx|welcome|you.re welcome|good morning",
     "good afternoon|good evening|good night|good day|see you|see ya|take care|talk soon|talk later",
@@ -15,14 +15,14 @@ _PHRASES: Final = (
     "great to hear from you|good to hear from you|nice to hear from you|and|too",
 )
 _GREETING: Final = re.compile(rf"(?:\W|\b(?:{'|'.join(_PHRASES)})\b)+", re.IGNORECASE)
-#: Characters of a line that may be nothing but a greeting.
+#: Maximum number of characters in a line that counts as a greeting.
 _LONGEST_GREETING: Final = 80
 _NAME: Final = re.compile(r"\A[*_]{0,2}[A-Z][\w .'-]{0,40}:[*_]{0,2}[ \t]*")
 _ADDRESSED: Final = re.compile(r",? [A-Z][a-z]+(?=[!.?,]|\Z)")
 
 
 def is_greeting(text: str) -> bool:
-    """Whether each line of a text only greets or says farewell, apart from the name of the speaker."""
+    """Return whether each line of a text is only a greeting or farewell, apart from the speaker's name."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return bool(lines) and all(_only_greets(line) for line in lines)
 
@@ -44,5 +44,5 @@ _ALL: Final = re.compile(
 
 
 def wants_all(question: str) -> bool:
-    """Whether an English question asks for all of something rather than for one thing."""
+    """Return whether an English question asks for all items instead of one."""
     return _ALL.match(question[:200]) is not None

@@ -1,7 +1,6 @@
-"""Use cases of search: hybrid, graph, similar notes and answers.
+"""Search services: hybrid search, graph search, similar notes and cache lookups.
 
-Its own package and later ones use it.
-Never here: changes of an index.
+The search package and later packages use this package. Code that changes an index does not belong here.
 """
 
 ROLE = "service"

@@ -1,4 +1,7 @@
-"""Cache lookups: notes that probably answer a question, and the best ones when none does (search §6)."""
+"""Cache lookups: notes that probably answer a question, or the best candidates if no note does.
+
+See docs/spec/search.md §6.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ from lithos.search.service.search import RankedRows, Search, SearchRequest
 from lithos.text.markdown import one_line
 from lithos.text.snippet import truncate
 
-#: Characters of the line that a candidate is shown with.
+#: Maximum number of characters of the line shown for a candidate.
 LINE: Final = 120
-#: Rows of a ranking among which the candidates are found: some may be quarantined or without text.
+#: Number of ranked rows that are searched for candidates. Some rows may be quarantined or without text.
 _LOOKED_AT: Final = 4 * CANDIDATES
 
 
 @frozen
 class CachedAnswer:
-    """A note that may answer a question, and the probability that it does."""
+    """A note that may answer a question, with the probability that it does."""
 
     entry: Entry
     probability: float
@@ -32,7 +35,7 @@ class CachedAnswer:
 
 @frozen
 class CacheCandidate:
-    """A note that a miss names, and one line of its best passage."""
+    """A note listed as a candidate after a cache miss, with one line of its best passage."""
 
     entry: Entry
     line: str
@@ -40,7 +43,7 @@ class CacheCandidate:
 
 @frozen
 class LikelyAnswers:
-    """The notes that probably answer a question, best first, and the ranking they are from."""
+    """The notes that probably answer a question, best first, and the ranking they were taken from."""
 
     likely: Sequence[CachedAnswer] = ()
     ranking: HybridRanking = field(default=NOTHING_RANKED, repr=False)
@@ -48,15 +51,15 @@ class LikelyAnswers:
 
 @define(eq=False)
 class AnswerFinder:
-    """Finds the answers of cache lookups by a hybrid search; records nothing."""
+    """Finds the answers of cache lookups with a hybrid search. Does not record anything."""
 
     _search: Search
     _catalogue: Catalogue
 
     async def find(self, query: str, limit: int, tags: tuple[str, ...]) -> LikelyAnswers:
-        """The best notes that probably answer a question, at most `limit`. Raises `SearchBackendFailed`.
+        """Return at most `limit` notes that probably answer a question. Raises `SearchBackendFailed`.
 
-        Only the first three rows of a hybrid search are considered.
+        The notes come from the first three rows of a hybrid search, best first.
         """
         if not query.strip():
             return LikelyAnswers()
@@ -75,9 +78,9 @@ class AnswerFinder:
         return LikelyAnswers(likely, ranking)
 
     async def name(self, query: str, answers: LikelyAnswers, first: Sequence[Entry]) -> list[CacheCandidate]:
-        """Up to three notes that a miss names: those of `first`, then the best of the ranking, once only.
+        """Return up to three candidates for a cache miss: the entries of `first`, then the best ranked notes.
 
-        Quarantined notes and notes without text of their own are left out.
+        Duplicates, quarantined notes and notes without text of their own are left out.
         """
         ranking = answers.ranking
         ranked = (

@@ -1,4 +1,7 @@
-"""Cache lookups: notes that probably answer a question, and the best notes if none does (search §6)."""
+"""Cache lookups: notes that probably answer a question, or the best candidates if no note does.
+
+See docs/spec/search.md §6.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from lithos.search.service.answers import AnswerFinder, CacheCandidate, LikelyAn
 from lithos.search.service.search import Search
 from lithos.text.words.list_filters import has_tags
 
-#: The ids of notes cited for a question much like this one, the nearest first.
+#: Returns the ids of notes that were cited for a similar question, nearest question first.
 CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 
 @frozen(kw_only=True)
 class CacheRequest:
-    """A cache lookup: the question and the limits on age and confidence of a hit."""
+    """A cache lookup: the question, and the limits on age and confidence of a hit."""
 
     query: str
     source_url: str | None = None
@@ -33,10 +36,10 @@ class CacheRequest:
 
 @frozen
 class CacheAnswer:
-    """The cached note on a hit; on a miss perhaps the id of a stale note to update.
+    """The cached note on a hit. A miss may have the id of a stale note to update.
 
-    `because` is why it is an answer: `match` (with its probability), `cited_before` or `source_url`.
-    A miss has up to three `candidates`.
+    `because` is the reason for the hit: `match` (with its probability), `cited_before` or `source_url`. A
+    miss has up to three `candidates`.
     """
 
     entry: Entry | None = None
@@ -55,12 +58,15 @@ class _Candidate:
 
 
 class CacheLookup:
-    """Finds the note that answers a question, or names the nearest ones."""
+    """Finds the note that answers a question, or lists the nearest notes."""
 
     def __init__(
         self, search: Search, catalogue: Catalogue, texts: NoteTexts, clock: Clock, cited_before: CitedBefore
     ) -> None:
-        """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
+        """Create the lookup.
+
+        `cited_before` returns the ids of notes that were cited for a similar question.
+        """
         self._answers = AnswerFinder(search, catalogue)
         self._catalogue = catalogue
         self._texts = texts
@@ -68,7 +74,7 @@ class CacheLookup:
         self._cited_before = cited_before
 
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
-        """Look up the cache: return the most confident fresh candidate, else the id of a stale one."""
+        """Look up the cache. Return the fresh candidate of highest confidence, or the id of a stale note."""
         stale: Entry | None = None
         best: _Candidate | None = None
         candidates, answers = await self._cache_candidates(request)
@@ -93,7 +99,7 @@ class CacheLookup:
         return CacheAnswer(stale_id=stale.note.id if stale else None, candidates=named)
 
     async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], LikelyAnswers]:
-        """Return possible hits, and the results of the search."""
+        """Return the possible hits and the search results."""
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None

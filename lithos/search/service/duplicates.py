@@ -1,6 +1,6 @@
-"""Notes that repeat another one: nearest by vectors, confirmed by shared pairs of words.
+"""Duplicate detection: the nearest notes by vector, confirmed by shared word pairs.
 
-`similar` is for a note that is being created (docs/spec/copies.md §4). It only warns: no write is refused.
+`similar` runs while a note is created (docs/spec/copies.md §4). It only warns: no write is refused.
 """
 
 from __future__ import annotations
@@ -29,41 +29,42 @@ from lithos.text.words.similarity import likeness, match_of, word_pairs
 
 log = get_logger("lithos.duplicates")
 
-#: Passages of a new note that are looked for, spread over its first characters, and notes asked for of each.
+#: Number of passages of a new note to search for, number of leading characters from which the passages are
+#: taken, and number of nearest notes per passage.
 PASSAGES: Final = 4
 OPENING: Final = 8_000
 NEAREST: Final = 8
-#: Notes whose texts are compared with the new one's, and characters of each.
+#: Number of notes to compare with the new note, and number of characters compared of each.
 COMPARED: Final = 4
 CHARACTERS: Final = 8_000
-#: Checks per second on average, and at once: a caller that creates more, such as a program that fills a
-#: vault, gets warnings only for the first, and its writes keep their rate.
+#: Checks per second on average, and the size of a burst. A caller that creates notes faster, such as an
+#: import program, gets warnings for the first notes only. Its writes are not slowed down.
 RATE, BURST = 20.0, 32
-#: Seconds that a finished write waits for the check, which takes a few milliseconds.
+#: Maximum number of seconds that a finished write waits for the check, which takes a few milliseconds.
 PATIENCE: Final = 0.5
-#: Notes that a warning names.
+#: Maximum number of notes in a warning.
 TOLD: Final = 3
 
 
 @define(eq=False)
 class Duplicates:
-    """Finds them."""
+    """Finds notes that repeat a new note."""
 
     _semantic: SemanticBackend
     _catalogue: Catalogue
     _files: NoteFiles
     _sizes: ChunkSizes
-    #: Checks that may begin now (token bucket).
+    #: Number of checks that may start now (token bucket).
     _left: float = field(default=BURST, init=False)
     _at: float = field(default=0.0, init=False)
 
     async def beside(
         self, new: NewNote, write: Callable[[], Awaitable[WriteOutcome]]
     ) -> tuple[WriteOutcome, list[Similar]]:
-        """The outcome of a write, and at most three similar notes, the likeliest first.
+        """Write a note. Return the outcome and at most three similar notes, the most similar first.
 
-        They are looked for while the note is written. So the search may find the new note itself, which is
-        left out. Raises what the write raises.
+        The search runs during the write, so it may find the new note, which is left out. Raises the errors of
+        the write.
         """
         if not self._may_look():
             return await write(), []
@@ -81,7 +82,7 @@ class Duplicates:
                 await looked.wait()
         for outcome in outcomes:
             if isinstance(outcome, Error):
-                log.error("similar notes could not be looked for", reason=repr(outcome.error))
+                log.error("similar note check failed", reason=repr(outcome.error))
             else:
                 others = [each for each in outcome.unwrap() if each.entry.note.id != answer.id]
                 return answer, others[:TOLD]
@@ -97,9 +98,10 @@ class Duplicates:
         return True
 
     def similar(self, new: NewNote) -> list[Similar]:
-        """Return notes that may repeat a new one, the likeliest first. The new one may be among them. Blocks.
+        """Return notes that may repeat a new note, the most similar first. Blocks.
 
-        Without vectors the result is empty: no caller waits for them.
+        The new note may be among them. Without vectors the result is empty, since no caller waits for
+        vectors.
         """
         texts = self._passages(new)
         try:
@@ -113,7 +115,7 @@ class Duplicates:
         return [passages[place * len(passages) // number].embedded for place in range(number)]
 
     def _confirm(self, new: NewNote, near: Mapping[int, float]) -> list[Similar]:
-        """Those that share enough pairs of words, of the nearest that the agent may see."""
+        """Return those of the nearest visible notes that share enough word pairs with the new note."""
         gate = RetrievalFilter(agent_id=new.agent)
         known = ((similarity, self._catalogue.at_serial(serial)) for serial, similarity in near.items())
         seen = [(each, entry) for each, entry in known if entry is not None and gate.passes(entry)]
@@ -130,7 +132,7 @@ class Duplicates:
 
 
 def read_bodies(files: NoteFiles, entries: Iterable[Entry]) -> list[str | None]:
-    """The bodies as the files have them now, None where one cannot be read; no cache learns them. Blocks."""
+    """Return the current bodies from the files, None for each unreadable file. Blocks and fills no cache."""
     texts: list[str | None] = []
     for entry in entries:
         try:

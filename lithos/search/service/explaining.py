@@ -1,6 +1,7 @@
-"""Why a search ranks a note at its place: the results of each leg, and their parts of the score.
+"""Explanations of a search: the rank of a note in each ranking, and the parts of its score.
 
-For people who examine a search, not for searches: an explanation ranks a second time, by the same functions.
+Explanations are for people who examine a search. An explanation runs the search again with the same
+functions.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from lithos.search.service.hybrid import LONGEST_QUERY, Hybrid, HybridRanking
 from lithos.text.query import Boolean, Boosted, Node, Word, plain_words
 from lithos.text.snippet import Terms
 
-#: Notes of which the share of title and headings is looked at.
+#: Maximum number of notes for which the shares of title and headings are computed.
 MOST_TITLED: Final = 1_000
 
 
 @frozen(kw_only=True)
 class WordsPart:
-    """Full-text result: rank from 1, BM25, shares of title and headings in it, part of the score."""
+    """Full-text result: rank from 1, BM25, its shares from title and headings, and part of the score."""
 
     rank: int
     bm25: float
@@ -36,7 +37,7 @@ class WordsPart:
 
 @frozen(kw_only=True)
 class MeaningPart:
-    """Semantic result: rank from 1, similarity of the best passage, part of the score."""
+    """Semantic result of a note: rank from 1, similarity of the best passage, and part of the score."""
 
     rank: int
     similarity: float
@@ -45,9 +46,10 @@ class MeaningPart:
 
 @frozen(kw_only=True)
 class LeadPart:
-    """How early the note has the words, 0..1: coverage, that of title and opening, that of its best passage.
+    """How early a note contains the query words, 0..1: in all, in title and opening, in the best passage.
 
-    `share` is how much of the question's words, by idf, it has at all; `part` what coverage gives the score.
+    `share` is the share of the query words, by idf, that the note contains. `part` is the contribution of
+    `coverage` to the score.
     """
 
     coverage: float
@@ -59,14 +61,17 @@ class LeadPart:
 
 @frozen(kw_only=True)
 class Explanation:
-    """Why one note has its score: the parts add up to it (all are 0 where a mode does not use a leg)."""
+    """The parts of a note's score, which add up to it.
+
+    A ranking that the search mode does not use has part 0.
+    """
 
     words: WordsPart | None = None
     meaning: MeaningPart | None = None
     lead: LeadPart | None = None
-    #: Only of a graph search, of which the score is the sum of the walk's parts.
+    #: Set in graph searches only. The parts of the walk add up to the score.
     walk: Walk | None = None
-    #: Probability that the note answers the question, of the first three rows.
+    #: Probability that the note answers the question. Known for the first three rows only.
     probability: float | None = None
 
     @property
@@ -79,14 +84,14 @@ class Explanation:
 
 @frozen(kw_only=True)
 class Explained:
-    """The explanations of one search by note id, and the terms that are marked in its snippets."""
+    """The explanations of one search by note id, and the terms marked in the snippets."""
 
     by_id: Mapping[str, Explanation] = field(factory=dict)
     terms: Terms = Terms()
 
 
 class Explainer:
-    """Explains the legs of a ranking."""
+    """Explains the full-text and semantic parts of a ranking."""
 
     def __init__(self, fulltext: FulltextIndex, hybrid: Hybrid) -> None:
         self._fulltext = fulltext
@@ -95,7 +100,7 @@ class Explainer:
     def tell_hybrid(
         self, query: str, filters: Filters, ranking: HybridRanking, serials: Collection[int]
     ) -> dict[int, Explanation]:
-        """By serial: the legs of a hybrid ranking with what they give; `Explanation.score` is the score."""
+        """Return by serial the results of a note in each ranking and their parts of the hybrid score."""
         words, meaning, lead = self._hybrid.parts(ranking)
         chances = self._hybrid.chances(ranking)
         found = self.tell_words(
@@ -131,9 +136,9 @@ class Explainer:
         found: Sequence[tuple[int, float]],
         serials: Collection[int],
     ) -> dict[int, WordsPart]:
-        """By serial: rank and BM25 of a full-text ranking, with the shares of title and headings.
+        """Return by serial the rank and BM25 in a full-text ranking, with the shares of title and headings.
 
-        The shares are those of ranked words: phrases and what must be there do not count.
+        The shares include ranked words only, not phrases or required terms.
         """
         title = self._field_scores(node, "title", TITLE_BOOST, filters)
         headings = self._field_scores(node, "headings", HEADINGS_BOOST, filters)
@@ -158,12 +163,12 @@ class Explainer:
         try:
             found = self._fulltext.search(narrowed, MOST_TITLED, filters)
         except IndexFailed:
-            return {}  # the search has said so
+            return {}  # the search has already reported this error
         return {serial: boost * score for serial, score in found}
 
 
 def _narrow(node: Node | None, name: str) -> Node | None:
-    """The ranked words of a query that are looked for everywhere, looked for in one field only."""
+    """Return the ranked words of a query, restricted from all fields to one field."""
     if isinstance(node, Word):
         return Word(name, node.text) if node.field is None else None
     if isinstance(node, Boosted):
@@ -179,7 +184,10 @@ def _narrow(node: Node | None, name: str) -> Node | None:
 def words_alone(
     told: Mapping[int, Explanation], words: Mapping[int, WordsPart], chances: Mapping[int, float]
 ) -> dict[int, Explanation]:
-    """The explanations of a full-text search, which scores by BM25 alone; other legs say what they know."""
+    """Return the explanations of a full-text search, whose only score is BM25.
+
+    Semantic results are kept without a part.
+    """
     nothing = Explanation()
     return {
         serial: attrs.evolve(
@@ -192,7 +200,7 @@ def words_alone(
 
 
 def meaning_alone(told: Mapping[int, Explanation], chances: Mapping[int, float]) -> dict[int, Explanation]:
-    """The explanations of a semantic search, which scores by similarity alone."""
+    """Return the explanations of a semantic search, whose only score is the similarity."""
     return {
         serial: attrs.evolve(
             _without_parts(each),
@@ -205,7 +213,7 @@ def meaning_alone(told: Mapping[int, Explanation], chances: Mapping[int, float])
 
 
 def _without_parts(told: Explanation) -> Explanation:
-    """Return the explanation of the legs, without a part in the score."""
+    """Return the explanation with all parts of the score set to 0."""
     return attrs.evolve(
         told,
         words=told.words and attrs.evolve(told.words, part=0.0),

@@ -1,6 +1,6 @@
 """Graph search: traversal from seed notes, ranked by PageRank, distance and semantic similarity.
 
-Also `Nearest`: nearest-neighbour queries to the vector index with the filters of a search.
+The module also has `Nearest`: nearest-neighbour queries to the vector index with search filters.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ from lithos.text.words.list_filters import has_all, has_tags
 
 
 class Nearest:
-    """Nearest-neighbour queries to the vector index; all raise `SemanticUnavailable` and `IndexFailed`."""
+    """Nearest-neighbour queries to the vector index.
+
+    All methods raise `SemanticUnavailable` and `IndexFailed`.
+    """
 
     def __init__(self, catalogue: Catalogue, semantic: SemanticBackend) -> None:
         self._catalogue = catalogue
         self._semantic = semantic
 
     async def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
-        """The nearest neighbours of the query among the notes that pass the filters."""
+        """Return the nearest neighbours of the query among the notes that pass the filters."""
         return await self.ask(query, filters, notes, threshold).hits()
 
     def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> PendingQuery:
-        """Start a nearest-neighbour query; its errors are raised by `hits`."""
+        """Start a nearest-neighbour query. Its errors are raised by `hits`."""
         among = None
         if filters != Filters():
             among = self._among(filters)
@@ -44,7 +47,7 @@ class Nearest:
         return PendingQuery(asked) if isinstance(asked, Error) else asked.unwrap()
 
     def _among(self, filters: Filters) -> list[int]:
-        """The notes that pass the filters."""
+        """Return the serials of the notes that pass the filters."""
         wanted = FacetFilter(tags=filters.tags, author=filters.author, path_prefix=filters.path_prefix)
         found = self._catalogue.page(wanted)
         if found.is_exact and not filters.entities:
@@ -55,12 +58,12 @@ class Nearest:
     async def search_among(
         self, query: str, serials: Sequence[int], notes: int, threshold: float
     ) -> list[VectorHit]:
-        """The nearest neighbours of the query among these notes."""
+        """Return the nearest neighbours of the query among the given notes."""
         return await self._semantic.ask(query, notes, threshold, serials).hits()
 
 
 def passes(entry: Entry, filters: Filters, kept: KeptEntities) -> bool:
-    """True when a note passes all filters."""
+    """Return whether a note passes all filters."""
     note = entry.note
     return (
         has_tags(note.all_tags, filters.tags)
@@ -70,17 +73,17 @@ def passes(entry: Entry, filters: Filters, kept: KeptEntities) -> bool:
     )
 
 
-#: The most notes of the semantic ranking, as in a hybrid search.
+#: Maximum number of notes in the semantic ranking, as in a hybrid search.
 NEAREST = 200
-#: Up to this many notes are compared with the query one by one.
+#: Maximum number of notes that are compared with the query one by one.
 COMPARED = 500
 
 
 @frozen
 class Walk:
-    """The ranks of a note in a graph search: its distance in links from a seed, and its rank in each ranking.
+    """The results of a note in a graph search: distance in links from a seed, and rank in each ranking.
 
-    `meaning`: None if the semantic ranking has not found it.
+    `meaning` is None if the note is not in the semantic ranking.
     """
 
     distance: int
@@ -90,7 +93,7 @@ class Walk:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """Return the parts of PageRank, distance and semantic similarity; their sum is the score."""
+        """Return the parts of PageRank, distance and semantic similarity. Their sum is the score."""
         of_meaning = 0.0 if self.meaning is None else 1 / (FUSION_K + self.meaning)
         return 1 / (FUSION_K + self.central), 1 / (FUSION_K + self.near), of_meaning
 
@@ -106,23 +109,23 @@ class Centrality:
         self._version = -1
 
     async def scores(self) -> Mapping[str, float]:
-        """PageRank by id, highest first."""
+        """Return the PageRank by note id, highest first."""
         graph = self._catalogue.graph.links
         if self._version != graph.version:
-            copied = graph.copy()  # writes change the original
+            copied = graph.copy()  # writes change the original graph
             scores = await self._reading.run(copied.pagerank)
             self._scores, self._version = scores, copied.version
             self._places = {note_id: place for place, note_id in enumerate(scores, start=1)}
         return self._scores
 
     async def places(self) -> Mapping[str, int]:
-        """Ranks by PageRank, from 1."""
+        """Return the rank of each note by PageRank, from 1."""
         await self.scores()
         return self._places
 
 
 class GraphSearch:
-    """Graph search over the catalogue's link graph; long computations run in a worker thread."""
+    """Graph search over the catalogue's link graph. Long computations run in a worker thread."""
 
     def __init__(self, catalogue: Catalogue, nearest: Nearest, reading: Blocking) -> None:
         self._catalogue = catalogue
@@ -133,10 +136,10 @@ class GraphSearch:
     async def search(
         self, query: str, seeds: Sequence[str], depth: int, filters: Filters, threshold: float
     ) -> list[tuple[int, float]]:
-        """Serials and scores of the notes at most `depth` links from a seed that pass the filters.
+        """Return serials and scores of the notes at most `depth` links from a seed that pass the filters.
 
-        Best first, ties by id. Unknown seeds are left out. A blank query, or one without a model, ranks
-        by links alone.
+        The best note is first, ties are ordered by id. Unknown seeds are left out. If the query is blank or
+        no model is loaded, links alone decide the ranking.
         """
         steps = await self._reach(seeds, depth, filters)
         ids = {entry.serial: note_id for note_id in steps if (entry := self._catalogue.get(note_id))}
@@ -145,9 +148,10 @@ class GraphSearch:
         return [(entry.serial, score) for note_id, score in ranked if (entry := self._catalogue.get(note_id))]
 
     async def _reach(self, seeds: Sequence[str], depth: int, filters: Filters) -> dict[str, int]:
-        """Breadth-first traversal: the reached notes with their distance in links.
+        """Traverse the links breadth-first. Return the reached notes with their distance in links.
 
-        Links count in both directions, also through notes that do not pass, but not through missing ones.
+        Links count in both directions. Paths may lead through notes that do not pass the filters, but not
+        through missing notes.
         """
         steps = self._catalogue.graph.links.reach(seeds, clamp_depth(depth), "both")
         if filters == Filters():
@@ -160,7 +164,7 @@ class GraphSearch:
         return passing
 
     async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:
-        """Return the semantic ranking: notes similar to the query, nearest first; empty without a model."""
+        """Return the notes similar to the query, nearest first. Empty without a model."""
         if not query.strip() or not serials:
             return []
         try:
@@ -174,14 +178,14 @@ class GraphSearch:
         return [hit.serial for hit in found if hit.serial in wanted][:NEAREST]
 
     async def _rank(self, steps: Mapping[str, int], by_meaning: Sequence[str]) -> list[tuple[str, float]]:
-        """Reciprocal rank fusion of PageRank, distance (ties by PageRank) and semantic ranking."""
+        """Return the reciprocal rank fusion of PageRank, distance (ties by PageRank) and semantic ranking."""
         places = await self.centrality.places()
         return await self._reading.run(lambda: reciprocal_rank([*_order(steps, places), by_meaning]))
 
     async def explain(
         self, query: str, seeds: Sequence[str], depth: int, filters: Filters, threshold: float
     ) -> dict[str, Walk]:
-        """How `search` ranks each note, by id."""
+        """Return by note id the results from which `search` computes the ranking."""
         steps = await self._reach(seeds, depth, filters)
         ids = {entry.serial: note_id for note_id in steps if (entry := self._catalogue.get(note_id))}
         nearest = await self._order_by_meaning(query, list(ids), threshold)
@@ -199,7 +203,7 @@ class GraphSearch:
 
 
 def _order(steps: Mapping[str, int], places: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """Reached notes by PageRank, and by distance."""
+    """Return the reached notes ordered by PageRank, and ordered by distance."""
     last = len(places) + 1
     central = sorted(steps, key=lambda note_id: (places.get(note_id, last), note_id))
     return central, sorted(central, key=steps.__getitem__)

@@ -1,6 +1,7 @@
-"""Hybrid search: the full-text and the semantic ranking fused, ordered by lead coverage, with match strength.
+"""Hybrid search: full-text and semantic ranking are fused, ordered by lead coverage and rated.
 
-docs/spec/search.md §5 and §6. `lithos_search`, `lithos_retrieve` and `lithos_cache_lookup` rank by it.
+See docs/spec/search.md §5 and §6. `lithos_search`, `lithos_retrieve` and `lithos_cache_lookup` use this
+ranking.
 """
 
 from __future__ import annotations
@@ -53,25 +54,25 @@ from lithos.search.settings import SearchConfig
 from lithos.text.query import begin_last, plain_words
 from lithos.text.snippet import Terms
 
-#: The least number of candidates that each ranking of a hybrid search contributes.
+#: Minimum number of candidates from each ranking of a hybrid search.
 LEG_NOTES: Final = 200
-#: Candidates of each ranking for each result wanted, where these are more.
+#: Number of candidates from each ranking per wanted result, if this is more than the minimum.
 LEG_SHARE: Final = 5
 #: Share of the semantic score in `blend`, by whether the accurate tier answers.
 SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
-#: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
-#: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
+#: Maximum number of characters of a full-text query. Each pair of characters in a script without spaces is a
+#: term, and 300,000 terms block the event loop for twenty seconds. Semantic search gets the whole query.
 LONGEST_QUERY: Final = 4_000
 
-_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+_serial_and_similarity = itemgetter(0, 2)  # fields of a `VectorHit`
 
 
 @frozen(kw_only=True)
 class HybridRanking:
-    """A ranking: notes (serial, score) best first, iterable once; `lexical` are the full-text matches.
+    """A hybrid ranking: (serial, score) pairs, best first, iterable once. `lexical` has the full-text scores.
 
-    `features` has those of the first three rows, and none while a leg failed (`failed`, `message` says why).
-    `is_all`: neither leg would find more.
+    `features` covers the first three rows. It is empty if an index failed: `failed` names the index, and
+    `message` gives the reason. `is_all`: neither index would find more notes.
     """
 
     scores: Iterable[tuple[int, float]]
@@ -82,15 +83,14 @@ class HybridRanking:
     is_all: bool
     #: Whether the accurate tier answered.
     is_accurate: bool = False
-    #: Lead coverage of the best notes, and the share of the semantic leg in `blend`.
+    #: Lead coverage of the best notes, and the share of the semantic score in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)
     weight: float = 0.0
-    #: Changes of scores by names, places in the legs and missing text; every score is
-    #: divided by `highest`, the highest possible one.
+    #: Changes of scores by names, reserved places and missing text. Every score is divided by `highest`, the
+    #: highest possible score.
     moved: Mapping[int, float] = field(factory=dict)
     highest: float = 1.0
-    #: Score that turns of conversations get from neighbours, and the divisor of fused scores that
-    #: follows from it.
+    #: Score that conversation turns get from their neighbours, and the resulting divisor of the fused scores.
     beside: Mapping[int, float] = field(factory=dict)
     spread: float = 1.0
     failed: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class HybridRanking:
 
 @frozen
 class _Ordered:
-    """The best notes in their order, and the rest; `HybridRanking` takes its fields from both."""
+    """The best notes in order, and the remaining notes. `HybridRanking` takes its fields from both."""
 
     first: Sequence[tuple[int, float]]
     rest: Iterator[tuple[int, float]]
@@ -126,16 +126,16 @@ class Hybrid:
     _catalogue: NotesPort
 
     def confidence(self, ranking: HybridRanking) -> float:
-        """The probability from which on a note of a ranking is an answer."""
+        """Return the minimum probability at which a note of the ranking counts as an answer."""
         configured = self._settings.cache_confidence
         return _calibration(ranking).threshold if configured is None else configured
 
     def chances(self, ranking: HybridRanking) -> dict[int, float]:
-        """The probability that a note answers, for the first three."""
+        """Return by serial the probability that the note answers, for the first three rows."""
         return _chances(ranking.features, _calibration(ranking))
 
     def terms(self, words: str) -> Terms:
-        """The words of a query that count, weighted; without weights while the index cannot be read."""
+        """Return the content words of a query with weights, or without if the index is unreadable."""
         try:
             return Terms.of(words, self._fulltext.idf(self._fulltext.content_stems(words)))
         except IndexFailed:
@@ -144,11 +144,10 @@ class Hybrid:
     def judge_words(
         self, words: str, found: Sequence[tuple[int, float]]
     ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
-        """Return the terms of a full-text query, and the strength of its first three rows; all others
-        are weak.
+        """Return the terms of a full-text query, and the match strength of its first three rows.
 
-        It uses words only: reading the vectors costs more than the whole search. Without strengths if
-        the notes' words are unknown.
+        All later rows are weak. Only words are used, because reading the vectors costs more than the whole
+        search. The strengths are None if the notes' words are unknown.
         """
         terms, features = self.word_features(words, found)
         return terms, self._judge(features, WORDS_CALIBRATION)
@@ -156,9 +155,10 @@ class Hybrid:
     def judge_meaning(
         self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, is_accurate: bool
     ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
-        """The same of a semantic search, from similarities and lead coverage: BM25 would cost as much again.
+        """Return the terms of a semantic query, and the match strength of its first three rows.
 
-        `found` (serial, similarity) has thirty, or all there are from the threshold on.
+        Only similarities and lead coverage are used, because BM25 would double the cost. `found` must have
+        the first thirty (serial, similarity) pairs, or all pairs above the threshold if there are fewer.
         """
         terms, features = self.meaning_features(query, found, threshold)
         return terms, self._judge(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
@@ -173,16 +173,16 @@ class Hybrid:
         return judge(_chances(features, calibration), confidence)
 
     def word_chances(self, features: Mapping[int, WordFeatures]) -> dict[int, float]:
-        """The probability that a note answers, from words alone."""
+        """Return by serial the probability that the note answers, from words alone."""
         return _chances(features, WORDS_CALIBRATION)
 
     def word_features(
         self, words: str, found: Sequence[tuple[int, float]]
     ) -> tuple[Terms, Mapping[int, WordFeatures] | None]:
-        """Return the features of the first three rows of a full-text search; `found` has ten, or all
-        there are.
+        """Return the terms of a full-text query, and the features of its first three rows.
 
-        None if the notes' words are unknown.
+        `found` must have the first ten rows, or all rows if there are fewer. The features are None if the
+        notes' words are unknown.
         """
         terms, idf, covered = self._look_at(words, [serial for serial, _ in found[:CANDIDATES]])
         return terms, None if covered is None else word_features(found, idf, covered)
@@ -190,7 +190,10 @@ class Hybrid:
     def meaning_features(
         self, query: str, found: Sequence[tuple[int, float]], threshold: float
     ) -> tuple[Terms, Mapping[int, MeaningFeatures] | None]:
-        """The same of a semantic search; `found` has thirty, or all there are."""
+        """Return the terms of a semantic query, and the features of its first three rows.
+
+        `found` must have the first thirty rows, or all rows if there are fewer.
+        """
         terms, idf, covered = self._look_at(
             query[:LONGEST_QUERY], [serial for serial, _ in found[:CANDIDATES]]
         )
@@ -199,15 +202,15 @@ class Hybrid:
     def meaning_chances(
         self, features: Mapping[int, MeaningFeatures], *, is_accurate: bool
     ) -> dict[int, float]:
-        """The probability that a note answers, from similarities and lead coverage."""
+        """Return by serial the probability that the note answers, from similarities and lead coverage."""
         return _chances(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
 
     def _look_at(
         self, words: str, serials: Sequence[int]
     ) -> tuple[Terms, Mapping[str, float], Mapping[int, Covered] | None]:
-        """The terms of a query, the idf of its content stems, and how these notes have them.
+        """Return the terms of a query, the idf of its content stems, and how well each note covers the stems.
 
-        None for the last when nothing is known of the notes' words.
+        The coverage is None if the notes' words are unknown.
         """
         try:
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
@@ -221,8 +224,8 @@ class Hybrid:
     ) -> HybridRanking:
         """Return the ranking of at least `limit` notes if there are enough.
 
-        `is_typed`: the last word may be the beginning of one, since the user is typing it.
-        Answers from one leg when the other fails. Raises `SearchBackendFailed` when both do.
+        `is_typed`: the user is still typing, so the last word may be the beginning of a word. If one index
+        fails, the other answers alone. Raises `SearchBackendFailed` when both fail.
         """
         wanted = max(LEG_NOTES, LEG_SHARE * limit)
         asked = self._nearest.ask(query, filters, wanted, threshold)
@@ -282,7 +285,7 @@ class Hybrid:
         leg: LexicalLeg,
         weight: float,
     ) -> _Ordered:
-        """Fusion, neighbours; of the best lead coverage, places in both legs, names and the lack of text."""
+        """Fuse both rankings, add neighbours, and reorder the best by coverage, places, names and text."""
         similarities = dict(map(_serial_and_similarity, semantic))
         covered: dict[int, Covered] = {}
 
@@ -313,7 +316,7 @@ class Hybrid:
         return _Ordered(first, behind, covered, moved, highest, beside, spread)
 
     def _names_share(self, words: str, idf: Mapping[str, float]) -> dict[int, float]:
-        """By serial, which share of a question by idf is the name of a note that it names."""
+        """Return by serial the share of the query, by idf, that the name of a note in the query makes up."""
         named, total = self._catalogue.named_in(words), sum(idf.values())
         return {
             serial: sum(idf.get(stem, 0.0) for stem in self._fulltext.terms(name)) / total
@@ -322,13 +325,11 @@ class Hybrid:
         }
 
     def divisor(self, ranking: HybridRanking) -> float:
-        """Return what the parts of words and meaning are divided by to have scores of 0..1."""
+        """Return the divisor that scales the full-text and semantic parts to scores of 0..1."""
         return (1 + self._settings.lead_weight) * ranking.highest * ranking.spread
 
     def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
-        """Return the parts of full text, semantics and lead coverage for each note; they add up to
-        the scores.
-        """
+        """Return the full-text, semantic and lead coverage part of each note. They add up to the scores."""
         lexical = list(ranking.lexical.items())
         similarities = dict(map(_serial_and_similarity, ranking.chunks))
         if self._settings.fusion == "rrf":
@@ -342,7 +343,7 @@ class Hybrid:
         fused = self.divisor(ranking)
         words = {serial: part / fused for serial, part in words.items()}
         meaning = {serial: part / fused for serial, part in meaning.items()}
-        for serial, part in ranking.beside.items():  # of a neighbour's words or meaning
+        for serial, part in ranking.beside.items():  # from the full-text or semantic score of a neighbour
             leg = words if serial in words else meaning
             leg[serial] += part / whole
         return (
@@ -374,7 +375,7 @@ def _chances(
 
 
 def _tier(is_accurate: bool) -> str:
-    """The name of a tier in the tables of calibrations."""
+    """Return the name of a tier in the calibration tables."""
     return "accurate" if is_accurate else "static"
 
 
@@ -385,7 +386,7 @@ def _features(
     covered: Mapping[int, Covered],
     threshold: float,
 ) -> dict[int, Features]:
-    """The features of each of the first three rows; `first` has ten."""
+    """Return the features of the first three rows. `first` must have the first ten rows."""
     mean, deviation = spread(islice(similarities.values(), THIRTIETH), threshold)  # best first
     rows = [
         MatchSignals(
@@ -396,7 +397,7 @@ def _features(
     found: dict[int, Features] = {}
     for place, (serial, _) in enumerate(first[:CANDIDATES]):
         of_note, row = covered.get(serial, Covered()), rows[place]
-        if of_note.bare:  # answers nothing
+        if of_note.bare:  # a note without text cannot answer
             continue
         found[serial] = Features(
             cosine=row.cosine,
@@ -409,5 +410,5 @@ def _features(
 
 
 def backend_failure(reason: str) -> SearchBackendFailed:
-    """The refusal of a search whose indexes cannot answer."""
+    """Return the error for a search whose indexes cannot answer."""
     return SearchBackendFailed(f"The search could not be answered: {reason}")

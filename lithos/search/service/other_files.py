@@ -1,4 +1,4 @@
-"""Hits among other files of the vault, and their rank between the notes of an answer."""
+"""Hits in other files of the vault, and their ranks between the notes of an answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lithos.search.service.search import Hit
 
 T = TypeVar("T")
 
-#: Places among notes that are looked at: as many as may be strong or fair.
+#: Number of places checked among the notes: the maximum number of strong or fair rows.
 BESIDE: Final = CANDIDATES
 
 
 @frozen(kw_only=True)
 class OtherQuery:
-    """A query among other files; only the path of `filters` counts."""
+    """A query in other files of the vault. Only the path of `filters` applies."""
 
     query: str
     mode: str = "hybrid"
@@ -33,10 +33,10 @@ class OtherQuery:
 
 @frozen(kw_only=True)
 class OtherHit:
-    """A hit in a file; `judged`: its match strength, None if unknown.
+    """A hit in a file. `judged` is its match strength, None if unknown.
 
-    `number` identifies the file, `changed_ns` is its time of change, in nanoseconds. A hit that does not
-    `lead` never ranks before a note.
+    `number` identifies the file. `changed_ns` is the modification time of the file in nanoseconds. A hit
+    without `leads` never ranks before a note.
     """
 
     id: str
@@ -45,7 +45,7 @@ class OtherHit:
     path: str
     changed_ns: int
     place: str
-    #: Of a PDF, from 1.
+    #: Page number in a PDF, from 1.
     page: int | None
     text: str
     score: float
@@ -55,31 +55,29 @@ class OtherHit:
 
 
 class OtherHits(Protocol):
-    """Searches other files of the vault."""
+    """Searches the other files of the vault."""
 
     @property
     def is_enabled(self) -> bool:
-        """Whether such files are read at all."""
+        """Return whether other files are read."""
 
     def has_any(self, filters: Filters) -> bool:
-        """Whether there is anything that may pass."""
+        """Return whether any file may pass the filters."""
 
     async def search(self, query: OtherQuery) -> Sequence[OtherHit]:
-        """The best places, best first. Raises `SearchBackendFailed` when no index answers."""
+        """Return the matching places, best first. Raises `SearchBackendFailed` if no index answers."""
 
     async def beside(self, query: OtherQuery) -> Sequence[OtherHit]:
-        """Return hits that may be mixed with notes: the first few places; empty if they cannot be
-        searched now.
-        """
+        """Return the first few hits for mixing with notes. Empty if the files cannot be searched now."""
 
     def row(self, hit: OtherHit, score: float) -> dict[str, Any]:
-        """The row of a hit in an answer."""
+        """Return the result row of a hit."""
 
 
 def mix_rows(
     notes: Sequence[T], standings: Sequence[MixCandidate], hits: Sequence[OtherHit], limit: int
 ) -> list[tuple[T | OtherHit, float]]:
-    """The rows of an answer with their scores: notes, and hits among them (`search.ranking.mixing`)."""
+    """Return the rows of an answer with their scores: notes mixed with hits (`search.ranking.mixing`)."""
     return [
         (notes[each.number] if each.is_note else hits[each.number], each.score)
         for each in mix(standings, _standings(hits), limit)
@@ -93,7 +91,7 @@ def mix_hits(
     hits: Sequence[OtherHit],
     limit: int,
 ) -> list[dict[str, Any]]:
-    """Rows of notes, and of hits among them; a drawing that is shown as a note is not shown again."""
+    """Return note rows mixed with hits. A drawing that is already shown as a note is not repeated."""
     unshown = _not_shown(hits, {row["path"] for row in rows})
     return [
         others.row(row, score) if isinstance(row, OtherHit) else row
@@ -102,7 +100,7 @@ def mix_hits(
 
 
 def skipped(shown: Sequence[Hit], hits: Sequence[OtherHit], limit: int, offset: int) -> int:
-    """Return the number of notes before an offset; `shown` are the notes of the first page without hits."""
+    """Return the number of notes before an offset. `shown` are the notes of the first page without hits."""
     others = _not_shown(hits, {hit.entry.path for hit in shown})
     first = mix_rows(shown, standings_of(shown), others, limit)
     return max(0, offset - sum(isinstance(row, OtherHit) for row, _ in first))

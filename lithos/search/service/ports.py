@@ -1,6 +1,6 @@
-"""Ports of a hybrid search to indexes and the catalogue: those of notes, or those of attachments.
+"""Ports of hybrid search to the indexes and the catalogue, for notes or for attachments.
 
-Notes are identified by whole numbers, their serials.
+Notes are identified by integer serials.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from lithos.text.query import Node
 
 
 class PendingQueryPort(Protocol):
-    """A query to vectors that is under way."""
+    """A running query to the vector index."""
 
     @property
     def is_accurate(self) -> bool:
-        """Whether the accurate tier answers it."""
+        """Return whether the accurate tier answers the query."""
 
     async def hits(self) -> list[VectorHit]:
-        """The nearest notes, best first; raises `IndexFailed` and `SemanticUnavailable`."""
+        """Return the nearest notes, best first. Raises `IndexFailed` and `SemanticUnavailable`."""
 
 
 class NearestPort(Protocol):
-    """Vectors that queries with filters go to."""
+    """The vector index for queries with filters."""
 
     def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> PendingQueryPort:
-        """Start a nearest-neighbour query; its errors are raised by `hits`."""
+        """Start a nearest-neighbour query. Its errors are raised by `hits`."""
 
 
 class MeaningPort(Protocol):
-    """Whether the vectors are of everything that there is."""
+    """The state of the semantic index: whether it contains every note."""
 
     @property
     def is_answering(self) -> bool: ...
 
 
 class WordsPort(Protocol):
-    """The full-text index, as `FulltextIndex` has each of these; `search` and idf raise `IndexFailed`."""
+    """The full-text index with the methods of `FulltextIndex`. `search` and `idf` raise `IndexFailed`."""
 
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]: ...
 
@@ -49,7 +49,7 @@ class WordsPort(Protocol):
     def idf(self, stems: Iterable[str]) -> dict[str, float]: ...
 
     def idf_of_unknown(self) -> float:
-        """The idf of a stem that no note has, above 0."""
+        """Return the idf of a stem that no note contains, above 0."""
 
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]: ...
 
@@ -62,7 +62,7 @@ class TurnsPort(Container[int], Protocol):
     def __len__(self) -> int: ...
 
     def beside(self, serial: int) -> list[int]:
-        """The turns just before and after one."""
+        """Return the serials of the turns just before and after a turn."""
 
 
 class NotesPort(Protocol):
@@ -72,4 +72,4 @@ class NotesPort(Protocol):
     def turns(self) -> TurnsPort: ...
 
     def named_in(self, text: str) -> dict[int, str]:
-        """Return the notes whose title or alias occurs in a text, with that name."""
+        """Return by serial the notes whose title or alias occurs in a text, with the matching name."""

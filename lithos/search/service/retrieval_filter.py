@@ -1,4 +1,4 @@
-"""Access control and filters of searches on behalf of a caller (docs/spec/memory.md §1)."""
+"""Access control and filters for the searches of one caller (docs/spec/memory.md §1)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from lithos.notes.model.note import NoteWarning
 from lithos.search.index.fulltext_schema import Filters
 from lithos.text.words.list_filters import has_tags
 
-#: The reason of a warning whose cause is not named.
+#: The reason shown for a warning when the caller may not see its cause.
 _VEILED: Final = "because of a note that you may not see"
 
 
 @frozen(kw_only=True)
 class RetrievalFilter:
-    """Access control and filters of one retrieval; `namespaces` None means any."""
+    """Access control and filters of one retrieval. If `namespaces` is None, all namespaces are allowed."""
 
     namespaces: frozenset[str] | None = None
     task_id: str | None = None
     agent_id: str | None = None
     filters: Filters = field(factory=Filters)
-    #: Only these notes; None: any.
+    #: Ids of the allowed notes. If None, all notes are allowed.
     among: frozenset[str] | None = None
-    #: For callers that name quarantined notes without showing them.
+    #: True for callers that list quarantined notes without showing their text.
     shows_quarantined: bool = False
-    #: There are no filters of tags and paths, which spares most checks of most notes.
+    #: True if there are no tag or path filters. Most checks of most notes are skipped then.
     _is_open: bool = field(init=False)
-    #: Every note passes that is active and shared.
+    #: True if every active and shared note passes.
     _is_wide: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -42,11 +42,11 @@ class RetrievalFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """True when the gate is selective: most notes probably do not pass."""
+        """Return whether the filter is selective, so that most notes probably do not pass."""
         return self.namespaces is not None or self.among is not None or not self._is_open
 
     def shows(self, entry: Entry) -> bool:
-        """Access control: true when the caller may see the note, whatever its tags and path."""
+        """Return whether the caller may see the note, regardless of tags and path."""
         if entry.note.status == "quarantined" and not self.shows_quarantined:
             return False
         if self.among is not None and entry.note.id not in self.among:
@@ -54,7 +54,7 @@ class RetrievalFilter:
         return self._may_know(entry)
 
     def _may_know(self, entry: Entry) -> bool:
-        """The same, but for the trust in the note."""
+        """Return whether the caller may know of the note, even if it is quarantined."""
         note = entry.note
         if self.namespaces is not None and entry.namespace not in self.namespaces:
             return False
@@ -65,9 +65,10 @@ class RetrievalFilter:
         return True
 
     def veil(self, warning: NoteWarning, cause: Entry | None) -> NoteWarning | None:
-        """Return the warning as this caller may see it; a `cause` that it may not see is not named.
+        """Return the warning as the caller may see it. A hidden `cause` is not named.
 
-        A contradiction with such a note is left out entirely, as in `contradictions`.
+        If the warning reports a contradiction with a hidden note, return None, as `contradictions` leaves out
+        such notes.
         """
         if cause is None or self._may_know(cause):
             return warning
@@ -76,7 +77,7 @@ class RetrievalFilter:
         return attrs.evolve(warning, id="", title="", reason=_VEILED)
 
     def passes(self, entry: Entry) -> bool:
-        """True when the caller may see the note and it matches the filters."""
+        """Return whether the caller may see the note and the note matches the filters."""
         note = entry.note
         if self._is_wide and note.status == "active" and note.access_scope == "shared":
             return True
@@ -89,7 +90,7 @@ class RetrievalFilter:
         )
 
     async def admit(self, catalogue: Catalogue) -> list[Entry]:
-        """All notes that pass, in the order of first indexing."""
+        """Return all notes that pass, in the order of first indexing."""
         admitted: list[Entry] = []
         if self.among is not None:
             async for each in slices(_entries(catalogue, self.among)):

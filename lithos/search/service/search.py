@@ -1,4 +1,4 @@
-"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (docs/spec/search.md §4)."""
+"""Search modes: full text, semantic (embeddings), hybrid (both fused) and graph (docs/spec/search.md §4)."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from lithos.text.query import Node, QuerySyntaxError, begin_last, parse_query, w
 from lithos.text.snippet import Terms
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
-#: Hybrid hits from which a graph search without seeds starts.
+#: Number of hybrid hits from which a graph search without seeds starts.
 SEEDS = 5
 WARMING_WAIT = 10.0
-#: Rows that a search may skip; each leg finds five notes for each.
+#: Maximum number of rows that a search may skip. Each ranking fetches five notes per skipped row.
 DEEPEST_OFFSET = 1_000
 
 
 @frozen(kw_only=True)
 class SearchRequest:
-    """The query, mode, filters and limit of one search; `threshold` None means the configured one.
+    """The query, mode, filters and limit of one search. If `threshold` is None, the configured one applies.
 
-    Only a graph search has seeds and a depth; without seeds it starts from what the query finds. `offset`
-    rows are skipped. `prefix`: the last word may be the beginning of one, where words are looked for. `room`:
-    characters of JSON of all rows, 0: no limit.
+    Only graph searches use seeds and a depth. Without seeds, a graph search starts from the notes that match
+    the query. `offset` is the number of rows to skip. `prefix`: in full-text searches the last word may be
+    the beginning of a word. `room`: maximum number of JSON characters of all rows, 0 for no limit.
     """
 
     query: str
@@ -74,7 +74,7 @@ class SearchRequest:
 
 @frozen
 class Hit:
-    """A search result; `similarity` only in mode semantic, `judged` unless a leg of the search failed."""
+    """A search result. `similarity` is set in mode semantic only, `judged` unless an index failed."""
 
     entry: Entry
     score: float
@@ -84,13 +84,16 @@ class Hit:
 
     @property
     def match(self) -> Strength | None:
-        """The match strength."""
+        """Return the match strength."""
         return None if self.judged is None else self.judged.match
 
 
 @frozen
 class SearchAnswer:
-    """The results, best first; `failed` names unavailable backends (partial results), `message` says why."""
+    """The results, best first.
+
+    `failed` names unavailable indexes (partial results), `message` gives the reason.
+    """
 
     hits: tuple[Hit, ...]
     failed: tuple[str, ...] = ()
@@ -99,25 +102,25 @@ class SearchAnswer:
 
 @frozen
 class RankedRows:
-    """A ranking to make rows of: serials of notes by descending score, iterable once."""
+    """A ranking from which rows are made: note serials by descending score, iterable once."""
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
     terms: Terms = Terms()
     failed: tuple[str, ...] = ()
     message: str = ""
-    #: By serial, all others are weak; None: the rows say nothing about match strength.
+    #: Match strength by serial, all other rows are weak. If None, the rows have no match strength.
     matches: Mapping[int, MatchVerdict] | None = None
-    #: The ranking of a hybrid search; its `scores` are the same iterator.
+    #: The ranking of a hybrid search. Its `scores` are the same iterator.
     ranking: HybridRanking | None = None
 
 
-_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+_serial_and_similarity = itemgetter(0, 2)  # fields of a `VectorHit`
 _NOTHING = RankedRows((), ())
 
 
 class Search:
-    """The search service: queries the indexes, ranks, cuts snippets; writes nothing but the access log."""
+    """The search service. Queries the indexes, ranks, cuts snippets, and writes only the access log."""
 
     def __init__(
         self,
@@ -139,7 +142,7 @@ class Search:
         self._nearest = Nearest(catalogue, semantic)
         self._fulltext = fulltext
         self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings, catalogue)
-        #: Walks of links from notes.
+        #: Graph searches, which follow links from notes.
         self.graph_search = GraphSearch(catalogue, self._nearest, threads)
         self.asked = RecentQueries()
         self._explainer = Explainer(fulltext, self.hybrid)
@@ -150,7 +153,7 @@ class Search:
         self._known = opening.known
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
-        """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
+        """Return the best matches. Raises `InvalidMode`, `InvalidInput` and `SearchBackendFailed`."""
         answer = await self.look(request)
         if request.mode == "graph" or request.query.strip():
             self.record(request, answer.hits)
@@ -164,7 +167,7 @@ class Search:
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
     async def rank(self, request: SearchRequest) -> RankedRows:
-        """Rank notes without reading their texts: at least up to the end of the requested page."""
+        """Rank notes without reading their texts, at least up to the end of the requested page."""
         threshold, limit = self.bounds(request)
         await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
@@ -178,10 +181,10 @@ class Search:
         return await self._rank_hybrid(request, limit, threshold)
 
     async def explain(self, request: SearchRequest, note_ids: Iterable[str]) -> Explained:
-        """Why `search` ranks these notes as it does, by another search of the same kind; nothing is recorded.
+        """Explain the ranks of the given notes in `search`. Runs the search again, without recording it.
 
-        The scores of the parts are those of `search` as long as no note changes between the two. Notes that
-        it does not find are left out. Raises what `search` raises.
+        The scores equal those of `search` if no note changed in between. Notes that the search does not find
+        are left out. Raises the errors of `search`.
         """
         entries = [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
         wanted = {entry.serial: entry.note.id for entry in entries}
@@ -218,9 +221,7 @@ class Search:
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
     async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
-        """Return the hybrid ranking that pages are cut from, as far as it reaches: other legs have
-        other scores.
-        """
+        """Return the hybrid ranking from which pages are cut. All pages up to 200 rows share one ranking."""
         if not request.query.strip():
             return NOTHING_RANKED
         last = request.offset + limit
@@ -230,7 +231,7 @@ class Search:
         )
 
     async def _seeds(self, request: SearchRequest, threshold: float) -> Sequence[str]:
-        """Where a graph search starts."""
+        """Return the ids of the notes from which a graph search starts."""
         if request.seed_ids or not request.query.strip():
             return request.seed_ids
         start = await self._rank_hybrid(request, SEEDS, threshold)
@@ -238,18 +239,16 @@ class Search:
 
     @property
     def centrality(self) -> Centrality:
-        """PageRank of the notes."""
+        """Return the PageRank of the notes."""
         return self.graph_search.centrality
 
     @property
     def threshold(self) -> float:
-        """Return the default minimum similarity of the semantic leg."""
+        """Return the default minimum similarity of the semantic ranking in a hybrid search."""
         return least_similarity(self._settings.semantic_threshold)
 
     def threshold_of(self, request: SearchRequest) -> float:
-        """Return the minimum similarity of a search: requested, configured, or that of its mode and
-        the model.
-        """
+        """Return the minimum similarity: requested, configured, or the default of mode and model."""
         if request.threshold is not None:
             return request.threshold
         if request.mode != "semantic" or self._settings.semantic_threshold is not None:
@@ -257,16 +256,17 @@ class Search:
         return LEAST_OF_MODEL[self._semantic.is_accurate]
 
     async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
-        """Every note that a hybrid search with legs of `wanted` notes finds, best first.
+        """Return all notes of a hybrid search with at most `wanted` notes per ranking, best first.
 
-        Exactly the order of `search`; the caller has waited for freshness. Raises `SearchBackendFailed`.
+        The order equals that of `search`. The caller must have waited for the indexes. Raises
+        `SearchBackendFailed`.
         """
         if not query.strip():
             return NOTHING_RANKED
         return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self.threshold)
 
     async def match_text(self, query: str) -> tuple[list[Entry], str]:
-        """Every note that a full-text query matches, best first; why none can, when it does not parse.
+        """Return all notes that match a full-text query, best first, and the syntax error if any.
 
         Raises `SearchBackendFailed`.
         """
@@ -286,16 +286,19 @@ class Search:
         await self._visibility.reach()
 
     def bounds(self, request: SearchRequest) -> tuple[float, int]:
-        """The least similarity, and how many rows it gets. Raises `InvalidMode`, `InvalidInput`."""
+        """Return the minimum similarity and the row limit of a search.
+
+        Raises `InvalidMode` and `InvalidInput`.
+        """
         if request.mode not in MODES:
-            raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
+            raise InvalidMode(f"Unknown search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
         threshold = self.threshold_of(request)
         if not 0 <= threshold <= 1:
             raise InvalidInput(f"threshold must be between 0 and 1, not {threshold}.")
         if request.offset > DEEPEST_OFFSET:
             raise InvalidInput(
-                f"offset must be at most {DEEPEST_OFFSET:,}, not {request.offset}. Ask more precisely, or "
-                "list the notes with lithos_list."
+                f"offset must be at most {DEEPEST_OFFSET:,}, not {request.offset}. Use a more "
+                "precise query, or list the notes with lithos_list."
             )
         return threshold, max(1, min(request.limit, self._settings.max_results))
 
@@ -313,7 +316,7 @@ class Search:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> RankedRows:
         await self.wait_for_meaning()
-        # As many as in a hybrid search, so that both judge matches from the same rows.
+        # The same number as in a hybrid search, so that both modes rate matches from the same rows.
         wanted = max(LEG_NOTES, request.offset + limit)
         asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
         try:
@@ -328,7 +331,7 @@ class Search:
         return RankedRows(scores, found, terms, matches=matches)
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
-        """Return the hybrid ranking, from which match strength is computed, whatever mode found the note."""
+        """Return the hybrid ranking, which rates the matches of every search mode."""
         if not query.strip():
             return NOTHING_RANKED
         try:
@@ -337,7 +340,7 @@ class Search:
             return attrs.evolve(NOTHING_RANKED, failed=("fulltext", "semantic"), message=failure.message)
 
     async def wait_for_meaning(self) -> None:
-        """Wait for the semantic index, some seconds; raises `SearchBackendFailed`."""
+        """Wait some seconds for the semantic index. Raises `SearchBackendFailed`."""
         try:
             await wait_telling(self._semantic.decided, WARMING_WAIT, "The semantic index is being built.")
             await self._semantic.ready(within=0)
@@ -352,7 +355,10 @@ class Search:
         )
 
     def judged(self, ranking: HybridRanking) -> Mapping[int, MatchVerdict] | None:
-        """How well the first rows match, by serial; all others are weak. None while a leg is missing."""
+        """Return the match strength of the first rows by serial.
+
+        All others are weak. None if an index failed.
+        """
         if ranking.failed:
             return None
         return judge(self.hybrid.chances(ranking), self.hybrid.confidence(ranking))
@@ -373,12 +379,12 @@ class Search:
         return RankedRows(scores, chunks, terms, start.failed, start.message, matches)
 
     def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
-        """The notes of a ranking that still exist."""
+        """Return the ids of the ranked notes that still exist."""
         entries = (self._catalogue.at_serial(serial) for serial, _ in scores)
         return (entry.note.id for entry in entries if entry is not None)
 
     async def present(self, request: SearchRequest, ranked: RankedRows, limit: int) -> tuple[Hit, ...]:
-        """Read the texts of the best notes, from the request's offset on, and cut their snippets."""
+        """Read the texts of the best notes from the request's offset on, and cut their snippets."""
         present = (
             (entry, score)
             for serial, score in ranked.scores
@@ -401,7 +407,7 @@ class Search:
                 None if matches is None else matches.get(entry.serial, WEAK),
             )
             for (entry, score), snippet in zip(chosen, snippets, strict=True)
-            # Before the scan an unreadable note may be a deleted one.
+            # Before the first scan ends, an unreadable note may be a deleted note.
             if snippet is not None or self._known.is_set()
         )
 
@@ -416,16 +422,18 @@ class Search:
 
 
 def parse(query: str) -> tuple[Node | None, str]:
-    """Return the parsed full-text query; None and the syntax error if it does not parse."""
+    """Return the parsed full-text query, or None and the syntax error if the query does not parse."""
     if len(query) > LONGEST_QUERY:
         return None, (
-            f"Nothing was searched: the query has {len(query):,} characters, and full-text queries at most "
-            f"{LONGEST_QUERY:,}. Use fewer words, or search with mode=hybrid."
+            f"The query has {len(query):,} characters, but full-text queries may have at most "
+            f"{LONGEST_QUERY:,}. Nothing was searched. Use fewer words, or search with "
+            "mode=hybrid."
         )
     try:
         return parse_query(query), ""
     except QuerySyntaxError as error:
         return None, (
-            f"Nothing was searched: the query does not parse at character {error.position + 1}: {error}. "
-            'Put text with signs in it into "double quotes", or search for the plain words with mode=hybrid.'
+            f"The query does not parse at character {error.position + 1}: {error}. Nothing was "
+            'searched. Put text with special characters into "double quotes", or search for the '
+            "plain words with mode=hybrid."
         )

@@ -1,7 +1,6 @@
 """The sections of a Markdown text: outline, edits, differences and merging of lines.
 
-Its own package and later ones use it.
-Never here: files, and knowledge of notes.
+This package and later packages use these modules. File access and knowledge of notes do not belong here.
 """
 
 ROLE = "model"

@@ -58,7 +58,7 @@ _TASK: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+\[([ xX])\](?
 
 @frozen
 class Heading:
-    """A heading: where its first line begins, where the text of its last line ends, level 1 to 6, text."""
+    """A heading: the start of its first line, the end of the text in its last line, level (1-6) and text."""
 
     start: int
     text_end: int
@@ -77,7 +77,7 @@ class TaskItem:
 
 @frozen
 class Blocks:
-    """Parser result of a body: its headings, and the start of each outermost block."""
+    """Parse result of a body: its headings, and the start of each outermost block."""
 
     headings: tuple[Heading, ...]
     starts: tuple[int, ...]
@@ -161,8 +161,8 @@ class Outline:
                 return found[0]
             if found:
                 raise SectionNotFound(
-                    f"{len(found)} sections are called {given[:200]!r}. Give the full path of one "
-                    "of them: see candidates.",
+                    f"{len(found)} sections have the path {given[:200]!r}. Give the full path of "
+                    "one of them: see candidates.",
                     candidates=[each.path for each in found[:CANDIDATES]],
                 )
         raise SectionNotFound(
@@ -201,7 +201,7 @@ def hash_text(text: str) -> str:
 def title_of(layout: Layout) -> tuple[int, int] | None:
     """Return the bounds of the title's H1 in a file's body: its start, and the end of its text.
 
-    None without a title.
+    Return None if there is no title.
     """
     heading = layout.heading
     if heading is None or layout.keeps_heading:
@@ -348,7 +348,10 @@ def _key(text: str) -> str:
 
 
 def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Heading]) -> tuple[Section, ...]:
-    """`(top)` and a section for each heading but the title, which ends those before it."""
+    """Return `(top)` and one section per heading.
+
+    The title starts no section, but ends the sections before it.
+    """
     origin = 0 if title is None else title[1]
     headings = [each for each in found if title is None or each.start != title[0]]
     first = bisect_left([each.start for each in headings], origin)
@@ -396,7 +399,7 @@ def stop_before(body: str, at: int, least: int) -> int:
 
 
 def _number(paths: Sequence[str]) -> list[str]:
-    """Return the paths, made different: of equal ones the second gets ` (2)`, and so on."""
+    """Return the paths without duplicates: the second of two equal paths gets ` (2)`, the third ` (3)`."""
     taken, seen = set(paths), Counter[str]()
     numbered: list[str] = []
     for path in paths:

@@ -1,8 +1,8 @@
-"""Edits of one place of a note's body (docs/spec/history.md §2): every other character is unchanged.
+"""Edits of one place in a note's body (docs/spec/history.md §2). Every other character is unchanged.
 
-A *block* is text between blank lines. Where an edit puts a block next to others, exactly one blank line
-separates them, with the line break of the file. Blank lines at the end of the file do not change. A block
-that continues the list or table before it (`list_joining`) follows it directly.
+A *block* is text between blank lines. An inserted block is separated from its neighbours by exactly one blank
+line, with the line break of the file. Blank lines at the end of the file do not change. A block that
+continues the list or table before it (`list_joining`) gets no blank line before it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ OPERATIONS: Final = (
     "uncheck",
 )  # fmt: skip
 APPEND, PREPEND, REPLACE, INSERT_BEFORE, INSERT_AFTER, REMOVE, FIND_REPLACE, CHECK, UNCHECK = OPERATIONS
-#: Those that take the whole body where no section is given.
+#: Operations that apply to the whole body if no section is given.
 WHOLE: Final = frozenset({APPEND, PREPEND, FIND_REPLACE, CHECK, UNCHECK})
-#: Those that look for something.
+#: Operations that search for a text.
 FINDING: Final = frozenset({FIND_REPLACE, CHECK, UNCHECK})
-#: Characters in which task-list items are looked for, by a parser in the way of other writes: some 0.2 s.
+#: Maximum number of characters in which task-list items are searched. The parser takes about 0.2 s for them,
+#: while other writes wait.
 MOST_SEARCHED: Final = 128 * 1024
-#: Characters that a refusal quotes of what was to be found.
+#: Maximum number of characters of the searched text that an error quotes.
 _QUOTED: Final = 200
 
 _LEADING: Final = re.compile(r"(?:[ \t]*(?:\r\n?|\n))+")
@@ -51,18 +52,21 @@ _ITEM: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)
 
 @frozen(kw_only=True)
 class SectionEdit:
-    """An edit: `op` is one of `OPERATIONS`; `section` None is the whole body."""
+    """An edit. `op` is one of `OPERATIONS`. If `section` is None, the edit applies to the whole body."""
 
     op: str
     text: str | None = None
     section: str | None = None
     find: str | None = None
-    #: The hash that the section, or the whole body, must have.
+    #: The required hash of the section or of the whole body.
     expected_hash: str | None = None
 
 
 class OtherHash(VersionConflict):
-    """The section has not the hash that was expected: its path (None: the whole body), hash and text."""
+    """The error raised when the hash differs from the expected one.
+
+    Has the path (None for the body), hash and text.
+    """
 
     def __init__(self, path: str | None, found: str, text: str) -> None:
         super().__init__("The section has changed since it was read.")
@@ -73,19 +77,19 @@ class OtherHash(VersionConflict):
 
 @frozen
 class Edited:
-    """A changed body; the path and hash of the section afterwards, None where it is gone."""
+    """A changed body, with the new path and hash of the section. Both are None if the section was removed."""
 
     body: str
     section: str | None
     section_hash: str | None
     warnings: tuple[str, ...] = ()
-    #: None where nothing had to be parsed.
+    #: None if no parsing was needed.
     outline: Outline | None = None
 
 
 @frozen
 class _Change:
-    """Characters of the body that give way to a text; `section_start` is where the section begins then."""
+    """A replacement of characters of the body. `section_start` is the start of the section afterwards."""
 
     start: int
     end: int
@@ -95,40 +99,37 @@ class _Change:
 
     @property
     def growth(self) -> int:
-        """Return by how many characters the text after the change moves."""
+        """Return the number of characters by which the text after the change moves."""
         return len(self.text) - (self.end - self.start)
 
     def apply(self, body: str) -> str:
-        """Return the body with it."""
+        """Return the body with the change applied."""
         return body[: self.start] + self.text + body[self.end :]
 
 
 def check_edit(edit: SectionEdit) -> None:
-    """Raises `InvalidInput` for an edit that can be carried out on no note."""
+    """Raise `InvalidInput` for an edit that is invalid for every note."""
     if edit.op not in OPERATIONS:
-        raise InvalidInput(f"op must be one of {', '.join(OPERATIONS)}; not {edit.op[:100]!r}.")
+        raise InvalidInput(f"op must be one of {', '.join(OPERATIONS)}, not {edit.op[:100]!r}.")
     if edit.section is None and edit.op not in WHOLE:
         raise InvalidInput(
-            f"op {edit.op} needs section: the path of a heading, as lithos_read with outline=true lists them."
+            f"op {edit.op} needs section: the path of a heading, as listed by lithos_read with outline=true."
         )
     if edit.op == FIND_REPLACE and edit.text is None:
-        raise InvalidInput('op find_replace needs text, which may be "" to take find away.')
+        raise InvalidInput('op find_replace needs text. Use "" to delete the found text.')
     if edit.op not in FINDING and edit.op != REMOVE and not (edit.text or "").strip():
-        raise InvalidInput(
-            f"op {edit.op} needs text that is not blank. To take a section away use op remove."
-        )
+        raise InvalidInput(f"op {edit.op} needs text that is not blank. To remove a section, use op remove.")
     if edit.op in FINDING and not (edit.find or "").strip():
-        what = "the exact text to look for" if edit.op == FIND_REPLACE else "the text of the task-list item"
+        what = "the exact text to find" if edit.op == FIND_REPLACE else "the text of the task-list item"
         raise InvalidInput(f"op {edit.op} needs find: {what}.")
 
 
 def apply_edit(
     edit: SectionEdit, body: str, title: tuple[int, int] | None, newline: str, outline: Outline | None
 ) -> Edited:
-    """Return the body after an edit that `check_edit` accepts; `outline` is that of the body, if it names a
-    section.
+    """Apply an edit that passed `check_edit`. `outline` is required if the edit names a section.
 
-    `title`: where the H1 with the title is. Raises `SectionNotFound`, `TextNotFound`, `TextAmbiguous`,
+    `title` has the bounds of the title's H1. Raises `SectionNotFound`, `TextNotFound`, `TextAmbiguous`,
     `InvalidInput` (too many lines) and `OtherHash`.
     """
     origin = 0 if title is None else title[1]
@@ -140,7 +141,7 @@ def apply_edit(
     section = _compared(edit, body, outline.find(edit.section))
     change = _change(edit, body, section, origin, newline)
     changed = change.apply(body)
-    if title is not None and title[0] >= change.end:  # headings may precede the title
+    if title is not None and title[0] >= change.end:  # Headings may precede the title.
         title = title[0] + change.growth, title[1] + change.growth
     after = read_changed(outline, changed, title, change.start, change.end)
     warnings = (*change.warnings, *_lost(outline, after, change))
@@ -151,18 +152,18 @@ def apply_edit(
 
 
 def _whole(body: str, origin: int) -> Section:
-    """Return the body behind the title as a section, which has no path."""
+    """Return the body after the title as a section without a path."""
     return Section("", 0, origin, origin, stop_before(body, len(body), origin), len(body))
 
 
 def _text_of(body: str, section: Section) -> str:
-    """Its text without blank lines around it."""
+    """Return the text of the section without blank lines around it."""
     blank = _LEADING.match(body, section.start)
     return body[blank.end() if blank else section.start : section.stop]
 
 
 def _compared(edit: SectionEdit, body: str, section: Section) -> Section:
-    """Return the section; raises `OtherHash` when it is not the expected one."""
+    """Return the section. Raises `OtherHash` if its hash is not the expected one."""
     if edit.expected_hash is not None:
         text = _text_of(body, section)
         found = hash_text(text)
@@ -202,9 +203,9 @@ def _insert(
     after_list: bool = False,
     before_list: bool = False,
 ) -> _Change:
-    """Return a block behind the text that ends at `at`, before what follows.
+    """Return the insertion of a block after the text that ends at `at`.
 
-    No blank line parts it from a list or table that it joins.
+    If the block continues a list or table, no blank line separates them.
     """
     block = _as_block(text, newline)
     blank = _blank_behind(body, at)
@@ -241,9 +242,10 @@ def _remove(body: str, section: Section, origin: int, newline: str) -> _Change:
         return _Change(start, start, "", start)  # an empty (top)
     before = stop_before(body, start, origin if start >= origin else 0)
     follows = _blank_behind(body, section.stop)
-    if follows == len(body):  # the end of the file does not change
+    if follows == len(body):  # The end of the file does not change.
         return _Change(before, section.stop, "", None)
-    # A `#` heading may replace this one; an underlined one would join a paragraph before it.
+    # A `#` heading may directly replace this heading. An underlined heading would merge with a paragraph
+    # before it.
     if before and not _has_blank_line(body[before:start]) and not _is_marked(body[follows : follows + 4]):
         return _Change(before, follows, newline * 2, None)
     return _Change(start, follows, "", None)
@@ -255,14 +257,14 @@ def _find_replace(edit: SectionEdit, body: str, section: Section, newline: str) 
     first = text.find(wanted)
     if first < 0:
         raise TextNotFound(
-            f"The text {wanted[:_QUOTED]!r} does not occur {_where(edit)}. It is looked for exactly, with "
-            "case and blanks: read the section again and copy it from there."
+            f"The text {wanted[:_QUOTED]!r} does not occur {_where(edit)}. Case and blanks must "
+            "match exactly. Read the section again and copy the text from there."
         )
     if text.find(wanted, first + 1) >= 0:
         count = max(2, text.count(wanted))
         raise TextAmbiguous(
-            f"The text {wanted[:_QUOTED]!r} occurs {count} times {_where(edit)}. Give more of the "
-            "text around it, or the section.",
+            f"The text {wanted[:_QUOTED]!r} occurs {count} times {_where(edit)}. Add more of the "
+            "text around it, or give the section.",
             count=count,
         )
     replacement = (edit.text or "").replace("\r\n", "\n").replace("\n", newline)
@@ -277,31 +279,31 @@ def _toggle(edit: SectionEdit, body: str, section: Section, _: str) -> _Change:
     start, end, wanted = section.start, section.end, (edit.find or "")[:_QUOTED]
     if end - start > MOST_SEARCHED:
         raise InvalidInput(
-            f"There are more than {MOST_SEARCHED:,} characters to look for task-list items in. Give "
-            "a shorter section, or use op find_replace with the line."
+            f"Task-list items are only searched in up to {MOST_SEARCHED:,} characters. Give a "
+            "shorter section, or use op find_replace with the line."
         )
     found = _items_called(list(scan_tasks(body[start:end])), edit.find or "")
     if not found:
         raise TextNotFound(
-            f"No task-list item {_where(edit)} has the text {wanted!r}. Copy it from the note, without the "
-            "brackets."
+            f"No task-list item {_where(edit)} has the text {wanted!r}. Copy the text from the "
+            "note, without the brackets."
         )
     if len(found) > 1:
         raise TextAmbiguous(
-            f"{len(found)} task-list items {_where(edit)} have the text {wanted!r}. "
-            "Give the section of the one meant, or use find_replace with more of the text around it.",
+            f"{len(found)} task-list items {_where(edit)} have the text {wanted!r}. Give the "
+            "section of the item, or use find_replace with more of the text around it.",
             count=len(found),
         )
     (item,) = found
     at, is_done = start + item.mark, edit.op == CHECK
     if item.is_done == is_done:
         word = "checked" if is_done else "unchecked"
-        return _Change(at, at + 1, body[at], start, (f"The item was {word} already.",))
+        return _Change(at, at + 1, body[at], start, (f"The item was already {word}.",))
     return _Change(at, at + 1, "x" if is_done else " ", start)
 
 
 def _items_called(items: Sequence[TaskItem], given: str) -> list[TaskItem]:
-    """Return the items with this text: as it is written, or else without markup."""
+    """Return the items with the given text, compared exactly first, then without markup."""
     wanted = " ".join(given.split())
     bare = " ".join(_ITEM.sub("", given, count=1).split()) if _ITEM.match(given) else wanted
     for name in dict.fromkeys((wanted, bare)):
@@ -326,8 +328,8 @@ def _lost(before: Outline, after: Outline, change: _Change) -> tuple[str, ...]:
     if not lost:
         return ()
     return (
-        f"{lost} headings behind this place are no longer headings: they are in a code fence, a list, a "
-        "comment or HTML that the text begins. End it there.",
+        f"{lost} headings after this place are no longer headings: the text starts a code fence, "
+        "list, comment or HTML that includes them. End that block in the text.",
     )
 
 
@@ -339,7 +341,7 @@ def _as_block(text: str, newline: str) -> str:
 
 
 def _blank_behind(body: str, at: int) -> int:
-    """Return the end of the blank lines after a text: the next line with text, or the end."""
+    """Return the end of the blank lines after a text: the start of the next line with text, or the end."""
     blank = _LEADING.match(body, at)
     end = blank.end() if blank else at
     rest = end
@@ -357,9 +359,7 @@ def _is_marked(line: str) -> bool:
 
 
 def _parting(body: str, start: int, block: str, newline: str) -> str:
-    """Return the text needed before a block at `start`: nothing, or another line break before a setext
-    heading.
-    """
+    """Return the text to put before a block: a line break before a setext heading, else nothing."""
     before = stop_before(body, start, 0)
     if _is_marked(block[:4]) or not before or _has_blank_line(body[before:start]):
         return ""

@@ -1,7 +1,7 @@
-"""Which words of changed lines are changed: pure, and bounded as the matching of lines is.
+"""Word differences: which words of changed lines changed. Time is limited as in line matching.
 
-Words, marks and longer spaces are matched across all lines of a change, so that it does not matter which of
-the old lines became which of the new ones. A line of which little is left is new as a whole.
+Words, punctuation and longer spaces are matched across all lines of a change, regardless of which old line
+became which new line. A line that changed for the most part counts as new as a whole.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ from typing import Final
 
 from lithos.text.outline.differences import match_lines
 
-#: Characters of either side of a change in which words are looked for.
+#: Maximum number of characters per side of a change in which words are compared.
 MOST_CHARACTERS: Final = 20_000
-#: The part of a line's characters from which on the line is new as a whole.
+#: Share of a line's characters above which a changed line counts as new as a whole.
 MOSTLY: Final = 0.7
-#: A word, a mark with the space before it, a longer or unusual space; single spaces go with their words.
+#: A word, a punctuation mark with the space before it, or a longer or unusual space. Single spaces belong to
+#: their words.
 _TOKEN: Final = re.compile(r"\w+| ?[^\w\s]| {2,}|[^\S \n]+")
 
-#: Where something begins and ends in a line.
+#: Start and end of a part of a line.
 Span = tuple[int, int]
-#: A word with the number of its line and its place there.
+#: A word, the number of its line, and its position in the line.
 _Token = tuple[str, int, Span]
 
 
 def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
-    """For each of the old and of the new lines of a change, the spans of what is not in the other lines.
+    """Return for each old line and each new line of a change the spans of the changed words.
 
-    No spans for a line that is new as a whole. Where there is too much to look through one span for each of
-    as many lines, from the first difference to the last.
+    A line that is new as a whole has no spans. If the change is too large to compare words, each pair of
+    lines has one span, from the first to the last difference. Changes with unequal numbers of lines then have
+    no spans.
     """
     if not old or not new:
         return [[] for _ in old], [[] for _ in new]
@@ -39,7 +41,7 @@ def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Spa
     sides = list(_tokens_of(old)), list(_tokens_of(new))
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(word, len(numbers)) for word, _, _ in side] for side in sides)
-    if one == other:  # nothing but spaces between the words
+    if one == other:  # Only spaces between the words differ.
         return _between_ends(old, new)
     blocks, _ = match_lines(one, other)
     kept = _places((start, size) for start, _, size in blocks), _places((at, size) for _, at, size in blocks)
@@ -56,7 +58,7 @@ def _places(runs: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> list[list[Span]]:
-    """Return the spans of the words that are not kept; those that only spaces part are one."""
+    """Return the spans of the words that are not kept. Spans separated only by spaces are joined."""
     found: list[list[Span]] = [[] for _ in lines]
     for place, (_, number, (start, end)) in enumerate(tokens):
         if place in kept:
@@ -73,7 +75,7 @@ def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> li
 
 
 def _between_ends(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
-    """Return for each pair of lines the parts between their equal beginnings and ends."""
+    """Return for each pair of lines the parts between their equal beginnings and endings."""
     found: tuple[list[list[Span]], list[list[Span]]] = [[] for _ in old], [[] for _ in new]
     for number, (before, after) in enumerate(zip(old, new, strict=False)):
         most = min(len(before), len(after))

@@ -1,7 +1,6 @@
-"""Words and letters: folding, stems, names, tags, tokens, frequencies and likeness of texts.
+"""Words and letters: folding, stems, names, tags, tokens, frequencies and similarity of texts.
 
-Its own package and later ones use it.
-Never here: files, and knowledge of notes.
+This package and later packages use these modules. File access and knowledge of notes do not belong here.
 """
 
 ROLE = "model"

@@ -1,16 +1,15 @@
-"""Script-aware text analysis for full-text search: normalisation, folding of case and accents, tokens.
+"""Text analysis for full-text search in any script: normalisation, folding of case and accents, and tokens.
 
-Documents and queries go through the same two steps. `fold` makes spellings meet (`Café`, `cafe`, and what
-`letters` has: `Straße`, `strasse`);
-`index_text` then rewrites scripts that do not separate words by spaces so that a tokeniser that
-only knows words finds every substring of them. A run `c1c2c3` becomes `c1 c1c2 c2 c2c3 c3`: the
-tokens of any substring are consecutive, so a phrase query over them matches consecutive characters.
+Documents and queries go through the same two steps. `fold` unifies spellings (`Café` and `cafe`, or by
+`letters` `Straße` and `strasse`). `index_text` rewrites scripts without spaces between words, so that a word
+tokeniser finds every substring. A run `c1c2c3` becomes `c1 c1c2 c2 c2c3 c3`. The tokens of any substring are
+consecutive, so a phrase query matches consecutive characters.
 
-Unicode normalisation takes time proportional to the text (UAX #15, Stream-Safe Text Format): it sorts each
-run of combining marks, and common implementations need the square of its length for that. No script writes
-more than 30 marks in a row, so longer runs are cut, whatever a text contains.
+Unicode normalisation takes linear time (UAX #15, Stream-Safe Text Format). Normalisation sorts each run of
+combining marks, and common implementations take quadratic time for long runs. No script writes more than 30
+marks in a row, so longer runs are cut.
 
-`FUNCTION_WORDS` are the stop words: English words that say nothing of what is asked, as `fold` spells them.
+`FUNCTION_WORDS` are the stop words: English words without meaning for a question, in the spelling of `fold`.
 """
 
 from __future__ import annotations
@@ -24,44 +23,47 @@ from typing import Final, Literal
 from lithos.text.pieces import PIECE
 from lithos.text.words.letter_folding import replace_letters
 
-#: Marks in a row that normalisation has to bear.
+#: Maximum number of consecutive marks that normalisation has to handle.
 LONGEST_RUN: Final = 30
-#: COMBINING GRAPHEME JOINER: a starter without a visible form.
+#: COMBINING GRAPHEME JOINER, a starter without a visible form.
 _JOINER: Final = "\u034f"
-#: Marks are neither letters nor digits to `re`, except the half-width voicing marks of kana. Symbols and
-#: punctuation, which people repeat to draw long lines, are not marks.
+#: Characters that may be marks: neither letters nor digits for `re`, plus the half-width voicing marks of
+#: kana. Symbols and punctuation, which people repeat to draw long lines, are excluded.
 _CANDIDATES: Final = (
     r"(?:[^\w\s\x00-\u02ff\u2010-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u3098\ufe30-\uff9d"
     r"\U0001f000-\U0001faff]|[\uff9e\uff9f])"
 )
-#: A mark may decompose into three, hence a third of the limit.
+#: A character may decompose into three marks, so a third of the limit is suspect.
 _SUSPECT: Final = re.compile(f"{_CANDIDATES}{{{LONGEST_RUN // 3},}}")
 
 
 def normalise(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """Return `text` in a normal form, with a joiner before every 31st mark in a row."""
+    """Return `text` in a Unicode normal form, with a joiner before every 31st consecutive mark."""
     return text if text.isascii() else unicodedata.normalize(form, separate_marks(text))
 
 
 def name_key(text: str) -> str:
-    """Return the key that all spellings of a name share: case and Unicode form (NFC, NFD) do not count."""
+    """Return the key of a name. Names that differ only in case or Unicode form (NFC, NFD) share a key."""
     if text.isascii():
         return text.lower()
     return normalise("NFC", normalise("NFC", text).casefold())
 
 
 def separate_marks(text: str) -> str:
-    """Return `text` with a joiner in every run of more than 30 marks: the Stream-Safe Text Process."""
+    """Return `text` with joiners in every run of more than 30 marks, as in the Stream-Safe Text Process."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, _JOINER)), text)
 
 
 def drop_excess_marks(text: str) -> str:
-    """Return `text` without the marks after the first 30 of a run, for what is searched and not shown."""
+    """Return `text` with at most 30 marks per run. Used for text that is searched and not shown."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, "")), text)
 
 
 def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
-    """The characters of a run; before one too many a joiner, or, without joiner, nothing in its place."""
+    """Yield the characters of a run.
+
+    Insert the joiner before each excess mark, or drop the mark without a joiner.
+    """
     marks = _marks_of(run.string[run.start() - 1])[1] if run.start() else 0
     for character in run[0]:
         leading, trailing, is_mark = _marks_of(character)
@@ -75,7 +77,7 @@ def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
 
 
 def _marks_of(character: str) -> tuple[int, int, bool]:
-    """Return the numbers of marks at both ends of its decomposition, and whether it is only marks."""
+    """Return the numbers of marks at both ends of the decomposition, and whether it is all marks."""
     is_mark = [unicodedata.combining(part) != 0 for part in unicodedata.normalize("NFKD", character)]
     leading = is_mark.index(False) if False in is_mark else len(is_mark)
     trailing = is_mark[::-1].index(False) if False in is_mark else len(is_mark)
@@ -83,7 +85,7 @@ def _marks_of(character: str) -> tuple[int, int, bool]:
 
 
 #: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer and Myanmar: letters, their marks and digits, without
-#: punctuation and currency symbols. The inside of a character class.
+#: punctuation and currency symbols. This is the content of a character class.
 _UNSEGMENTED: Final = (
     "\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
     "\U00020000-\U000323af"
@@ -100,7 +102,7 @@ _WORD_ASCII: Final = re.compile("[0-9A-Za-z]+")
 
 #: Characters that folding drops from decomposed text: Latin, Greek and Cyrillic diacritics, Hebrew points,
 #: Arabic harakat, and characters without a visible form (joiners, selectors, soft hyphen). Voicing marks of
-#: kana and vowel signs of Indic and South-East Asian scripts carry the word, so they stay.
+#: kana and vowel signs of Indic and South-East Asian scripts distinguish words, so they stay.
 _DROPPED: Final = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -109,24 +111,24 @@ _DROPPED: Final = re.compile(
     "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
 )
 
-#: Characters that may merge with the one before: marks, symbols, Hangul letters, half-width voicing marks.
-#: Text that is cut elsewhere folds the same in parts as in whole.
+#: Characters that may merge with the previous character: marks, symbols, Hangul letters, half-width voicing
+#: marks. Text that is cut before other characters folds the same in parts and as a whole.
 _MERGES: Final = r"(?:[^\w\s\x00-\x7f]|[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff9e-\uffdc])"
 _MERGING: Final = f"{_MERGES}*"
 _BLOCK: Final = re.compile("(?s:.{1,1024})" + _MERGING)
-#: A run of more than 65,536 of these characters is not real text; it is cut anywhere.
+#: A run of more than 65,536 of these characters is not real text, so it may be cut anywhere.
 _PIECE: Final = re.compile(f"(?s:.{{1,{PIECE - 1}}}){_MERGES}{{0,{PIECE}}}")
 _CLUSTER: Final = re.compile("(?s:.)" + _MERGING)
 
 
 def fold(text: str) -> str:
-    """Return `text` NFKC-normalised, in lower case, without diacritics and with plain letters; idempotent.
+    """Return `text` NFKC-normalised, in lower case, without diacritics and with plain letters. Idempotent.
 
-    Of more than 30 marks in a row the rest is dropped.
+    If more than 30 marks are consecutive, the rest is dropped.
     """
     if text.isascii():
         return text.lower()
-    if len(text) > PIECE:  # each of these calls keeps the interpreter to itself
+    if len(text) > PIECE:  # Each of these calls holds the interpreter lock.
         return "".join(_fold(piece[0]) for piece in _PIECE.finditer(text))
     return _fold(text)
 
@@ -138,10 +140,10 @@ def _fold(text: str) -> str:
 
 
 def unfold_offset(text: str, offset: int) -> int:
-    """Return the position in `text` of the character that `fold(text)[offset]` comes from.
+    """Return the position in `text` of the character that became `fold(text)[offset]`.
 
-    Exact to the smallest piece that folds on its own (a letter with its marks); `len(text)` when
-    `offset` is the length of the folded text.
+    The position is exact to the smallest piece that folds on its own (a letter with its marks). If `offset`
+    is the length of the folded text, the result is `len(text)`.
     """
     if text.isascii():
         return min(offset, len(text))
@@ -154,7 +156,7 @@ def unfold_offset(text: str, offset: int) -> int:
 
 
 def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
-    """Return `unfold_offset` of ascending offsets of a short text, in one pass."""
+    """Return the results of `unfold_offset` for ascending offsets of a short text, in one pass."""
     places: list[int] = []
     wanted = iter(offsets)
     offset = next(wanted, None)
@@ -171,9 +173,9 @@ def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
 
 
 def index_text(text: str) -> str:
-    """Return what a word tokeniser is given for `text`: folded, unsegmented runs as overlapping tokens.
+    """Return the text for a word tokeniser: folded, with scripts without spaces as overlapping tokens.
 
-    The same function serves documents, words and phrases.
+    Documents, words and phrases use the same function.
     """
     folded = fold(text)
     return folded if folded.isascii() else _UNSEGMENTED_RUN.sub(_interleave, folded)
@@ -186,7 +188,7 @@ def _interleave(run: re.Match[str]) -> str:
 
 
 def runs(folded: str) -> Iterator[tuple[bool, str]]:
-    """Split folded text into `(is_unsegmented, run)` pieces, in order; their concatenation is the text."""
+    """Split folded text into `(is_unsegmented, run)` pieces. Joined in order, they are the text."""
     position = 0
     for match in _UNSEGMENTED_RUN.finditer(folded):
         if match.start() > position:
@@ -200,8 +202,8 @@ def runs(folded: str) -> Iterator[tuple[bool, str]]:
 def words(folded: str) -> list[tuple[bool, str]]:
     """Return the words of folded text as `(is_unsegmented, word)`, in order.
 
-    A word is a longest run of letters, numbers and marks (what the full-text tokeniser keeps) that
-    does not change between segmented and unsegmented script.
+    A word is a maximal run of letters, numbers and marks (the characters that the full-text tokeniser keeps)
+    in one kind of script.
     """
     if folded.isascii():
         return [(False, word) for word in _WORD_ASCII.findall(folded)]
@@ -217,7 +219,7 @@ def _is_word_character(character: str) -> bool:
 
 
 def bigrams(run: str) -> list[str]:
-    """Return the overlapping pairs of an unsegmented run, the run itself when it is one character."""
+    """Return the overlapping pairs of an unsegmented run, or the run itself if it has one character."""
     return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 

@@ -1,13 +1,13 @@
-"""Invisible characters in a text, and letters that look like others, with the names by which they are shown.
+"""Invisible characters and look-alike letters in a text, with the names that are shown for them.
 
-A person who approves a change has to see all of it (docs/spec/scopes.md §2). Invisible are zero-width
-characters, those that turn the direction of the following text, tags, variation selectors, unusual spaces and
-control characters. Look-alikes are letters of another script in the middle of a word, for example the
-Cyrillic а in pаypal.
+A person who approves a change has to see all of it (docs/spec/scopes.md §2). Invisible characters are
+zero-width characters, characters that turn the direction of the following text, tags, variation selectors,
+unusual spaces and control characters. Look-alikes are letters of another script in the middle of a word, for
+example the Cyrillic а in pаypal.
 
 A character that belongs in its place is quiet: a joiner in an emoji or in a script that needs it, a selector
-after the picture or ideograph that it selects, a no-break space. It can stay in the text, with its name next
-to it. The time is in proportion to the length of the text.
+after its picture or ideograph, or a no-break space. A quiet character can stay in the text, with its name
+next to it. All functions take linear time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unicodedata import category, name, normalize
 
 from attrs import frozen
 
-#: `hidden` is not seen itself; `mixed` are letters of another script than the rest of their word.
+#: `hidden` characters are invisible. `mixed` letters have another script than the rest of their word.
 Kind = Literal["hidden", "mixed"]
 
 #: The joiners, which some scripts and emoji need.
@@ -29,20 +29,20 @@ _NON_JOINER: Final = "\u200c"
 _JOINER: Final = "\u200d"
 _TAGS: Final = "\U000e0000-\U000e007f"
 _SELECTORS: Final = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-#: Spaces that text in many languages has everywhere.
+#: Spaces that are common in the texts of many languages.
 _COMMON_SPACES: Final = frozenset("\u00a0\u202f\u3000")
-#: Visible format characters, for example the Arabic number mark and the mark of a verse.
+#: Visible format characters, for example the Arabic number mark and the end-of-verse mark.
 _SEEN: Final = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 _PREFIXED: Final = re.compile(f"[{_SEEN}]")
-#: The inside of a character class: control characters but for tab and line feed, format characters, all
-#: spaces but the usual one, fillers and joiners without a shape, and what is to be ignored by default.
+#: Content of a character class: control characters except tab and line feed, format characters, unusual
+#: spaces, fillers and joiners without a shape, and default-ignorable characters.
 _UNSEEN: Final = (
     "\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     "\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     f"{_SEEN}{_SELECTORS}"
 )
-#: A run of tags, of selectors, or of one and the same character. The CR of a line break does not match.
+#: A run of tags, of selectors, or of one repeated character. The CR of a line break does not match.
 _HIDDEN: Final = re.compile(
     f"(?P<tags>[{_TAGS}]+)|(?P<selectors>[{_SELECTORS}]+)|(?!\r\n)(?P<one>[{_UNSEEN}])(?P=one)*"
 )
@@ -59,8 +59,8 @@ _OTHER_NAMES: Final = {
     "\x7f": "DELETE", "\x85": "NEXT LINE", "\ufeff": "ZERO WIDTH NO-BREAK SPACE (BYTE ORDER MARK)",
 }  # fmt: skip
 
-#: Scripts in which joiners make a difference between letters, as insides of character classes: scripts with
-#: joiners between two letters, and scripts with joiners after a mark.
+#: Scripts in which joiners distinguish spellings, as contents of character classes: scripts with joiners
+#: between two letters, and scripts with joiners after a mark.
 _JOINED: Final = re.compile(
     "[\u0620-\u06ff\u0700-\u07ff\u0840-\u08ff\u1800-\u18af\ufb50-\ufdff\ufe70-\ufefc]"
 )
@@ -69,7 +69,7 @@ _CONJOINED: Final = re.compile(
 )
 _MONGOLIAN: Final = re.compile("[\u1800-\u18af]")
 _FREE_SELECTORS: Final = frozenset("\u180b\u180c\u180d\u180e\u180f")
-#: Characters that may be pictures, in addition to the symbols; a keycap begins with one of the first.
+#: Characters that may be pictures, in addition to the symbols. The first ones begin a keycap.
 _PICTURES: Final = frozenset("#*0123456789\u203c\u2049\u2139\u3030\u303d")
 _FLAG: Final = "\U0001f3f4"
 _CANCEL: Final = "\U000e007f"
@@ -90,10 +90,10 @@ _SCRIPTS: Final = (
 _OF_TWO: Final = re.compile(f"[{_GREEK}{_CYRILLIC}]")
 #: Zero-width characters: the text before and after them is read as one word.
 _WIDTHLESS: Final = f"\xad\u034f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff{_SELECTORS}{_TAGS}"
-#: Text that is read as one word: letters, digits, marks, and invisible characters between them; or a piece of
-#: a longer word.
+#: Text that reads as one word: letters, digits, marks, and invisible characters between them. Longer words
+#: match in pieces.
 _WORD: Final = re.compile(f"[\\w\u0300-\u036f{_WIDTHLESS}]{{1,1000}}")
-#: Letters of a run that are named.
+#: Maximum number of letters of a run that are named.
 _NAMED: Final = 4
 #: Maximum number of characters that are counted.
 MOST_COUNTED: Final = 10_000
@@ -101,9 +101,9 @@ MOST_COUNTED: Final = 10_000
 
 @frozen
 class Sign:
-    """A range of a text that has to be shown by name:
+    """A range `text[start:end]` that has to be shown by name. `is_quiet` if it belongs in its place.
 
-    `text[start:end]`. `is_quiet` if it belongs in its place.
+    The range does not overlap with other signs.
     """
 
     start: int
@@ -114,9 +114,7 @@ class Sign:
 
 
 def find_signs(text: str) -> Iterator[Sign]:
-    """Yield the invisible and look-alike characters of a text in order, without overlaps, as they are
-    requested.
-    """
+    """Yield the invisible and look-alike characters of a text lazily, in order and without overlaps."""
     hidden = map(_hidden_sign, _HIDDEN.finditer(text))
     if text.isascii() or not _OF_TWO.search(text):
         return hidden
@@ -124,7 +122,7 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
-    """Yield the pieces of a text, and the names to show instead of or next to them. Quiet characters stay."""
+    """Yield the pieces of a text, each with the sign to show for it. Quiet characters stay in the text."""
     done = 0
     for sign in find_signs(text):
         if sign.is_quiet:
@@ -148,10 +146,9 @@ def spell_out(text: str) -> str:
 def count_names(
     texts: Iterable[str], most: int = MOST_COUNTED
 ) -> tuple[dict[str, int], dict[str, int], bool]:
-    """Return how often each character occurs in these texts, by name: those that are not quiet, and those
-    that are.
+    """Return how often each loud and each quiet character occurs in these texts, by name, and completeness.
 
-    Also return whether the counts are complete: at most `most` characters are examined.
+    The counts are complete if there are fewer than `most` such characters.
     """
     loud: dict[str, int] = {}
     quiet: dict[str, int] = {}
@@ -177,7 +174,7 @@ def _nameless(character: str) -> str:
     return "CONTROL CHARACTER" if category(character) == "Cc" else "NOT ASSIGNED"
 
 
-# -- what is not seen ------------------------------------------------------------------------------
+# -- invisible characters --------------------------------------------------------------------------
 
 
 def _hidden_sign(found: re.Match[str]) -> Sign:
@@ -201,7 +198,7 @@ def _name_run(run: str) -> str:
 
 
 def _name_tags(run: str) -> str:
-    """Tags with the text that they spell, which a reader does not see and a program does."""
+    """Return the name of tags, with the text that they spell for programs but not for readers."""
     spelled = "".join(chr(ord(tag) - 0xE0000) for tag in run if "\U000e0020" <= tag <= "\U000e007e")
     shown = spelled[:200] + ("…" if len(spelled) > 200 else "")
     if len(run) == 1:
@@ -212,7 +209,7 @@ def _name_tags(run: str) -> str:
 
 
 def _belongs(text: str, start: int, end: int) -> bool:
-    """Return whether one character, or a run of it, belongs in its place."""
+    """Return whether a character, or a run of one character, belongs in its place."""
     character = text[start]
     if character in _COMMON_SPACES or _PREFIXED.match(character):
         return True
@@ -233,7 +230,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_picture(character: str, before: str) -> bool:
-    """Return whether an emoji ends here: a symbol, or a selector or skin colour after one."""
+    """Return whether an emoji ends here: a symbol, or a selector or skin colour after a symbol."""
     is_behind = character == "\ufe0f" or "\U0001f3fb" <= character <= "\U0001f3ff"
     return _is_symbol(before) if is_behind else _is_symbol(character)
 
@@ -250,7 +247,7 @@ def _is_selector(text: str, start: int, run: str) -> bool:
 
 
 def _is_flag(text: str, start: int, run: str) -> bool:
-    """Return whether tags belong to a flag, for example Scotland's: at most seven after a black one."""
+    """Return whether tags belong to a flag, such as Scotland's: at most seven tags after a black flag."""
     return text[start - 1 : start] == _FLAG and len(run) <= 8 and run.endswith(_CANCEL)
 
 
@@ -258,22 +255,24 @@ def _is_flag(text: str, start: int, run: str) -> bool:
 
 
 def _mixed_signs(text: str) -> Iterator[Sign]:
-    """Yield the letters of words that are not of the script of most letters."""
+    """Yield the letters of words whose script differs from that of most letters."""
     for word in _WORD.finditer(text):
         if _OF_TWO.search(word[0]):
             yield from _odd_letters(word[0], word.start())
 
 
 def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
-    """Return the runs of letters of a word that are of another script; Greek ones only where they look Latin.
+    """Yield the runs of letters in a word that have another script.
 
-    In `σ_x` letters of two scripts are next to each other, as in formulas: only the parts between them are
-    checked for Greek letters.
+    Greek letters count only if they look Latin.
+
+    In `σ_x` letters of two scripts are next to each other, as in formulas. Greek letters are therefore only
+    checked within the parts between underscores.
     """
     letters = [(place, script) for place, character in enumerate(word) if (script := _script_of(character))]
     counts = {script: sum(one == script for _, one in letters) for script, _ in _SCRIPTS}
     most = max(counts.values())
-    main = next(script for script, count in counts.items() if count == most)  # Latin before others
+    main = next(script for script, count in counts.items() if count == most)  # Latin wins over other scripts.
     if most == len(letters):
         return
     if set(filter(counts.__getitem__, counts)) == {"Latin", "Greek"} and not _passes_for_latin(word):
@@ -291,9 +290,7 @@ def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
 
 
 def _passes_for_latin(word: str) -> bool:
-    """Return whether a part of the word between underscores has Latin letters and Greek ones that look like
-    them.
-    """
+    """Return whether a part of a word between underscores mixes Latin letters with Greek look-alikes."""
     latin = _SCRIPTS[0][1]
     return any(
         latin.search(part) and any(normalize("NFD", each)[0] in _LATIN_LOOKS for each in part)
@@ -302,7 +299,7 @@ def _passes_for_latin(word: str) -> bool:
 
 
 def _script_of(character: str) -> str:
-    """One of the three scripts whose letters look alike; "" for all others."""
+    """Return the script of a character if it is one of the three with look-alike letters, otherwise ""."""
     return next((script for script, pattern in _SCRIPTS if pattern.match(character)), "")
 
 

@@ -1,9 +1,9 @@
-"""Letters that are equal in a search, although Unicode's normal forms keep them apart.
+"""Letters that are equal in a search although Unicode's normal forms keep them apart.
 
-`LETTERS` maps each letter to its replacement, in lower case. Most follow from their names: a letter `WITH
-STROKE` is typed without the stroke on keyboards that lack it, so `ø` becomes `o`. The others are spellings of
-one language: `ß` becomes `ss`, and Persian `ک` the Arabic `ك`; Arabic is folded like in Lucene's normalisers.
-Decimal digits of any script become those of ASCII.
+`LETTERS` maps each letter to its replacement, in lower case. Most replacements follow from the names of
+letters: a letter `WITH STROKE` is typed without the stroke on keyboards that lack it, so `ø` becomes `o`. The
+others are spellings of one language: `ß` becomes `ss`, and the Persian `ک` becomes the Arabic `ك`. Arabic is
+folded as in Lucene's normalisers. Decimal digits of any script become ASCII digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED: Final = re.compile(
     r"LATIN SMALL LETTER ([A-Z])(?: WITH .*)?|LATIN LETTER SMALL CAPITAL ([A-Z])"
     r"|LATIN SMALL (?:LETTER|LIGATURE) ([A-Z]{2})(?: DIGRAPH)?|(CYRILLIC SMALL LETTER [A-Z]+) WITH .*"
 )
-#: `OI` is the name of a gha.
+#: The name `OI` of this letter (gha) is wrong.
 _MISNAMED: Final = "\u01a3"
 _LATIN: Final = {
     "ß": "ss", "þ": "th", "ð": "d", "ı": "i", "ȷ": "j", "ŋ": "n", "ĸ": "q", "ə": "e", "ǝ": "e",
@@ -40,7 +40,7 @@ _SEMITIC: Final = {
     "\u06ba": "\u0646",  # noon
     "\u05f0": "\u05d5\u05d5", "\u05f1": "\u05d5\u05d9", "\u05f2": "\u05d9\u05d9",  # Yiddish digraphs
 }  # fmt: skip
-#: Dots that are often left out; consonants that older texts write with a joiner behind a virama.
+#: Dots that are often left out, and consonants that older texts write with a joiner after a virama.
 _INDIC: Final = {
     **dict.fromkeys("\u093c\u09bc\u0a3c\u0abc\u0b3c\u0cbc", ""),
     "\u0901": "\u0902",
@@ -48,7 +48,7 @@ _INDIC: Final = {
     "\u0d7a": "\u0d23\u0d4d", "\u0d7b": "\u0d28\u0d4d", "\u0d7c": "\u0d30\u0d4d", "\u0d7d": "\u0d32\u0d4d",
     "\u0d7e": "\u0d33\u0d4d", "\u0d7f": "\u0d15\u0d4d",
 }  # fmt: skip
-#: The digits nought of all scripts whose digits normal forms keep.
+#: The zeros of all scripts whose digits are kept by normal forms.
 _NOUGHTS: Final = (
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0,
     0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50,
@@ -74,7 +74,7 @@ _ANY: Final = re.compile(f"[{''.join(LETTERS)}]")
 
 
 def replace_letters(text: str) -> str:
-    """`text`, which is decomposed and in lower case, with each of `LETTERS` as it is searched for."""
+    """Return `text` with each letter of `LETTERS` replaced. `text` must be decomposed and in lower case."""
     return _ANY.sub(_letter, text)
 
 

@@ -1,4 +1,4 @@
-"""Shared list filters: tags, metadata, prefixes (docs/spec/coordination.md §5; docs/spec/tools.md §2)."""
+"""List filters: tags, metadata and prefixes (docs/spec/coordination.md §5; docs/spec/tools.md §2)."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _SELECTORS: Final = re.compile("[\ufe00-\ufe0f]+")
 
 
 def check_metadata_match(match: Mapping[str, Any] | None) -> None:
-    """Raises `InvalidInput` unless keys are non-empty text and values scalars."""
+    """Raise `InvalidInput` unless all keys are non-empty texts and all values are scalars."""
     for key, value in (match or {}).items():
         if not key.strip():
             raise InvalidInput("metadata_match has an empty key. Name the metadata key to compare.")
         if not isinstance(value, str | int | float | bool):
             raise InvalidInput(
-                f"metadata_match[{key!r}] must be a text, number or boolean; "
-                "lists in the record match when they contain it."
+                f"metadata_match[{key!r}] must be a text, number or boolean. A list in the record "
+                "matches if it contains the value."
             )
 
 
 def matches_metadata(metadata: Mapping[str, Any], match: Mapping[str, Any] | None) -> bool:
-    """True when every key's value equals the scalar or is a list that contains it, type-sensitively."""
+    """Return whether each key's value equals the scalar or is a list that contains it. Types must match."""
     return all(_matches(metadata.get(key), wanted) for key, wanted in (match or {}).items())
 
 
 def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
-    """Return True when every wanted value is there; no wish, no filter."""
+    """Return whether all wanted values are present. Without wanted values the result is True."""
     return not wanted or set(wanted) <= set(values)
 
 
 def tag_key(tag: str) -> str:
-    """Return the key that all spellings of a tag share: `Work`, `work`, `#WORK` and `work/` are one tag.
+    """Return the key shared by all spellings of a tag: `Work`, `work`, `#WORK` and `work/` are one tag.
 
     The key has no leading `#` and no trailing `/`, one case and normal form, and no selectors that show a
     character as text or as emoji.
@@ -50,7 +50,7 @@ def tag_key(tag: str) -> str:
 
 
 def tag_keys(tags: Iterable[str]) -> set[str]:
-    """Return the keys of some tags."""
+    """Return the keys of the given tags."""
     return {tag_key(tag) for tag in tags}
 
 
@@ -63,18 +63,21 @@ def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def most_written(spelled: Mapping[str, int]) -> str:
-    """Return the spelling that most notes have, of several the first by name; without leading `#`."""
+    """Return the most frequent spelling without leading `#`.
+
+    If several are equally frequent, the first by name.
+    """
     best = min(spelled, key=lambda tag: (-spelled[tag], tag))
     return best.lstrip("#") or best
 
 
 def has_tag(tags: Collection[str], wish: str) -> bool:
-    """True when one of the tags is what a filter means, or below it: the rule of every filter by tag."""
+    """Return whether one of the tags equals the wished tag or is below it. All tag filters use this rule."""
     if wish in tags:
         return True
     name = tag_key(wish)
     below = name + "/"
-    for tag in tags:  # a plain loop, for speed: a list of all notes calls this for each note
+    for tag in tags:  # A plain loop for speed, because a list of all notes calls this function for each note.
         own = tag_key(tag)
         if own == name or own.startswith(below):
             return True
@@ -82,7 +85,7 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
 
 
 def has_tags(tags: Collection[str], wanted: Iterable[str] | None) -> bool:
-    """Return True when every wanted tag is there."""
+    """Return whether all wanted tags are present."""
     if not wanted:
         return True
     own = frozenset(tags)

@@ -1,4 +1,4 @@
-"""The names that may occur in a question: its runs of words, compared like titles and aliases."""
+"""Possible note names in a question: its runs of words, compared like titles and aliases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from lithos.text.words.analysis import normalise
 
-#: Maximum number of words of a question that are examined, and of one name.
+#: Maximum number of words in a question that is examined, and in one name.
 MOST_WORDS: Final = 24
 LONGEST_NAME: Final = 5
 _AROUND: Final = ".,;:!?\"'()[]{}“”‘’«»…"
@@ -24,7 +24,7 @@ def name_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
     if len(words) > MOST_WORDS:
         return "", []
     ends = list(accumulate(map(len, words)))
-    ends = [end + place for place, end in enumerate(ends)]  # with a space before each but the first
+    ends = [end + place for place, end in enumerate(ends)]  # with a space before each word except the first
     starts = [0, *[end + 1 for end in ends]]
     spans = [
         (starts[first], ends[last])

@@ -1,8 +1,8 @@
-"""How much of one text is in another, by the pairs of neighbouring words that they share.
+"""Similarity of texts: how much of one text is in another, by shared pairs of neighbouring words.
 
 The measure is the containment of word 2-shingles (A. Broder, On the resemblance and containment of documents,
-1997). Pairs distinguish a rewritten text from another text on the same subject, which shares words and hardly
-any pairs.
+1997). Pairs tell a rewritten text from another text on the same subject, which shares many words but few
+pairs.
 """
 
 from __future__ import annotations
@@ -17,49 +17,50 @@ from numpy.typing import NDArray
 
 from lithos.text.words.analysis import fold
 
-#: Characters of a text that are examined.
+#: Maximum number of characters of a text that are examined.
 LOOKED_AT: Final = 40_000
-#: A text with fewer pairs is too short to be distinguished from others.
+#: Minimum number of pairs in a text. Shorter texts cannot be distinguished from others.
 LEAST_PAIRS: Final = 8
-#: Shares from which on a match is `fair`, and `strong`. False rates: docs/spec/copies.md §4.
+#: Minimum shares of a `fair` and of a `strong` match. False rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
 STRONG: Final = 0.6
 #: Minimum number of texts made from one template: two or three that repeat each other are more likely copies.
 LEAST_FAMILY: Final = 4
-#: The share of what two texts have in common that others of their template have as well.
+#: Minimum share of the pairs common to two texts that another text of their family must have.
 OF_FAMILY: Final = 0.5
-#: Pairs from which on identical texts are not blank forms, whatever the number of those texts.
+#: Minimum number of pairs from which identical texts are never blank forms, however many there are.
 LEAST_COPY: Final = 50
-#: Maximum number of texts with a pair that are examined.
+#: Maximum number of texts examined per pair.
 _MOST_OWNERS: Final = 32
-#: ASCII characters that are not part of a word become a space.
+#: Table that replaces ASCII characters outside words with a space.
 _LETTERS: Final = bytes(each if chr(each).isalnum() and each < 128 else 32 for each in range(256))
 
 Match = Literal["strong", "fair"]
-#: Hashes of the pairs of a text, each once, ascending; the same in one process only.
+#: Hashes of the pairs in a text, ascending and without duplicates. They are only valid within one process.
 Pairs: TypeAlias = NDArray[np.int64]
 
-#: Mixes the hash of a pair's first word, so that its order counts; odd, hence nothing is lost (mod 2**64).
+#: Factor that mixes the hash of a pair's first word, so that word order counts. It is odd, so no information
+#: is lost (mod 2**64).
 _FACTOR: Final = np.int64(0x5BD1E9955BD1E995)
-#: Each character of a script without spaces is a word.
+#: Scripts without spaces, in which each character is a word.
 _NO_SPACES: Final = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+")
 
 
 def word_pairs(text: str) -> Pairs:
-    """Return the pairs of a text's words, folded; of its first `LOOKED_AT` characters."""
+    """Return the pairs of folded words in the first `LOOKED_AT` characters of a text."""
     words = np.fromiter(map(hash, _words(fold(text[:LOOKED_AT]))), np.int64)
     return np.unique(words[:-1] * _FACTOR ^ words[1:])
 
 
 def _words(folded: str) -> list[str]:
-    if folded.isascii():  # in a third of the time
+    if folded.isascii():  # ASCII text takes a third of the time this way.
         return folded.encode("ascii").translate(_LETTERS).decode("ascii").split()
     return _WORD.findall(folded)
 
 
 def likeness(one: Pairs, other: Pairs) -> float:
-    """Return the share of the shorter text that is in the longer one, 0..1; 0 for too short texts."""
+    """Return the share (0..1) of the shorter text that is in the longer text. 0 if a text is too short."""
     least = min(len(one), len(other))
     if least < LEAST_PAIRS:
         return 0.0
@@ -67,7 +68,7 @@ def likeness(one: Pairs, other: Pairs) -> float:
 
 
 def clusters(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Return the groups of names that `pairs` join, directly or through others, each sorted."""
+    """Return the groups of names that `pairs` join directly or through other names. Each group is sorted."""
     groups: dict[str, list[str]] = {}
     for pair in pairs:
         less, more = sorted((groups.setdefault(each, [each]) for each in pair), key=len)
@@ -78,7 +79,7 @@ def clusters(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def match_of(share: float) -> Match | None:
-    """Return the name of a likeness; None if it is too small."""
+    """Return the match for a share, or None if the share is too small."""
     if share >= STRONG:
         return "strong"
     return "fair" if share >= FAIR else None
@@ -88,8 +89,8 @@ def match_of(share: float) -> Match | None:
 class Templates:
     """Distinguishes texts that repeat each other from texts made from one template.
 
-    The text from a template is what two texts share with others as well, wherever those are stored: it does
-    not count. For some pairs of words it is known which texts have them (`of`).
+    Text that two texts share with other texts comes from a template and does not count, wherever it is in the
+    texts. Only the pairs passed to `of` are compared with other texts.
     """
 
     _hashes: Pairs
@@ -98,7 +99,10 @@ class Templates:
 
     @classmethod
     def of(cls, texts: Mapping[str, Pairs], wanted: Pairs) -> Templates:
-        """Learn which of these texts have each of the `wanted` pairs: the first `_MOST_OWNERS` of them."""
+        """Learn which texts have each of the `wanted` pairs.
+
+        At most `_MOST_OWNERS` texts are stored per pair.
+        """
         kept = [np.intersect1d(each, wanted, assume_unique=True) for each in texts.values()]
         hashes = np.concatenate(kept) if kept else np.empty(0, np.int64)
         owners = np.repeat(np.arange(len(kept), dtype=np.int32), [len(each) for each in kept])
@@ -109,7 +113,7 @@ class Templates:
         return cls(hashes[first], owners[first], len(kept))
 
     def likeness(self, one: Pairs, other: Pairs) -> float:
-        """Return the likeness of two of the texts without what their template gave them."""
+        """Return the likeness of two texts without the pairs from their template."""
         shared = np.intersect1d(one, other, assume_unique=True)
         template = self._template_of(shared)
         if not len(template) or (len(one) == len(other) == len(shared) >= LEAST_COPY):
@@ -119,7 +123,7 @@ class Templates:
         )
 
     def _template_of(self, shared: Pairs) -> Pairs:
-        """Return the pairs shared by two texts that a family of texts has; empty if there is no family."""
+        """Return the shared pairs of two texts that come from a template. Empty if no template is found."""
         begins = np.searchsorted(self._hashes, shared, "left")
         counts = np.searchsorted(self._hashes, shared, "right") - begins
         pairs = np.repeat(np.arange(len(shared)), counts)

@@ -1,9 +1,9 @@
-"""Counting tokens: the larger of a tokenizer's pieces and UTF-8 bytes / 4, rounded up.
+"""Token counts: the number of a tokenizer's pieces, or UTF-8 bytes / 4 rounded up if that is larger.
 
 Specified in docs/spec/context.md §1.
 
-Both are subadditive over parts that are joined at line breaks: the sum of the counts of the parts is never
-less than the count of the whole, so parts that fit one by one fit together.
+Both numbers are subadditive for parts that are joined at line breaks: the sum of the counts of the parts is
+never less than the count of the whole. Parts that fit one by one therefore fit together.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from lithos.text.snippet import cut
 #: Returns the number of tokens of a text.
 Count: TypeAlias = Callable[[str], int]
 
-#: Bytes of one token at most, and of one that is counted without a tokenizer.
+#: Maximum number of bytes per token, and number of bytes per token if no tokenizer is used.
 BYTES: Final = 4
 
 
 def count_bytes(text: str) -> int:
-    """UTF-8 bytes / 4, rounded up."""
+    """Return the number of UTF-8 bytes / 4, rounded up."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES)
 
 
 def count_with(pieces: Count) -> Count:
-    """Count with a tokenizer: `pieces` returns the number of pieces of a text of up to about 64 kB."""
+    """Return a token counter.
+
+    `pieces` returns the number of tokenizer pieces of a text of up to about 64 kB.
+    """
 
     def count(text: str) -> int:
         made = sum(pieces(text[start:stop]) for start, stop in line_pieces(text, 0, len(text), keeps=""))
@@ -37,11 +40,10 @@ def count_with(pieces: Count) -> Count:
 
 
 def count_safely(text: str) -> int:
-    """Return an upper bound of the count without a tokenizer: the number of UTF-8 bytes that are not white
-    space.
+    """Return an upper bound of the token count: the number of UTF-8 bytes that are not white space.
 
-    A tokenizer that splits at white space makes no piece without a byte of its own, so a budget kept by this
-    count is kept by every such tokenizer. A briefing becomes shorter with it.
+    A tokenizer that splits at white space makes no piece without a byte of its own. A budget that is kept by
+    this count is therefore kept with every such tokenizer. Briefings become shorter with this count.
     """
     return max(
         sum(
@@ -53,14 +55,14 @@ def count_safely(text: str) -> int:
 
 
 def fitting_length(text: str, most: int, count: Count) -> int:
-    """Return how many characters of a text make at most `most` tokens, cut where it reads best; may be 0.
+    """Return the length of the longest readable beginning with at most `most` tokens, possibly 0.
 
-    The number is found by halving, which counts no text more than some ten times.
+    The length is found by bisection, with about ten counts.
     """
     if most <= 0:
         return 0
     whole = len(text)
-    text = text[: most * BYTES]  # more bytes are more tokens
+    text = text[: most * BYTES]  # More bytes are always more tokens.
     if len(text) == whole and count(text) <= most:
         return whole
     least, best, high = 0, 0, len(text) + 1
@@ -75,7 +77,7 @@ def fitting_length(text: str, most: int, count: Count) -> int:
 
 
 def cut_tidily(text: str, most: int, count: Count, *, mark: str = " …") -> str:
-    """Return the beginning of a text in at most `most` tokens, with a mark where something is left out.
+    """Return the beginning of a text in at most `most` tokens, with `mark` at the end if the text is cut.
 
     The result is empty if only the mark would fit.
     """

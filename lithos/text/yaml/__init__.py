@@ -1,7 +1,6 @@
-"""Frontmatter as text: nodes and spans of YAML, and edits that keep the user's formatting.
+"""Frontmatter as text: YAML nodes and their positions, and edits that keep the user's formatting.
 
-Its own package and later ones use it.
-Never here: files, and the meaning of a key.
+This package and later packages use these modules. File access and the meaning of keys do not belong here.
 """
 
 ROLE = "model"

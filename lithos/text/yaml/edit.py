@@ -1,8 +1,8 @@
-"""Minimal edits of frontmatter YAML: keys are changed by text span, what is not named stays byte for byte.
+"""Minimal edits of YAML frontmatter: only the named keys change, all other bytes stay.
 
-`apply_changes` tries ever less gentle means: span edits (start, end, replacement; positions in characters of
-the YAML text) leave all else alone; where anchors tie a changed key to others, those are written out too;
-last comes a plain restatement of all keys, which loses comments but no value.
+`apply_changes` tries three methods, the gentlest first. Span edits (start, end, replacement, in characters of
+the YAML text) leave all other text alone. If anchors tie other keys to a changed key, these keys are written
+out too. The last method writes all keys again, which loses comments but no value.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ ReadItem = Callable[[str, yaml.Node], Any]
 class _Entry:
     """One top-level `key: value`.
 
-    `start` and `end` enclose the value (of an alias: the `*name`), `line_start` and `line_end` all
-    lines of the entry. `colon` is the position behind the colon, None for the `? key` form.
+    `start` and `end` enclose the value (for an alias: the `*name`). `line_start` and `line_end` enclose all
+    lines of the entry. `colon` is the position after the colon, or None for the `? key` form.
     """
 
     key: str
@@ -47,23 +47,23 @@ class _Entry:
 
 
 def _is_flow(node: yaml.Node) -> bool:
-    """Return True for `[...]` and `{...}`."""
+    """Return whether the node is written as `[...]` or `{...}`."""
     return isinstance(node, yaml.CollectionNode) and bool(node.flow_style)
 
 
 def _line_end(source: str, position: int) -> int:
-    """Behind the line break of the line at `position`."""
+    """Return the position after the line break of the line at `position`."""
     found = source.find("\n", position)
     return len(source) if found < 0 else found + 1
 
 
 def _line_start(source: str, position: int) -> int:
-    """Return the first character of the line at `position`."""
+    """Return the start of the line at `position`."""
     return source.rfind("\n", 0, position) + 1
 
 
 def _end_of(source: str, node: yaml.Node) -> int:
-    """Return the position of the value's last character; libyaml ends block values at the next token."""
+    """Return the end of the value's text, because libyaml ends block values at the next token."""
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
         return start + len(source[start:end].rstrip()) if node.style in ("|", ">") else end
@@ -76,7 +76,7 @@ def _end_of(source: str, node: yaml.Node) -> int:
 
 
 def _nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
-    """Yield the node and all below it, each once."""
+    """Yield the node and all nodes below it, without duplicates."""
     seen: set[int] = set()
     waiting = [node]
     while waiting:
@@ -91,14 +91,14 @@ def _nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
             waiting += (part for pair in current.value for part in pair)
 
 
-#: Items, old and new, that are compared thoroughly.
+#: Maximum number of old and new list items together that are compared thoroughly.
 _COMPARED: Final = 200
 _DASH: Final = re.compile(r"([ \t]*)-(?=[ \t\r\n])")
 _HEADER_COMMENT: Final = re.compile(r"[|>][-+0-9]*([ \t]+#[^\r\n]*)")
 
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> str:
-    """Return `source` with the non-overlapping `edits` made."""
+    """Return `source` with `edits` applied. Edits must not overlap."""
     parts: list[str] = []
     position = 0
     for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
@@ -109,7 +109,7 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
 
 @frozen(kw_only=True)
 class KeyChanges:
-    """New values by key, in the order in which missing keys are added, and the keys to drop."""
+    """New values by key, in the order in which missing keys are added, and the keys to remove."""
 
     values: Mapping[str, Any]
     removed: frozenset[str]
@@ -118,9 +118,11 @@ class KeyChanges:
 def apply_changes(
     mapping: YamlMapping, changes: KeyChanges, newline: str, read_item: ReadItem
 ) -> Iterator[str]:
-    """Yield the YAML text after `changes`, gentlest attempt first; keep the first that reads back right.
+    """Yield the YAML text after `changes`, the gentlest method first.
 
-    `read_item(key, node)` is a list item's value as `changes.values` would hold it.
+    Use the first text that reads back correctly.
+
+    `read_item(key, node)` returns the value of a list item in the form that `changes.values` uses.
     """
     if mapping.root is None or not _is_flow(mapping.root):
         editor = _Editor(mapping, newline, read_item)
@@ -134,7 +136,10 @@ def apply_changes(
 
 
 class _Editor:
-    """Edits the entries of one block mapping; `read_item` gives list items as values to compare."""
+    """Edits the entries of one block mapping.
+
+    `read_item` returns the values of list items for comparisons.
+    """
 
     def __init__(self, mapping: YamlMapping, newline: str, read_item: ReadItem) -> None:
         self._mapping, self._source = mapping, mapping.source
@@ -148,7 +153,7 @@ class _Editor:
         source = self._source
         colon = _COLON.match(source, key.end_mark.index)
         start, end = node.start_mark.index, _end_of(source, node)
-        if colon and start < colon.end():  # an alias: the node is that of its anchor
+        if colon and start < colon.end():  # an alias, whose node is the node of its anchor
             alias = _ALIAS.match(source, colon.end())
             start, end = alias.span(1) if alias else (colon.end(), colon.end())
         return _Entry(
@@ -163,9 +168,9 @@ class _Editor:
         )
 
     def edit(self, changes: KeyChanges, *, drops_merges: bool) -> str:
-        """Return the text with the changes made; new entries follow all others."""
+        """Return the text with the changes applied. New entries are added at the end."""
         values = changes.values
-        effective = {entry.key: entry for entry in self._entries if not entry.merge}  # the last of equal keys
+        effective = {entry.key: entry for entry in self._entries if not entry.merge}  # last of equal keys
         edits: list[Edit] = []
         for entry in self._entries:
             if drops_merges if entry.merge else entry.key in changes.removed:
@@ -180,7 +185,7 @@ class _Editor:
         return apply_edits(self._source, [*edits, (len(self._source), len(self._source), "".join(missing))])
 
     def untie(self, changes: KeyChanges) -> KeyChanges:
-        """`changes` plus the keys that lean on anchors of changed ones, and all that merge keys bring in."""
+        """Add the keys that depend on changed anchors to `changes`, and all keys from merge keys."""
         changed = set(changes.values) | changes.removed
         explicit = {entry.key for entry in self._entries if not entry.merge}
         leaning: set[str] = set()
@@ -207,7 +212,7 @@ class _Editor:
         }
 
     def _replace(self, entry: _Entry, value: Any) -> list[Edit]:
-        """Put `value` in the place of the entry's, in its style."""
+        """Return the edits that replace the value of an entry, keeping its style."""
         node, colon = entry.node, entry.colon
         if colon is None:
             text = write_entry(entry.key, value, self._indent(entry.line_start), self._newline)
@@ -228,7 +233,7 @@ class _Editor:
                 return edits
         indent = self._indent(first)
         if indent == self._indent(entry.line_start) and isinstance(value, Mapping):
-            indent += "  "  # only lists may have the same indent as their key
+            indent += "  "  # Only lists may have the same indentation as their key.
         return [(first, entry.line_end, write_block(value, indent, self._newline))]
 
     def _indent(self, line_start: int) -> str:
@@ -236,14 +241,14 @@ class _Editor:
         return line[: len(line) - len(line.lstrip(" "))]
 
     def _scalar(self, entry: _Entry, node: yaml.ScalarNode, value: Any) -> str:
-        """`value` in the quoting of the old one, with the comment that the head of a block may have."""
+        """Return `value` in the old quoting, with the comment in the header of a block scalar, if any."""
         if node.style not in ("|", ">"):
             return write_inline(value, node.style or ("" if node.value else None))
         comment = _HEADER_COMMENT.match(self._source, entry.start)
         return write_inline(value) + (comment[1] if comment else "")
 
     def _inline_list(self, entry: _Entry, value: Any) -> str:
-        """`value` on one line; items of the old list keep their quoting."""
+        """Return `value` on one line. Items of the old list keep their quoting."""
         node = entry.node
         if not isinstance(node, yaml.SequenceNode) or is_scalar(value) or isinstance(value, Mapping):
             return write_inline(value)
@@ -257,7 +262,7 @@ class _Editor:
         return "[" + ", ".join(known.get(_identity(item)) or write_inline(item) for item in value) + "]"
 
     def _edit_items(self, entry: _Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
-        """Edits of single lines, so that items that stay keep theirs; None if items share lines."""
+        """Return edits of single lines, so that unchanged items keep theirs. None if items share lines."""
         lines: list[tuple[int, int]] = []
         for item in node.value:
             start = _line_start(self._source, item.start_mark.index)
@@ -278,10 +283,10 @@ class _Editor:
 
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield where `old[i:j]` is to become `new[k:m]`, in order; the rest is equal.
+    """Yield in order the bounds for which `old[i:j]` must become `new[k:m]`. All other items are equal.
 
-    Short lists are compared for the fewest changes, which may take the cube of their length; of long ones
-    each new item stays where the next old one like it is.
+    Short lists are compared for the fewest changes, which may take cubic time. In long lists each new item is
+    matched with the next equal old item.
     """
     if len(old) + len(new) <= _COMPARED:
         codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
@@ -295,7 +300,7 @@ def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, 
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield places of equal items, growing on both sides."""
+    """Yield the positions of equal items, which increase on both sides."""
     places: dict[str, deque[int]] = {}
     for place, item in enumerate(old):
         places.setdefault(item, deque()).append(place)

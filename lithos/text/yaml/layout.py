@@ -1,4 +1,4 @@
-"""Splitting a note file into its parts by position: byte-order mark, frontmatter, leading H1, content."""
+"""Splitting of a note file by position: byte-order mark, frontmatter, leading H1 and content."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from frontmatter.default_handlers import YAMLHandler
 from lithos.text.yaml.nodes import UnreadableNote, read_mapping
 
 _BLANK_LINES: Final = re.compile(r"[ \t\r\n]*\n")
-#: The line after a frontmatter: that of Markdown, or the end of a document of YAML and Pandoc, which may
-#: have the other one after it.
+#: The line after a frontmatter: that of Markdown, or the end of a YAML or Pandoc document, which the Markdown
+#: line may follow.
 _END: Final = re.compile(r"^(?:---|\.\.\.[ \t]*(?:\r?\n---)?)[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
 #: The first line that is neither blank nor a comment.
 _FIRST_LINE: Final = re.compile(r"^[^\S\n]*([^\s#][^\n]*)", re.MULTILINE)
-#: More words before a colon are prose.
+#: Maximum number of words before a colon. Text with more words is prose.
 _KEY_WORDS: Final = 3
 
 
 @frozen(kw_only=True)
 class TitleHeading:
-    """The leading H1: its line without line break, and the text within that line."""
+    """The leading H1: its line without the line break, and the text in that line."""
 
     line_start: int
     line_end: int
@@ -33,9 +33,10 @@ class TitleHeading:
 
 @frozen(kw_only=True)
 class Layout:
-    """A decoded note file; all positions count characters of `text`.
+    """A decoded note file. All positions count characters of `text`.
 
-    Without frontmatter `yaml_start`, `yaml_end` and `body_start` are equal: where it would go.
+    Without frontmatter, `yaml_start`, `yaml_end` and `body_start` are the position where it would be
+    inserted.
     """
 
     text: str
@@ -45,7 +46,7 @@ class Layout:
     yaml_end: int
     body_start: int
     heading: TitleHeading | None
-    #: The heading belongs to the content; the title is elsewhere.
+    #: True if the heading belongs to the content and the title is stored elsewhere.
     keeps_heading: bool = False
 
     @property
@@ -55,12 +56,12 @@ class Layout:
 
     @property
     def body(self) -> str:
-        """The bytes after the frontmatter, unchanged."""
+        """The text after the frontmatter, unchanged."""
         return self.text[self.body_start :]
 
     @property
     def content(self) -> str:
-        """The body without its leading H1, trimmed; line breaks of a CRLF file become `\\n`.
+        """The body without its leading H1, trimmed. In a CRLF file, line breaks become `\\n`.
 
         With `keeps_heading` the H1 stays.
         """
@@ -73,26 +74,26 @@ class Layout:
 
 
 def unify_breaks(text: str, newline: str) -> str:
-    """Return `text` of a file whose line breaks are `newline`, with `\\n` instead."""
+    """Return `text` with `\\n` instead of the line breaks `newline`."""
     return text.replace("\r\n", "\n") if newline == "\r\n" else text
 
 
 def trim_content(text: str) -> str:
-    """Return `text` without the blank lines around it; its first line keeps its indentation."""
+    """Return `text` without blank lines around it. The first line keeps its indentation."""
     blank = _BLANK_LINES.match(text)
     return text[blank.end() if blank else 0 :].rstrip()
 
 
 def tail_of(text: str) -> str:
-    """Return the blank space after the last line of `text`; nothing for a blank one."""
+    """Return the white space after the last line of `text`, or nothing if `text` is blank."""
     kept = len(text.rstrip())
     return text[kept:] if kept else ""
 
 
 def read_layout(data: bytes, *, keeps_heading: bool = False) -> Layout:
-    """Take a file apart. One that begins with a thematic break has no frontmatter.
+    """Split a file into its parts. A file that begins with a thematic break has no frontmatter.
 
-    Raises `UnreadableNote` for binary data and anything but UTF-8.
+    Raises `UnreadableNote` for binary data and for text that is not UTF-8.
     """
     text = _decode(data)
     start = yaml_start = yaml_end = body_start = 1 if text.startswith("\ufeff") else 0
@@ -113,25 +114,26 @@ def read_layout(data: bytes, *, keeps_heading: bool = False) -> Layout:
 
 
 class FrontmatterHandler(YAMLHandler):
-    """python-frontmatter's handler for notes: every byte of both parts is kept, the YAML stays nodes.
+    """The python-frontmatter handler for notes. Keeps every byte of both parts, and the YAML as nodes.
 
-    The nodes have the position of each value, so that edits change nothing else.
+    Nodes know the position of each value, so that edits change nothing else.
     """
 
-    # Stricter than the library's: exactly three dashes, and no blank line is eaten. `\r?\Z`: at the end.
+    # Stricter than in the library: exactly three dashes, and the match includes no blank lines. `\r?\Z`
+    # matches at the end.
     FM_BOUNDARY = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 
     def find(self, text: str) -> tuple[str, str] | None:
-        """YAML and body, or None for a text without frontmatter."""
+        """Return the YAML and the body, or None for a text without frontmatter."""
         try:
             return self.split(text) if self.detect(text) else None
         except ValueError:
             return None
 
     def split(self, text: str) -> tuple[str, str]:
-        """YAML and body; raises `ValueError` without an end, and between two thematic breaks.
+        """Return the YAML and the body. Raises `ValueError` without an end, and between two thematic breaks.
 
-        Unlike for the library, `...` ends it as well.
+        Unlike in the library, `...` also ends the frontmatter.
         """
         begin = self.FM_BOUNDARY.match(text)
         end = _END.search(text, begin.end()) if begin else None
@@ -143,7 +145,7 @@ class FrontmatterHandler(YAMLHandler):
         return source, text[end.end() :]
 
     def load(self, fm: str, **_: object) -> Any:
-        """Return a `YamlMapping`, its depth bounded; raises `UnreadableNote` as `read_mapping` does."""
+        """Return a `YamlMapping` of limited depth. Raises `UnreadableNote` like `read_mapping`."""
         return read_mapping(fm)
 
 
@@ -151,7 +153,7 @@ FRONTMATTER: Final = FrontmatterHandler()
 
 
 def frontmatter_at(text: str, position: int = 0) -> int | None:
-    """Where a frontmatter begins in a text, behind blank lines; None where the text begins otherwise."""
+    """Return the start of a frontmatter after blank lines, or None if the text begins differently."""
     blank = _BLANK_LINES.match(text, position)
     start = blank.end() if blank else position
     at = start + text.startswith("\ufeff", start)
@@ -159,9 +161,9 @@ def frontmatter_at(text: str, position: int = 0) -> int | None:
 
 
 def _is_between_rules(between: str) -> bool:
-    """Return whether a text is between two thematic breaks of Markdown, and not a frontmatter.
+    """Return whether a text is between two thematic breaks of Markdown instead of being a frontmatter.
 
-    Such a text is not a mapping, and does not begin with a key, like a malformed mapping would.
+    Such a text is not a mapping, and does not begin with a key as a malformed mapping would.
     """
     first = _FIRST_LINE.search(between)
     if first is None or _begins_mapping(first[1]):
@@ -179,7 +181,7 @@ def _begins_mapping(line: str) -> bool:
 
 
 def leading_title(content: str) -> tuple[str, str] | None:
-    """The text of the H1 with which a content begins, and what follows it, without blank lines before."""
+    """Return the text of the H1 that begins a content, and the text after it without blank lines."""
     heading = _find_heading(content, 0)
     if heading is None or content[: heading.line_start].strip():
         return None
@@ -200,7 +202,7 @@ def _decode(data: bytes) -> str:
 
 
 def _find_heading(text: str, position: int) -> TitleHeading | None:
-    """Return the first H1 with a text; only blank lines and other headings may precede it."""
+    """Return the first H1 with text. Only blank lines and other headings may precede the H1."""
     while True:
         blank = _BLANK_LINES.match(text, position)
         position = blank.end() if blank else position

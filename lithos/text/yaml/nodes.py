@@ -1,7 +1,7 @@
-"""YAML reading and writing: text to nodes to JSON-compatible values, and back; safe against hostile files.
+"""Reading and writing of YAML: text to nodes to JSON-compatible values and back, safe for hostile files.
 
-Reading stays on nodes (libyaml's composer) because they know the position of each value in the text,
-and its source text. Written values read back the same with every YAML 1.1 and 1.2 reader.
+The reader keeps nodes (from libyaml's composer), because they have the position and source text of each
+value. Written values read back the same with every YAML 1.1 and 1.2 reader.
 """
 
 from __future__ import annotations
@@ -20,25 +20,29 @@ from yaml.resolver import Resolver
 
 from lithos.kernel.values.times import format_time
 
-#: Collections inside collections; the C composer has no limit of its own and overflows its stack.
+#: Maximum nesting depth of collections. The C composer has no limit of its own and overflows its stack.
 MAX_DEPTH: Final = 100
-#: Values in one frontmatter, aliases expanded ("billion laughs"); long texts count for several.
+#: Maximum number of values in one frontmatter with aliases expanded ("billion laughs"). Long texts count as
+#: several values.
 MAX_VALUES: Final = 200_000
-#: Maximum characters of a number; longer ones are text. Python writes no number of more than 4,300 digits.
+#: Maximum number of characters of a number. Longer numbers are text, because Python cannot write numbers of
+#: more than 4,300 digits.
 LONGEST_NUMBER: Final = 100
 
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = _TAG + "merge"
 _NULL: Final = _TAG + "null"
-# A text without one of these cannot nest deeper than about 300: each block level needs a new column.
+# A text without a match cannot nest deeper than about 300 levels, because each block level needs a new
+# column.
 _MAY_NEST_DEEPLY: Final = re.compile(r"^ {64}|(?:[-?:][ \t]+){32}", re.MULTILINE)
 _CONSTRUCTOR: Final = SafeConstructor()
 
 
 class UnreadableNote(Exception):
-    """The file is not a note that Lithos can read; `reason` says why and what to do by hand.
+    """The error raised when Lithos cannot read a file as a note. `reason` has the cause and the fix by hand.
 
-    `line` is a line of the file, from 1; for the frontmatter as a whole it is its first line.
+    `line` is a line of the file, counted from 1. An error of the whole frontmatter has the first line of the
+    frontmatter.
     """
 
     def __init__(self, reason: str, line: int = 2) -> None:
@@ -72,7 +76,7 @@ def _refuse_deep_nesting(source: str) -> None:
 
 
 def line_nesting_deeper(source: str, most: int) -> int | None:
-    """Return the line, from 1, on which collections nest deeper than so; None without one.
+    """Return the number of the first line on which collections nest deeper than `most`, or None.
 
     Raises `YAMLError`.
     """
@@ -93,28 +97,31 @@ def _too_deep() -> UnreadableNote:
 
 def _explain(error: yaml.YAMLError, source: str) -> UnreadableNote:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        line = error.problem_mark.line + 2  # counted from 0, after the opening `---`
+        line = error.problem_mark.line + 2  # The mark counts from 0, after the opening `---`.
         problem = ", ".join(part for part in (error.context, error.problem) if part)
         return UnreadableNote(f"line {line} is malformed YAML ({problem}); correct it in an editor", line)
     summary = " ".join(str(error).split())
     line = 2
-    if isinstance(error, ReaderError):  # a character that YAML does not allow; its place counts UTF-8 bytes
+    if isinstance(error, ReaderError):  # character that YAML forbids; its position counts UTF-8 bytes
         line += source.encode("utf-8", "surrogatepass").count(b"\n", 0, error.position)
     return UnreadableNote(f"the frontmatter is malformed YAML ({summary}); correct it in an editor", line)
 
 
 def is_null(node: yaml.Node) -> bool:
-    """Return True for an empty value, `null` and `~`."""
+    """Return whether the value is empty, `null` or `~`."""
     return node.tag == _NULL
 
 
 def is_integer(node: yaml.Node) -> bool:
-    """Return True for a YAML integer, false for text that looks like one."""
+    """Return whether the value is a YAML integer, not a text that looks like one."""
     return node.tag == _TAG + "int"
 
 
 class ValueReader:
-    """Reads the nodes composed from one `source`; counts values, so that aliases cannot explode."""
+    """Reads the nodes composed from one `source`.
+
+    Counts values, so that aliases cannot expand without limit.
+    """
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -128,7 +135,7 @@ class ValueReader:
             raise _too_deep()
 
     def text(self, node: yaml.Node) -> str:
-        """Return a scalar's text, else the source text of a collection on one line."""
+        """Return the text of a scalar, or the source text of a collection on one line."""
         start, end = node.start_mark.index, node.end_mark.index
         self._charge(1 + (end - start) // 64)
         if isinstance(node, yaml.ScalarNode):
@@ -136,7 +143,7 @@ class ValueReader:
         return " ".join(self._source[start:end].split())
 
     def pairs(self, node: yaml.MappingNode, depth: int = 0) -> dict[str, yaml.Node]:
-        """Key text to value node: merge keys (`<<`) expanded, the last of equal keys wins."""
+        """Return key text to value node, with merge keys (`<<`) expanded. The last of equal keys wins."""
         self._charge(1 + len(node.value), depth)
         merged: dict[str, yaml.Node] = {}
         own: dict[str, yaml.Node] = {}
@@ -149,7 +156,7 @@ class ValueReader:
         return merged | own if merged else own
 
     def value(self, node: yaml.Node, depth: int = 0) -> Any:
-        """Return the node as JSON-compatible value: dates and non-finite numbers become text."""
+        """Return the node as a JSON-compatible value. Dates and non-finite numbers become text."""
         if isinstance(node, yaml.ScalarNode):
             self._charge(1 + len(node.value) // 64, depth)
             return _scalar_value(node)
@@ -161,7 +168,7 @@ class ValueReader:
 
 @frozen(kw_only=True)
 class YamlMapping:
-    """A composed frontmatter: its text, its root (None when empty) and the reader of its values."""
+    """A composed frontmatter: its text, its root (None if empty) and the reader of its values."""
 
     source: str
     root: yaml.MappingNode | None
@@ -169,17 +176,17 @@ class YamlMapping:
 
     @property
     def nodes(self) -> dict[str, yaml.Node]:
-        """Top-level key to value node, merge keys expanded."""
+        """Return the value node of each top-level key, with merge keys expanded."""
         return self.values.pairs(self.root) if self.root is not None else {}
 
 
 def read_mapping(source: str) -> YamlMapping:
-    """Compose `source`; raises `UnreadableNote` for malformed YAML and anything but a mapping."""
+    """Compose `source`. Raises `UnreadableNote` for malformed YAML, and for YAML that is not a mapping."""
     return YamlMapping(source=source, root=_compose(source), values=ValueReader(source))
 
 
 def is_merge(key: yaml.Node) -> bool:
-    """Return True for the merge key `<<`."""
+    """Return whether the key is the merge key `<<`."""
     return key.tag == _MERGE
 
 
@@ -194,12 +201,12 @@ def _scalar_value(node: yaml.ScalarNode) -> Any:
         return node.value
     try:
         return convert(node)
-    except (ValueError, OverflowError):  # 2024-02-30, !!int x: the author's text says more than a failure
+    except (ValueError, OverflowError):  # 2024-02-30, !!int x: the author's text is better than an error
         return node.value
 
 
 def _integer(node: yaml.ScalarNode) -> int | str:
-    if ":" in node.value or len(node.value) > LONGEST_NUMBER:  # YAML 1.1 reads the clock time 12:30 as 750
+    if ":" in node.value or len(node.value) > LONGEST_NUMBER:  # YAML 1.1 reads the clock time 12:30 as 750.
         return str(node.value)
     number: int = _CONSTRUCTOR.construct_yaml_int(node)
     return number
@@ -230,27 +237,27 @@ _CONVERSIONS: Final[dict[str, Callable[[yaml.ScalarNode], Any]]] = {
 
 _resolve: Final[Callable[[type[yaml.Node], str, tuple[bool, bool]], str]] = Resolver().resolve
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
-# Characters that libyaml does not accept unescaped, and line breaks, which quoted text would fold.
+# Characters that libyaml only accepts escaped, and line breaks, which would be folded in quoted text.
 _ESCAPED: Final = re.compile(
     "[^\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 _PLAIN: Final = re.compile(r"[\w/.(][^\t\[\]{},]*", re.DOTALL)
-# Numbers and booleans of YAML 1.2 (Obsidian) and of other 1.1 readers that PyYAML's resolver calls text.
+# Numbers and booleans of YAML 1.2 (Obsidian) and of other 1.1 readers that PyYAML's resolver treats as text.
 _AMBIGUOUS: Final = re.compile(
     r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0o[0-7]+|0x[0-9a-fA-F]+|[yYnN]|\d[\d_:.]*", re.ASCII
 )
-_LONGEST_PLAIN_KEY: Final = 900  # libyaml: a simple key has at most 1024 characters
+_LONGEST_PLAIN_KEY: Final = 900  # Limit of libyaml: a simple key has at most 1024 characters.
 
 _SCALARS: Final = (str, bool, int, float, datetime, type(None))
 
 
 def is_scalar(value: Any) -> bool:
-    """Return whether a value takes one line: text, number, boolean, time, null."""
+    """Return whether a value takes one line: text, number, boolean, time or null."""
     return isinstance(value, _SCALARS)
 
 
 def write_text(text: str, style: str | None = None) -> str:
-    """`text` as a one-line scalar: in `style` (`'`, `"`, else plain) where that reads back the same."""
+    """Return `text` as a one-line scalar, in `style` (`'`, `"`, else plain) if that reads back the same."""
     if _ESCAPED.search(text) or style == '"':
         return '"' + _ESCAPED.sub(_escape, text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
     if style != "'" and _is_plain(text):
@@ -279,7 +286,7 @@ def _is_plain(text: str) -> bool:
 
 
 def write_inline(value: Any, style: str | None = None) -> str:
-    """`value` on one line; `style` is the quoting to keep: `'`, `"`, "" for plain, None for no preference."""
+    """Return `value` on one line. `style` is the quoting to keep: `'`, `"`, "" for plain, None for any."""
     if isinstance(value, str):
         return write_text(value, style)
     if isinstance(value, datetime):
@@ -288,7 +295,7 @@ def write_inline(value: Any, style: str | None = None) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, float):
-        text = repr(value)  # 1e-07 is text to YAML 1.1, 1.0e-07 is a number
+        text = repr(value)  # 1e-07 is text in YAML 1.1, 1.0e-07 is a number
         return text if "." in text else text.replace("e", ".0e", 1)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_flow_key(key)}: {write_inline(item)}" for key, item in value.items()) + "}"
@@ -303,14 +310,14 @@ def _flow_key(key: str) -> str:
 
 
 def write_block(value: Any, indent: str, newline: str) -> str:
-    """Return a non-empty list or mapping as lines at `indent`, each ended by `newline`."""
+    """Return a non-empty list or mapping as lines indented by `indent`. Each line ends with `newline`."""
     if isinstance(value, Mapping):
         return "".join(write_entry(key, item, indent, newline) for key, item in value.items())
     return "".join(f"{indent}- {write_inline(item)}{newline}" for item in value)
 
 
 def write_entry(key: str, value: Any, indent: str, newline: str) -> str:
-    """`key: value` as whole lines at `indent`."""
+    """Return `key: value` as whole lines indented by `indent`."""
     name = write_text(key)
     head = f"{indent}{name}:" if len(name) < _LONGEST_PLAIN_KEY else f"{indent}? {name}{newline}{indent}:"
     if is_scalar(value) or not value:

@@ -1,4 +1,4 @@
-"""How the notes of a vault are understood and written (specification: vault, sections 2 and 3)."""
+"""Rules for reading and writing the notes of a vault (docs/spec/vault.md §2 and §3)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from attrs import fields, frozen
 
 @frozen(kw_only=True)
 class VaultStyle:
-    """The defaults are those of a folder that Lithos made itself."""
+    """The style of a vault. The defaults apply to folders that Lithos created."""
 
-    #: The notes are a person's. Titles come from the `title` key and the file name, and are unique within a
-    #: folder; a heading is part of the body, `#tags` in the text are tags, a new file is named by its title.
+    #: True if a person owns the notes. Titles come from the `title` key and the file name, and are unique
+    #: within a folder. Headings are part of the body, `#tags` in the text are tags, and a new file is named
+    #: after its title.
     is_foreign: bool = False
-    #: A note whose frontmatter cannot be read is served without it.
+    #: True if a note with unreadable frontmatter is served without it.
     serves_broken: bool = False
-    #: A write adds only the keys that say something.
+    #: True if a write leaves out frontmatter keys that carry no information.
     minimal_frontmatter: bool = False
-    #: Whether files that synchronising programs leave after a conflict are treated as conflict copies, not
+    #: True if files that synchronising programs leave after a conflict are treated as conflict copies, not
     #: notes.
     knows_copies: bool = True
 
     @property
     def reading(self) -> str:
-        """Return the rules that decide how a file is read. Files read by other rules are read again."""
+        """Return the rules that decide how a file is read. If they change, files are read again."""
         return "files tags broken few owned keys" if self.is_foreign else "owned keys"
 
     @classmethod
@@ -33,5 +34,5 @@ class VaultStyle:
         return cls(**{each.name: True for each in fields(cls)})
 
 
-#: The rules of a folder that Lithos made itself.
+#: The rules for a folder that Lithos created.
 PLAIN: Final = VaultStyle()

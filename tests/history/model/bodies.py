@@ -1,4 +1,4 @@
-"""Bodies of all kinds for properties of outlines and edits, and files around them."""
+"""Generated note bodies for property tests of outlines and edits, and files around the bodies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Generated conflict copies, merged: lines lost, and changes by a second run.
+"""Counts for merged generated conflict copies: lost lines, and changes by a second run.
 
-Each pair is a note with its kept versions and the file that another machine made of one of them. The merge
-is not given which one.
+Each pair is a note with its kept versions, and a file that another machine made from one of them. The merge
+does not know from which version.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
     """Return the kept versions, newest first: the current one, one half-way, the ancestor, and an older
     one.
 
-    Also return whether these are all conflicts: texts that both machines added have no ancestor.
+    Also return whether the list is complete. If both machines added the file, there is no ancestor.
     """
     random = Random(f"history {seed}")
     base, ours = found.base.splitlines(keepends=True), found.ours.splitlines(keepends=True)
     half = b"".join(line for line in ours if line in base or random.random() < 0.5)
     text = [number for number, line in enumerate(base) if line.startswith(b"line")]
-    # Up to five lines that the ancestor has and the older one lacks.
+    # Up to five lines that the ancestor has and the older version lacks.
     came = random.choice(text) if text else 0
     older = b"".join(base[:came] + base[came + random.randint(1, 5) :])
     older = re.sub(rb"(?m)^version: \d+", b"version: 2", older).replace(b"2026-01-02T", b"2025-01-02T", 1)
@@ -37,7 +37,7 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
 
 
 def is_conflict(found: Divergence) -> bool:
-    """Return whether both machines changed the note differently: otherwise no program leaves a copy."""
+    """Return whether both machines changed the note differently. Otherwise no program leaves a copy."""
     return len({found.base, found.ours, found.theirs}) == 3
 
 

@@ -1,6 +1,4 @@
-"""Generated notes that diverged on two machines, with edits of both sides in all places, and the texts that
-must survive.
-"""
+"""Generated notes that diverged on two machines, with edits on both sides and lines that must survive."""
 
 from __future__ import annotations
 
@@ -11,14 +9,14 @@ from random import Random
 from attrs import frozen
 
 ID = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
-#: Keys that the write sets or that are merged as sets: their values are compared, not their lines.
+#: Keys that the write sets, or that are merged as sets. Tests compare their values instead of their lines.
 BY_VALUE = ("version", "updated_at", "tags", "contributors", "aliases")
 _FILLING = ("", "", "- [ ] task", "```", "---", "| a | b |", "same words", "## Part")
 
 
 @frozen
 class Divergence:
-    """A file, and its changed versions on two machines."""
+    """A file and its changed versions on two machines."""
 
     base: bytes
     ours: bytes
@@ -26,14 +24,14 @@ class Divergence:
 
 
 def diverge(seed: int) -> Divergence:
-    """Return the divergence with this number; the same number always gives the same one."""
+    """Return the divergence with this number. The same number always gives the same divergence."""
     random = Random(seed)
     note = _Note(random)
     sides = note.copy(), note.copy()
     for name, side in zip("ot", sides, strict=True):
         for number in range(random.choice((0, 1, 1, 2, 3, 5, 9))):
             side.edit(f"{name}{number}")
-    if random.random() < 0.1:  # both machines made the same change
+    if random.random() < 0.1:  # Both machines made the same change.
         same = random.randrange(len(note.lines) + 1)
         for side in sides:
             side.lines.insert(min(same, len(side.lines)), "done on both machines")
@@ -129,7 +127,7 @@ class _Note:
 
 
 def lost_lines(found: Divergence, merged: bytes) -> list[str]:
-    """Return the non-blank lines that one side has, the other did not remove, and the merged file lacks."""
+    """Return the non-blank lines of one side that the other side did not remove and the merged file lacks."""
     base, ours, theirs, result = map(_lines, (found.base, found.ours, found.theirs, merged))
     lost: list[str] = []
     for line in ours.keys() | theirs.keys():

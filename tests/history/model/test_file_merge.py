@@ -23,7 +23,7 @@ from tests.notes.format.test_merging import TEXTS
 from tests.repeats import repeats
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-#: Divergences for each test, and for the nightly run.
+#: Number of divergences per test, and number in the nightly run.
 SOME, MANY = repeats("DIVERGENCES", 300), 10_000
 ALSO_MANY = [SOME, pytest.param(MANY, marks=pytest.mark.nightly)]
 
@@ -42,8 +42,11 @@ def note(head: str, body: str = "text\n") -> str:
 
 
 @pytest.mark.parametrize("count", ALSO_MANY)
-def test_no_line_of_either_side_is_lost_in_any_divergence(count: int) -> None:
-    """Lines that the other side removed are not losses; keys merged by value are tested below."""
+def test_merge_loses_no_line_of_either_side(count: int) -> None:
+    """Lines that the other side removed are not losses.
+
+    Keys that are merged by value have their own test below.
+    """
     clean = 0
     for seed in range(count):
         found = diverge(seed)
@@ -56,9 +59,10 @@ def test_no_line_of_either_side_is_lost_in_any_divergence(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", ALSO_MANY)
-def test_the_sides_may_change_places(count: int) -> None:
-    """The conflicts are the same, and without conflicts the body is the same; the order of keys may
-    differ.
+def test_merge_result_does_not_depend_on_side_order(count: int) -> None:
+    """The conflicts are the same, and without conflicts the body is the same.
+
+    Only the order of keys may differ.
     """
     for seed in range(count):
         found = diverge(seed)
@@ -72,7 +76,7 @@ def test_the_sides_may_change_places(count: int) -> None:
 
 
 def _words(data: bytes) -> list[str]:
-    """Return all words, treating both list styles alike; a comment counts once."""
+    """Return all words. Both list styles count the same, and each comment counts once."""
     text = data.decode()
     return [word.strip("[],") for word in text.split() if word.strip("[],") not in ("-", "")]
 
@@ -81,15 +85,17 @@ def _words(data: bytes) -> list[str]:
 @pytest.mark.parametrize(
     "count", [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
 )
-def test_texts_are_merged_as_git_does_except_known_differences(count: int, tmp_path: Path) -> None:
-    """Byte for byte what `git merge-file` writes, wherever lines are different and end alike. Else:
+def test_merge_equals_git_merge_file_except_known_differences(count: int, tmp_path: Path) -> None:
+    """The result equals `git merge-file` byte for byte if all lines are different and have equal line breaks.
 
-    * frontmatter: by key, where git finds conflicts between neighbouring keys, versions and lists;
-    * line breaks: a side that changed only their kind, or the one at the end, overlaps with nothing;
-    * lines that occur several times (blank ones, `---`): anchors here are the lines that occur once
-      (patience), git's diff is the shortest (Myers), so that what counts as moved may differ.
+    Known differences:
 
-    So where git finds no conflict, there is one here in few divergences (7 of 12,000), all of the last kind.
+    * frontmatter: merged by key, where git finds conflicts between neighbouring keys, versions and lists;
+    * line breaks: a side that changed only their kind, or the last one, overlaps with nothing;
+    * repeated lines (blank lines, `---`): Lithos uses lines that occur once as anchors (patience), while git
+      computes the shortest diff (Myers), so that other lines may count as moved.
+
+    In few divergences (7 of 12,000), all with repeated lines, Lithos finds a conflict and git does not.
     """
     equal = refused = 0
     for seed in range(count):
@@ -132,7 +138,7 @@ def _merge_with_git(folder: Path, found: Divergence) -> tuple[int, bytes]:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_marked_merge_equals_the_merge_when_nothing_overlaps(base: str, ours: str, theirs: str) -> None:
+def test_marked_merge_equals_plain_merge_without_overlaps(base: str, ours: str, theirs: str) -> None:
     plain, marked = merge_texts(base, ours, theirs), mark_texts(base, ours, theirs, Markers("o", "t", 30))
     if plain.result is not None:
         assert (marked.text, marked.conflicts) == (plain.result, 0)
@@ -142,8 +148,8 @@ def test_marked_merge_equals_the_merge_when_nothing_overlaps(base: str, ours: st
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_marked_text_contains_each_side(base: str, ours: str, theirs: str) -> None:
-    """Choosing ours everywhere leaves every line of ours that theirs kept as it was, and the reverse."""
+def test_marked_text_contains_both_sides(base: str, ours: str, theirs: str) -> None:
+    """Choosing one side everywhere keeps every line of that side that the other left unchanged."""
     marked = mark_texts(base, ours, theirs, Markers("o", "t", 30)).text
     for number, side in enumerate((ours, theirs)):
         chosen = Counter(_chosen(marked, number))
@@ -157,7 +163,7 @@ def _bare(text: str) -> list[str]:
 
 
 def _chosen(marked: str, number: int) -> Iterator[str]:
-    """Return the lines of the result when one side of each conflict is chosen."""
+    """Return the lines of the result if one side of each conflict is chosen."""
     side: int | None = None
     for line in _bare(marked):
         if line == "<" * 30 + " o":
@@ -175,7 +181,7 @@ def _chosen(marked: str, number: int) -> Iterator[str]:
     [
         ("a\nb\nc\n", "a\nB\nc\n", "a\n2\nc\n", "a\n<<<<<<< ours\nB\n=======\n2\n>>>>>>> theirs\nc\n"),
         ("", "a\n", "b\n", "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"),
-        # Lines that both sides share are outside the markers; an unterminated line is terminated before a
+        # Lines that both sides share are outside the markers. An unterminated line is terminated before a
         # marker.
         ("x\n", "a\nb\nc", "a\n2\nc", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\nc"),
         ("x\n", "a\nb", "a\n2", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\n"),
@@ -192,7 +198,7 @@ def test_overlap_is_written_between_markers(base: str, ours: str, theirs: str, r
     assert merged(base, ours, theirs) == result
 
 
-def test_conflicts_near_each_other_are_one_and_others_are_not() -> None:
+def test_near_conflicts_are_joined_and_distant_ones_stay_separate() -> None:
     lines = [f"{number}\n" for number in range(9)]
 
     def changed(sign: str, *places: int) -> str:
@@ -207,12 +213,12 @@ def test_conflicts_near_each_other_are_one_and_others_are_not() -> None:
     assert (near.conflicts, far.conflicts, apart.conflicts) == (1, 2, 2)
 
 
-def test_markers_may_be_longer_and_have_names() -> None:
+def test_markers_have_configurable_length_and_names() -> None:
     found = merge_files(b"", b"a\n", b"b\n", Markers("HEAD", "branch", 9))
     assert found == FileMerge(b"<<<<<<<<< HEAD\na\n=========\nb\n>>>>>>>>> branch\n", 1)
 
 
-def test_texts_of_too_many_lines_are_marked_and_whole() -> None:
+def test_text_with_too_many_lines_is_marked_as_a_whole() -> None:
     many = "".join(f"{number}\n" for number in range(MOST_LINES + 1))
     with cpu_bound(20):
         found = mark_texts(many, f"x\n{many}", f"{many}y\n", Markers())
@@ -230,14 +236,14 @@ def test_texts_of_too_many_lines_are_marked_and_whole() -> None:
         ("a: 1\nb: 2\n", "a: 3\nb: 2\n", "a: 1\nb: 4\n", "a: 3\nb: 4\n"),
         ("a: 1\n", "a: 1\nb: 2\n", "a: 1\nc: 3\n", "a: 1\nc: 3\nb: 2\n"),
         ("a: 1\nb: 2\nc: 3\n", "b: 2\nc: 3\n", "a: 1\nb: 2\n", "b: 2\n"),
-        # New keys of theirs keep their position.
+        # New keys of their side keep their position.
         ("a: 1\nb: 2\n", "a: 1\nb: 5\n", "x: 0\na: 1\ny: 0\nb: 2\n", "x: 0\na: 1\ny: 0\nb: 5\n"),
-        # Lists are sets, in either style; each item stays as it was written.
+        # Lists are sets, in either style. Each item keeps its spelling.
         ("tags: [a, b]\n", "tags: [a, b, o]\n", "tags: [t, b]\n", "tags: [b, o, t]\n"),
         ("tags:\n- a\n- b\n", "tags:\n- a\n- b\n- 'o'\n", "tags:\n- b\n- t\n", "tags:\n- b\n- 'o'\n- t\n"),
         ("tags: a, b\n", "tags: a, b, o\n", "tags: a, b, t\n", "tags: [a, b, o, t]\n"),
         ("x:\n  - 1\n", "x:\n  - 1\n  - 2\n", "x:\n  - 0\n  - 1\n", "x:\n  - 0\n  - 1\n  - 2\n"),
-        # Values that the write sets: the greater one wins.
+        # For values that the write sets, the greater value wins.
         ("version: 3\n", "version: 5\n", "version: 12\n", "version: 12\n"),
         (
             "updated_at: 2026-01-01\n",
@@ -245,7 +251,7 @@ def test_texts_of_too_many_lines_are_marked_and_whole() -> None:
             "updated_at: 2026-02-28T23:00:00Z\n",
             "updated_at: 2026-02-28T23:00:00Z\n",
         ),
-        # The same value written differently, comments, texts of several lines.
+        # The same value in another spelling, comments, and texts of several lines.
         ("a: x\n", "a: 'y'\n", "a: y\n", "a: 'y'\n"),
         ("# one\na: 1\n", "# one\n# o\na: 1\n", "# one\n# t\na: 2\n", "# one\n# o\n# t\na: 2\n"),
         ("a: |\n  x\n  y\n  z\n", "a: |\n  X\n  y\n  z\n", "a: |\n  x\n  y\n  Z\n", "a: |\n  X\n  y\n  Z\n"),
@@ -265,7 +271,7 @@ def test_keys_are_merged_separately(base: str, ours: str, theirs: str, result: s
          "<<<<<<< ours\na: 2\n=======\na: 3\n>>>>>>> theirs\nb: 2\n"),
         ("a: 1\nb: 1\n", "b: 1\n", "a: 3\nb: 1\n", "<<<<<<< ours\n=======\na: 3\n>>>>>>> theirs\nb: 1\n"),
         ("", "id: x\n", "id: y\n", "<<<<<<< ours\nid: x\n=======\nid: y\n>>>>>>> theirs\n"),
-        # No comment is lost for the sake of a list.
+        # No comment is lost when a list is merged.
         (
             "tags: [a] # why\n",
             "tags: [a, o] # why\n",
@@ -276,7 +282,7 @@ def test_keys_are_merged_separately(base: str, ours: str, theirs: str, result: s
         ("a: 0\n", "a: 1\n", "a: true\n", "<<<<<<< ours\na: 1\n=======\na: true\n>>>>>>> theirs\n"),
     ],
 )  # fmt: skip
-def test_a_key_that_both_changed_is_a_conflict(base: str, ours: str, theirs: str, result: str) -> None:
+def test_key_changed_by_both_sides_becomes_a_conflict(base: str, ours: str, theirs: str, result: str) -> None:
     found = merge_files(note(base).encode(), note(ours).encode(), note(theirs).encode())
     assert found == FileMerge(note(result).encode(), 1)
 
@@ -291,7 +297,7 @@ def test_a_key_that_both_changed_is_a_conflict(base: str, ours: str, theirs: str
         ("- a\n- b\n", "- o\n- b\n", "- a\n- t\n"),
     ],
 )
-def test_a_frontmatter_that_has_no_plain_keys_is_merged_by_lines(base: str, ours: str, theirs: str) -> None:
+def test_frontmatter_without_plain_keys_is_merged_by_lines(base: str, ours: str, theirs: str) -> None:
     found = merge_heads(base, ours, theirs, Markers())
     by_lines = mark_texts(base, ours, theirs, Markers())
     assert found == by_lines or found.conflicts
@@ -299,15 +305,15 @@ def test_a_frontmatter_that_has_no_plain_keys_is_merged_by_lines(base: str, ours
     assert set(theirs.split("\n")) - set(base.split("\n")) <= set(found.text.split("\n"))
 
 
-def test_lines_that_make_one_key_twice_are_a_conflict() -> None:
-    """By lines nothing overlaps, but a note with `a` twice says only one of them."""
+def test_duplicate_key_from_line_merge_becomes_a_conflict() -> None:
+    """By lines nothing overlaps, but a note with two keys `a` would only have one of the values."""
     base = "x: &x 1\nb: *x\nc: 3\nd: 4\n"
     found = merge_heads(base, "a: 1\n" + base, base + "a: 2\n", Markers())
     assert found.conflicts == 1
     assert found.text.count("a: 1") == found.text.count("a: 2") == 1
 
 
-def test_frontmatter_added_or_removed_by_one_side_is_so() -> None:
+def test_frontmatter_added_or_removed_by_one_side_is_merged() -> None:
     assert merged("text\n", note("a: 1\n"), "text\nmore\n") == note("a: 1\n", "text\nmore\n")
     assert merged(note("a: 1\n"), "text\n", note("a: 1\n", "text\nmore\n")) == "text\nmore\n"
     found = merge_files(note("a: 1\n").encode(), b"text\n", note("a: 2\n").encode())
@@ -315,7 +321,7 @@ def test_frontmatter_added_or_removed_by_one_side_is_so() -> None:
     assert b"a: 2" in (found.data or b"")
 
 
-def test_line_breaks_byte_order_mark_and_the_rest_of_the_frame_stay() -> None:
+def test_merge_keeps_line_breaks_byte_order_mark_and_frame() -> None:
     base = "\ufeff--- \r\na: 1\r\nb: 1\r\n---\r\ntext"
     assert merged(base, base.replace("a: 1", "a: 2"), base.replace("b: 1", "b: 2")) == (
         "\ufeff--- \r\na: 2\r\nb: 2\r\n---\r\ntext"
@@ -326,7 +332,7 @@ def test_line_breaks_byte_order_mark_and_the_rest_of_the_frame_stay() -> None:
     )
 
 
-def test_values_that_are_merged_have_what_both_sides_added() -> None:
+def test_values_merged_as_sets_have_the_additions_of_both() -> None:
     for seed in range(SOME):
         found = diverge(seed)
         result = merge_files(found.base, found.ours, found.theirs)
@@ -356,7 +362,7 @@ def test_non_utf_8_file_is_merged_by_lines_without_loss() -> None:
     )
 
 
-def test_a_binary_file_is_not_merged_unless_one_side_left_it() -> None:
+def test_binary_file_is_not_merged_unless_one_side_is_unchanged() -> None:
     assert merge_files(b"a\0", b"b\0", b"c\0") == FileMerge(None, 1)
     assert merge_files(b"a\0", b"a\0", b"c\0") == merge_files(b"a\0", b"c\0", b"a\0") == FileMerge(b"c\0")
 

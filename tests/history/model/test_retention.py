@@ -1,4 +1,4 @@
-"""Versions that are deleted: by age and number, never the first, the newest, or those of today."""
+"""Retention: versions are deleted by age and number, but never the first, the newest or today's versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def limits(keep_days: int = 365, keep_versions: int = 200, keep_deleted_days: in
 
 
 def rows(*ages: float, deleted: bool = False) -> list[KeptVersion]:
-    """Return versions of these ages in days, oldest first; the last is a deletion if `deleted`."""
+    """Return versions with these ages in days, oldest first.
+
+    With `deleted`, the last version is a deletion.
+    """
     last = len(ages) - 1
     return [
         KeptVersion(number + 1, NOW - timedelta(days=age), deleted and number == last)
@@ -36,7 +39,7 @@ def test_old_versions_except_first_and_newest_are_deleted() -> None:
     assert surplus_versions([], NOW, limits()) == []
 
 
-def test_only_the_newest_of_many_versions_stay() -> None:
+def test_only_the_newest_versions_stay_when_there_are_many() -> None:
     """behaviour 225"""
     many = rows(*(100 - day for day in range(90)))
     assert surplus_versions(many, NOW, limits(keep_versions=10)) == list(range(79, 1, -1))
@@ -49,7 +52,7 @@ def test_versions_of_the_last_day_do_not_count() -> None:
     assert surplus_versions(rows(*today), NOW, limits(keep_versions=1)) == []
 
 
-def test_zero_means_without_limit() -> None:
+def test_zero_disables_the_limit() -> None:
     old = rows(*(9_000 - day for day in range(400)))
     assert surplus_versions(old, NOW, limits(0, 0, 0)) == []
     assert surplus_versions(rows(9_000, 8_000, 7_000, deleted=True), NOW, limits(0, 0, 0)) == []
@@ -60,7 +63,7 @@ def test_hard_limit_always_applies(monkeypatch) -> None:
     assert surplus_versions(rows(*[0.5] * 9), NOW, limits(0, 0, 0)) == [5, 4, 3, 2]
 
 
-def test_all_versions_of_a_long_deleted_note_are_deleted() -> None:
+def test_versions_of_a_note_deleted_long_ago_are_deleted() -> None:
     """behaviour 225"""
     assert surplus_versions(rows(900, 800, 366, deleted=True), NOW, limits()) == [1, 2, 3]
     assert surplus_versions(rows(900, 800, 364, deleted=True), NOW, limits()) == [2]
@@ -79,7 +82,7 @@ def test_version_from_the_future_counts_as_young() -> None:
     st.integers(0, 500),
     st.booleans(),
 )
-def test_first_and_newest_and_newest_of_others_stay(
+def test_first_last_and_newest_other_versions_stay(
     ages: list[float], days: int, versions: int, deleted_days: int, deleted: bool
 ) -> None:
     found = rows(*ages, deleted=deleted)
@@ -97,7 +100,7 @@ def test_first_and_newest_and_newest_of_others_stay(
     assert surplus_versions(kept, NOW, limits(days, versions, deleted_days)) == []
 
 
-def test_versions_recorded_after_a_young_one_are_young() -> None:
+def test_versions_recorded_after_a_young_version_count_as_young() -> None:
     """behaviour 414"""
     young = NOW - timedelta(days=365)
     found = believe_order(rows(900, 20_000, 20_000, 1), [(young, 2)])

@@ -1,4 +1,4 @@
-"""Plans of an undo: which changes form one step, and the state that it restores."""
+"""Undo plans: which changes form one step, and the state that the step restores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ START = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 def rows_of(*told: str) -> list[VersionRow]:
-    """Return versions 1, 2, … of one note, given oldest first as `agent op [path]`, in newest-first order."""
+    """Return versions 1, 2, … of one note in newest-first order.
+
+    The specifications `agent op [path]` are oldest first.
+    """
     rows = []
     for number, text in enumerate(told, 1):
         agent, op, *path = text.split()
@@ -27,7 +30,7 @@ def rows_of(*told: str) -> list[VersionRow]:
 
 
 def planned(*told: str) -> list[tuple[str, list[int], int | None]]:
-    """Return (kind, versions, version to restore) of each step against `bad`."""
+    """Return (kind, versions, version to restore) of each step of an undo against `bad`."""
     steps = plan_steps(rows_of(*told), lambda row: row.agent == "bad")
     return [
         (step.kind, [each.version for each in step.changes], step.before and step.before.version)
@@ -35,14 +38,14 @@ def planned(*told: str) -> list[tuple[str, list[int], int | None]]:
     ]
 
 
-def test_changes_in_a_row_are_one_step_and_steps_are_newest_first() -> None:
+def test_consecutive_changes_form_one_step_and_steps_are_newest_first() -> None:
     assert planned("ann created", "bad updated", "bad updated", "bob updated", "bad updated") == [
         ("revert", [5], 4),
         ("revert", [3, 2], 1),
     ]
 
 
-def test_creation_is_undone_by_deletion_and_deletion_by_return() -> None:
+def test_undo_deletes_created_notes_and_returns_deleted_notes() -> None:
     assert planned("bad created", "bad updated") == [("delete", [2, 1], None)]
     assert planned("ann created", "bad updated", "bad deleted") == [("return", [3, 2], 1)]
     assert planned("ann created", "ann deleted", "bad restored") == [("delete", [3], 2)]
@@ -50,7 +53,7 @@ def test_creation_is_undone_by_deletion_and_deletion_by_return() -> None:
     assert step.is_nothing
 
 
-def test_enrichment_in_between_does_not_split_a_step() -> None:
+def test_enrichment_between_changes_does_not_split_a_step() -> None:
     enriched = f"{ENRICH_AGENT} updated"
     assert planned("ann created", enriched, "bad updated", enriched, "bad updated", enriched) == [
         ("revert", [5, 3], 2)
@@ -58,7 +61,7 @@ def test_enrichment_in_between_does_not_split_a_step() -> None:
     assert planned("bad created", enriched, "bad updated") == [("delete", [3, 1], None)]
 
 
-def test_pruned_state_is_known_to_be_missing() -> None:
+def test_step_reports_pruned_former_state() -> None:
     later, first = plan_steps(rows_of("bad updated", "bad updated", "bad updated"), lambda row: True)
     assert first.is_pruned
     assert not later.is_pruned
@@ -82,14 +85,14 @@ def test_undo_and_enrichment_do_not_count_as_another_agent() -> None:
     assert other.agent == "ann"
 
 
-def test_a_returned_note_counts_as_undone() -> None:
+def test_returned_note_counts_as_undone() -> None:
     step = UndoStep(changes=tuple(rows_of("bad deleted")), before=rows_of("ann created")[0])
     assert is_undone(rows_of("undo restored", "ann deleted"), step)
     assert not is_undone(rows_of("ann restored", "ann deleted"), step)
 
 
 def test_only_restores_by_a_person_count_as_undo() -> None:
-    """An undo under a person's name recognises its own restores, like those of `undo`."""
+    """An undo under a person's name recognises its own restores, as the agent `undo` does."""
     (step,) = plan_steps(rows_of("bad created"), lambda row: True)
     for newer, other in (
         (("bad created", "undo restored"), None),

@@ -1,4 +1,4 @@
-"""Edits by people count as versions: before they are ingested, afterwards, over restarts and after losses."""
+"""Edits by people count as versions: before and after they are ingested, over restarts and after losses."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def edit(house: WatchedHouse, path: str, text: str) -> None:
-    """Append a text, so that size and hash change."""
+    """Append a text to a file, so that size and hash change."""
     file = house.folder / path
     file.write_text(file.read_text() + f"\n{text}\n")
 
 
 async def read(house: WatchedHouse, note_id: str) -> int:
-    """Return the version that a reader is shown."""
+    """Return the version that a reader gets."""
     loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(note_id))
     assert loaded is not None
     return loaded.document.note.version
@@ -45,13 +45,13 @@ def stored(house: WatchedHouse) -> dict[str, AssignedVersion]:
 
 
 async def saved(house: WatchedHouse) -> dict[str, AssignedVersion]:
-    """Return the stored rows after a commit that also deletes the dropped ones."""
+    """Return the stored rows after a commit that also deletes dropped rows."""
     await house.coordinator.mailbox.ask(Flush())
     return stored(house)
 
 
 @pytest.mark.parametrize("is_taken_up", [False, True])
-async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_taken_up):
+async def test_write_based_on_state_before_an_edit_is_refused(house, is_taken_up):
     """behaviour 269"""
     async with house.with_note() as made:
         edit(house, made.path, "by hand")
@@ -67,8 +67,8 @@ async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_
     assert stored(house) == {}
 
 
-async def test_version_is_stored_before_it_is_shown(house):
-    """The version of an edit that was read but not ingested is not assigned again, even after a kill."""
+async def test_version_is_stored_before_a_reader_gets_it(house):
+    """If an edit was read but not ingested, its version number is never assigned again, even after a kill."""
     async with house.with_note() as made:
         edit(house, made.path, "first")
         assert await read(house, made.id) == 2
@@ -81,7 +81,7 @@ async def test_version_is_stored_before_it_is_shown(house):
         assert (shown(house, made.id), await read(house, made.id)) == (3, 3)
 
 
-async def test_edit_undone_before_it_was_seen_does_not_count(house):
+async def test_edit_undone_before_any_read_does_not_count(house):
     """behaviour 269"""
     async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
@@ -91,7 +91,7 @@ async def test_edit_undone_before_it_was_seen_does_not_count(house):
         assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (1, 1, {})
 
 
-async def test_edit_undone_after_it_was_seen_is_a_version_again(house):
+async def test_edit_undone_after_a_read_becomes_another_version(house):
     async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
         edit(house, made.path, "oops")
@@ -111,7 +111,7 @@ async def test_version_raised_by_a_person_is_accepted(house):
         assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (7, 7, {})
 
 
-async def test_edits_are_counted_over_restarts_and_while_nothing_runs(house):
+async def test_edits_are_counted_over_restarts_and_while_server_is_stopped(house):
     """behaviour 269"""
     house.put("a.md", note(1))
     async with house.watching():
@@ -137,7 +137,7 @@ def lose_manifest(house: WatchedHouse) -> None:
 
 @pytest.mark.parametrize("edits_offline", [0, 1])
 async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline):
-    """behaviour 269: also versions made in the meantime, from the journal's events."""
+    """behaviour 269: versions made in the meantime also count, from the events of the journal."""
     async with house.with_note() as made:
         await house.update(made.id, "Note", "more")
         edit(house, made.path, "running")
@@ -151,7 +151,7 @@ async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline
     assert (shown(house, made.id), shown(house, other.id)) == (3 + edits_offline, 1 + edits_offline)
 
 
-async def test_kill_before_manifest_records_write_hides_no_later_edit(house, monkeypatch):
+async def test_kill_before_manifest_write_hides_no_later_edit(house, monkeypatch):
     """The last event in the journal shows which bytes have the version."""
     async with house.with_note() as made:
         assert await house.becomes_consistent()
@@ -172,7 +172,7 @@ async def test_rows_are_deleted_with_their_notes(house):
     assert stored(house) == {}
 
 
-async def test_rows_of_removed_notes_are_dropped_at_a_start(house):
+async def test_rows_of_removed_notes_are_dropped_at_start(house):
     house.put("a.md", note(1))
     rows = NoteRows({UUID.format(9): AssignedVersion(5, "x")}, {"gone.md": UUID.format(8)})
     with house.store.transaction():
@@ -181,7 +181,7 @@ async def test_rows_of_removed_notes_are_dropped_at_a_start(house):
     assert house.store.rows(KeptNotes).load() == NoteRows({}, {})
 
 
-async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
+async def test_bytes_read_during_a_tool_write_get_their_own_version(house):
     """Another program saved over a tool's file, and was read, before the catalogue knew of the tool's
     file.
     """
@@ -194,7 +194,7 @@ async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
 
 
 def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copy the directory when the catalogue is about to show the next write, as a kill would leave it."""
+    """Copy the directory before the catalogue shows the next write, as a kill would leave it."""
     enter = house.catalogue.put_in_steps
 
     def copy_and_enter(entry):
@@ -207,8 +207,8 @@ def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("says", [1, 2])
 @pytest.mark.parametrize("is_new", [False, True])
-async def test_edit_after_kill_is_not_mistaken_for_shown_write(house, tmp_path, monkeypatch, says, is_new):
-    """behaviour 269: the catalogue shows a write before the journal has it; its version is recorded first."""
+async def test_edit_after_kill_is_not_taken_for_the_shown_write(house, tmp_path, monkeypatch, says, is_new):
+    """behaviour 269: the catalogue shows a write before the journal, so its version is recorded first."""
     left = tmp_path / "left"
     async with house.watching():
         if is_new:
@@ -226,7 +226,7 @@ async def test_edit_after_kill_is_not_mistaken_for_shown_write(house, tmp_path, 
     after.close()
 
 
-async def test_a_write_that_a_kill_left_unrecorded_keeps_its_version(house, tmp_path, monkeypatch):
+async def test_write_left_unrecorded_by_a_kill_keeps_its_version(house, tmp_path, monkeypatch):
     left = tmp_path / "left"
     async with house.with_note() as made:
         copy_at_next_entry(house, left, monkeypatch)
@@ -237,7 +237,7 @@ async def test_a_write_that_a_kill_left_unrecorded_keeps_its_version(house, tmp_
     after.close()
 
 
-async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
+async def test_intended_write_that_was_not_done_counts_no_version(house):
     async with house.with_note() as made:
         pass
     rows = NoteRows(intents={(made.id, 2): "never written"})
@@ -247,7 +247,7 @@ async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
     assert shown(house, made.id) == 1
 
 
-async def test_the_intent_of_a_write_is_dropped_once_the_manifest_has_it(house):
+async def test_write_intent_is_dropped_once_the_manifest_has_the_write(house):
     async with house.with_note() as made:
         await house.update(made.id, "Note", "more")
         with pytest.raises(VersionConflict):
@@ -257,7 +257,7 @@ async def test_the_intent_of_a_write_is_dropped_once_the_manifest_has_it(house):
 
 
 def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
-    """Edit and read a file again right after the first `read` of it."""
+    """Edit and read a file again right after the first `read` of the file."""
     is_first = True
 
     def read_and_edit(*arguments):
@@ -273,15 +273,15 @@ def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
     return read_and_edit
 
 
-async def test_read_before_later_edit_counts_no_version_for_write(house, monkeypatch):
-    """behaviour 269: versions are given in the order of the edits, not in that in which reads end."""
+async def test_read_before_a_later_edit_adds_no_version_to_write(house, monkeypatch):
+    """behaviour 269: versions are assigned in the order of the edits, not in the order in which reads end."""
     async with house.with_note() as made:
         edit(house, made.path, "first")
         monkeypatch.setattr(house.files, "read_quiet", see_more_after(house.files.read_quiet, house, made))
         assert (await house.update(made.id, "Note", "mine")).version == 3
 
 
-async def test_read_before_later_edit_counts_no_version_for_watcher(house, monkeypatch):
+async def test_read_before_a_later_edit_adds_no_version_to_watcher(house, monkeypatch):
     """behaviour 269"""
     async with house.with_note() as made:
         edit(house, made.path, "first")
@@ -294,7 +294,7 @@ async def test_read_before_later_edit_counts_no_version_for_watcher(house, monke
 
 @asynccontextmanager
 async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: pytest.MonkeyPatch):
-    """Let the next write be applied by `apply`, read the note meanwhile, and return the answers."""
+    """Let `apply` apply the next write, read the note meanwhile, and return the answers."""
     told, undecided = [], house.catalogue.records._undecided
 
     async def tell():
@@ -317,8 +317,8 @@ async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: 
             yield told, lambda: trio.from_thread.run(show)
 
 
-async def test_reverted_write_is_not_shown_and_counts_nothing(house, monkeypatch):
-    """behaviour 269: a writer places its text, finds that another was displaced, and puts that one back."""
+async def test_reverted_write_is_never_shown_and_counts_no_version(house, monkeypatch):
+    """behaviour 269: a writer writes its text, finds that it displaced another one, and restores that."""
     async with house.with_note() as made:
         file = house.folder / made.path
         apply = house.files.apply
@@ -338,15 +338,15 @@ async def test_reverted_write_is_not_shown_and_counts_nothing(house, monkeypatch
         assert told in ([2], [3])
 
 
-async def test_edit_of_uncatalogued_write_is_one_more_version(house):
-    """behaviour 269: its text is in the file, with the version of the write."""
+async def test_edit_of_uncatalogued_write_adds_one_version(house):
+    """behaviour 269: the text of the write is in the file, with the version of the write."""
     async with house.with_note() as made:
         house.catalogue.records.intend(made.id, AssignedVersion(2, "written"))
         assert house.catalogue.see_version(made.id, "edited after that", 2) == 3
 
 
-async def test_reader_waits_for_the_write_in_progress(house, monkeypatch):
-    """behaviour 269: only then it is known whether other bytes are an edit of what is written."""
+async def test_reader_waits_for_the_running_write(house, monkeypatch):
+    """behaviour 269: only then is it known whether other bytes are an edit of the written text."""
     async with house.with_note() as made:
         apply = house.files.apply
 
@@ -361,8 +361,8 @@ async def test_reader_waits_for_the_write_in_progress(house, monkeypatch):
         assert told == [3]
 
 
-async def test_write_is_known_by_intent_when_next_is_intended(house):
-    """The manifest and the journal follow later, while the next write begins."""
+async def test_intent_identifies_a_write_when_the_next_write_begins(house):
+    """The manifest and the journal are written later, while the next write begins."""
     async with house.with_note() as made:
         await house.update(made.id, "Note", "second")
     data = (house.folder / made.path).read_bytes()

@@ -1,4 +1,4 @@
-"""The store of versions: exact bytes are returned, shared and as deltas; damaged files are moved aside."""
+"""The version store: exact bytes are returned, stored once and as deltas. Damaged files are moved aside."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_any_bytes_in_any_order_are_returned_exactly(tmp_path_factory, states):
     store.close()
 
 
-def test_a_large_note_is_a_small_delta(store):
+def test_change_of_a_large_note_is_stored_as_small_delta(store):
     words = [f"w{n}" for n in range(5000)]
     text = " ".join(random.Random(1).choices(words, k=150_000)).encode()
     store.add([make_version(1, text)])
@@ -93,7 +93,7 @@ def test_a_large_note_is_a_small_delta(store):
     assert store.content("note", 2) == b"head " + text[:400_000] + b"middle" + text[400_000:]
 
 
-def test_every_fiftieth_version_is_whole(store):
+def test_every_fiftieth_version_is_stored_whole(store):
     text = " ".join(random.Random(1).choices([f"word{n}" for n in range(500)], k=300))
     for version in range(1, 121):
         store.add([make_version(version, f"{text} {version}".encode())])
@@ -102,14 +102,14 @@ def test_every_fiftieth_version_is_whole(store):
     assert store._reader.execute("SELECT MAX(depth) FROM contents").fetchall() == [(CHAIN,)]
 
 
-def test_equal_bytes_are_kept_once(store):
+def test_equal_bytes_are_stored_once(store):
     store.add([make_version(1, b"same"), make_version(1, b"same", "other")])
     store.add([make_version(2, b"else"), make_version(3, b"same")])
     assert count(store, "contents") == 2
     assert store.content("note", 3) == b"same"
 
 
-def test_the_state_before_is_recorded_unless_it_is_the_newest(store):
+def test_former_state_is_recorded_unless_it_is_the_newest(store):
     first = make_version(4, b"found", op=OUTSIDE, agent="someone")
     store.add([make_version(5, b"new", before=first)])
     assert [(row.version, row.op) for row in store.rows("note", 10)[0]] == [(5, UPDATED), (4, OUTSIDE)]
@@ -120,7 +120,7 @@ def test_the_state_before_is_recorded_unless_it_is_the_newest(store):
     assert store.content("note", 7) == b"edited"
 
 
-def test_deletion_without_bytes_has_those_of_the_version_before(store):
+def test_deletion_without_bytes_has_bytes_of_the_previous_version(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(2, None, op=DELETED)])
     assert store.content("note", 2) == b"text"
@@ -139,7 +139,7 @@ def test_last_of_several_rows_with_one_version_wins(store):
     assert ([each.op for each in rows], total) == ([RENAMED, CREATED], 2)
 
 
-def test_version_at_a_time_is_found_although_the_clock_moved(store):
+def test_version_at_a_time_is_found_after_clock_changes(store):
     store.add([make_version(1, b"a", at=START)])
     store.add([make_version(2, b"b", at=START - timedelta(hours=1))])
     store.add([make_version(3, b"c", at=START + timedelta(hours=1))])
@@ -151,7 +151,7 @@ def test_version_at_a_time_is_found_although_the_clock_moved(store):
     assert [current(hours) for hours in (-2, -1, 0, 0.5, 1)] == [None, 2, 2, 2, 3]
 
 
-def test_pages_of_a_history(store):
+def test_history_is_returned_in_pages(store):
     store.add([make_version(version, str(version).encode()) for version in range(1, 31)])
     rows, total = store.rows("note", 20)
     assert ([row.version for row in rows], total) == (list(range(30, 10, -1)), 30)
@@ -159,7 +159,7 @@ def test_pages_of_a_history(store):
     assert ([row.version for row in rows], total) == (list(range(10, 0, -1)), 30)
 
 
-def test_versions_of_all_notes_by_agent_time_and_deletion(store):
+def test_versions_of_all_notes_are_filtered_by_agent_time_deletion(store):
     store.add([make_version(1, b"a", "one"), make_version(2, b"b", "two", agent="bob")])
     store.add([make_version(3, None, "one", op=DELETED), make_version(4, b"c", "three", agent="bob")])
     store.add([make_version(5, None, "two", op=DELETED), make_version(6, b"back", "two")])
@@ -178,7 +178,7 @@ def test_versions_of_all_notes_by_agent_time_and_deletion(store):
     assert (len(rows), total) == (2, 6)
 
 
-def test_dropping_a_row_keeps_the_base_of_other_rows(store):
+def test_dropped_row_keeps_the_base_of_other_rows(store):
     text = b"some text that is long enough to be worth a difference " * 20
     places = store.add([make_version(version, text + str(version).encode()) for version in range(1, 11)])
     assert store.drop(places[:5]) == 5
@@ -200,7 +200,7 @@ def test_rows_are_pending_until_they_are_confirmed(store):
     assert store.pending() == []
 
 
-def test_file_of_an_older_version_does_not_mark_undos(path):
+def test_history_file_of_an_older_version_marks_no_undos(path):
     store = HistoryStore.open(path, START)
     store.add([make_version(1, b"one")])
     store.close()
@@ -233,7 +233,7 @@ def test_damage_found_by_a_write_moves_the_file_aside(store, path):
     assert store.damage is None
 
 
-def test_unwritable_rows_are_refused_and_reported(store):
+def test_failed_row_writes_are_refused_and_reported(store):
     store.add([make_version(1, b"a")])
     ((pages,),) = store._writer.execute("PRAGMA page_count").fetchall()
     store._writer.execute(f"PRAGMA max_page_count={pages}").fetchall()
@@ -246,7 +246,7 @@ def test_unwritable_rows_are_refused_and_reported(store):
     assert store.failure is None
 
 
-def test_a_kept_version_with_other_bytes_is_refused(store):
+def test_version_with_wrong_bytes_is_refused(store):
     store.add([make_version(1, b"a" * 100)])
     store._writer.execute("UPDATE contents SET digest=randomblob(32)")
     with pytest.raises(HistoryFailed, match="other bytes"):
@@ -255,7 +255,7 @@ def test_a_kept_version_with_other_bytes_is_refused(store):
     assert store.content("note", 2) == b"a" * 101
 
 
-def test_the_newest_versions_of_all_notes(store):
+def test_newest_versions_of_all_notes_are_returned(store):
     store.add([make_version(version, b"%d" % version, f"note {version}") for version in range(1, 6)])
     store.add([make_version(9, None, "note 2", op=DELETED)])
     first = store.newest(0, 3)
@@ -265,7 +265,7 @@ def test_the_newest_versions_of_all_notes(store):
     assert [each.note_id for each in store.newest(first[-1].number, 3)] == ["note 4", "note 5"]
 
 
-def test_a_state_that_has_moved_since_is_recorded_as_renamed(store):
+def test_state_at_a_new_path_is_recorded_as_renamed(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(2, b"new", path="b.md", before=make_version(1, b"text", path="b.md"))])
     assert [(row.version, row.op, row.path) for row in store.rows("note", 10)[0]] == [
@@ -291,15 +291,16 @@ PEELED = b"# Ginger\n\nFresh ginger keeps for five weeks in the cold, peeled.\n"
     ],
     ids=["whole", "difference", "difference to less than a dictionary"],
 )
-def test_a_history_of_an_earlier_version_is_read(packed: str, former: bytes | None, data: bytes) -> None:
-    """Up to version 0.1 the package zstandard wrote these frames; new frames are the same."""
+def test_history_of_an_earlier_version_is_readable(packed: str, former: bytes | None, data: bytes) -> None:
+    """Up to version 0.1 the package zstandard wrote these frames. New frames are identical."""
     assert schema._unpack(bytes.fromhex(packed), former, len(data)) == data
     assert schema._pack(data, former).hex() == packed
 
 
-def test_versions_of_another_note_are_read_between_those_of_one(store):
-    """The search for the note of a conflict copy does so; a lock held meanwhile would block it
-    permanently.
+def test_versions_of_two_notes_can_be_read_alternately(store):
+    """The search for the note of a conflict copy reads in this way.
+
+    A lock held meanwhile would block it permanently.
     """
     for note_id in ("one", "other"):
         store.add([make_version(number, b"%d" % number, note_id) for number in (1, 2)])

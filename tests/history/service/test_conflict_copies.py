@@ -35,7 +35,7 @@ def vault(request: pytest.FixtureRequest) -> str:
 
 
 def note(kind: str, body: str) -> str:
-    """Return a note's file, with the id of the original or without one."""
+    """Return the file of a note, with the id of the original or without an id."""
     return NOTE.format(OWN_ID).replace(BODY, body) if kind == "with ids" else body
 
 
@@ -44,7 +44,10 @@ async def paths(lithos: Lithos) -> list[str]:
 
 
 async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> dict[str, Any]:
-    """Check that the copy is not served as a note, and that its note names it; return the note as read."""
+    """Check that the copy is not served as a note, and that its note names the copy.
+
+    Return the note as read.
+    """
     assert await paths(lithos) == ["plan.md"]
     read = await lithos.call("lithos_read", path="plan.md")
     assert read["conflict_copies"] == [{"path": name, "differs": True}]
@@ -61,12 +64,12 @@ async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> d
     return dict(read)
 
 
-#: People also give such names: at a first start, only an id makes a file a copy.
+#: People also choose such names, so at a first start only an id makes such a file a copy.
 WEAK = NAMES[4:7]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WEAK])
-async def test_each_name_of_the_table_is_recognised_as_a_copy(tmp_path: Path, vault: str, name: str) -> None:
+async def test_every_documented_copy_name_is_recognised(tmp_path: Path, vault: str, name: str) -> None:
     """behaviour 284"""
     put_note(tmp_path, "plan.md", note(vault, BODY))
     put_note(tmp_path, name, note(vault, CHANGED))
@@ -76,7 +79,7 @@ async def test_each_name_of_the_table_is_recognised_as_a_copy(tmp_path: Path, va
 
 
 @pytest.mark.parametrize("name", WEAK)
-async def test_human_name_is_copy_when_id_is_same(tmp_path: Path, name: str) -> None:
+async def test_file_with_human_name_is_copy_when_ids_are_equal(tmp_path: Path, name: str) -> None:
     """behaviour 284"""
     put_note(tmp_path, "plan.md", note("with ids", BODY))
     put_note(tmp_path, name, note("with ids", CHANGED))
@@ -84,7 +87,7 @@ async def test_human_name_is_copy_when_id_is_same(tmp_path: Path, name: str) -> 
         await expect_copy(lithos, name)
 
 
-async def test_name_alone_does_not_make_a_copy(tmp_path: Path) -> None:
+async def test_copy_name_alone_does_not_make_a_copy(tmp_path: Path) -> None:
     """behaviour 284"""
     files = [f"{folder}/{name}" for folder, each in enumerate(NAMES) for name in ("plan.md", each)]
     other = "Nothing of that.\n\nNor of this.\n\nQuite another text.\n"
@@ -100,7 +103,7 @@ STRONG = (NAMES[0], NAMES[1], NAMES[7])
 
 
 @pytest.mark.parametrize(("name", "first"), list(itertools.product(STRONG, ["copy", "original"])))
-async def test_original_keeps_the_id_in_any_order_of_arrival(
+async def test_original_keeps_its_id_in_any_order_of_arrival(
     tmp_path: Path, vault: str, name: str, first: str
 ) -> None:
     """behaviour 284"""
@@ -117,7 +120,7 @@ async def test_original_keeps_the_id_in_any_order_of_arrival(
             assert read["id"] == OWN_ID
         told = [payload for kind, payload in lithos.events() if kind == "note.conflict_copy"]
         assert [(each["path"], each["copy"]) for each in told] == [("plan.md", name)]
-    async with serving(tmp_path) as lithos:  # the same after a restart
+    async with serving(tmp_path) as lithos:  # The result is the same after a restart.
         assert (await expect_copy(lithos, name))["id"] == read["id"]
 
 
@@ -133,8 +136,8 @@ async def test_copy_without_its_note_becomes_a_note(tmp_path: Path, vault: str) 
         assert "3." in (await lithos.call("lithos_read", path=NAMES[0]))["content"]
 
 
-async def test_copy_of_an_earlier_version_is_recognised_by_the_history(tmp_path: Path) -> None:
-    """behaviour 284: kinship by a kept version"""
+async def test_history_identifies_copy_of_an_earlier_version(tmp_path: Path) -> None:
+    """behaviour 284: the copy is related to the note by a kept version"""
     put_note(tmp_path, "plan.md", BODY)
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         (entry,) = lithos.server.get(Catalogue)
@@ -146,7 +149,7 @@ async def test_copy_of_an_earlier_version_is_recognised_by_the_history(tmp_path:
         await expect_copy(lithos, NAMES[0], "all new")
 
 
-async def test_copies_are_notes_when_conflict_copies_are_ignored(tmp_path: Path) -> None:
+async def test_copies_are_notes_when_conflict_copy_detection_is_off(tmp_path: Path) -> None:
     put_note(tmp_path, "plan.md", BODY)
     put_note(tmp_path, NAMES[0], CHANGED)
     storage = {"conflict_copies": "ignore"}
@@ -156,7 +159,7 @@ async def test_copies_are_notes_when_conflict_copies_are_ignored(tmp_path: Path)
         assert "conflict_copies" not in await lithos.call("lithos_read", path="plan.md")
 
 
-async def test_note_written_by_agent_next_to_similar_one_stays(tmp_path: Path) -> None:
+async def test_note_that_an_agent_wrote_next_to_similar_note_stays(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         for title in ("Plan", "Plan 2", "Plan LAPTOP"):
             await lithos.create(title, BODY)
@@ -172,8 +175,8 @@ async def kinds(lithos: Lithos, **which: Any) -> list[str]:
     return [each["kind"] for each in read.get("warnings", ())]
 
 
-async def test_conflict_markers_of_git_are_warned_about(tmp_path: Path) -> None:
-    """behaviour 286: in read, list and briefing, from the next call on; text in fences is not."""
+async def test_git_conflict_markers_cause_a_warning(tmp_path: Path) -> None:
+    """behaviour 286: in read, list and briefing, from the next call on; markers in fences cause none."""
     put_note(tmp_path, "torn.md", CONFLICT)
     put_note(tmp_path, "fenced.md", f"An example:\n\n```\n{CONFLICT}```\n")
     async with serving(tmp_path) as lithos:

@@ -96,7 +96,7 @@ async def test_missing_version_error_names_the_oldest_version(lithos: Lithos, cl
     note = await three_versions(lithos, clock)
     for version in (0, -1, 4, 2**63, 10**30):
         answer = await lithos.call("lithos_read", id=note, version=version)
-        assert "oldest that is kept is version 1" in refusal(answer, "version_not_found")
+        assert "oldest kept version is 1 of" in refusal(answer, "version_not_found")
         assert answer["oldest_version"] == 1
     refusal(await lithos.call("lithos_read", id=note, as_of="2020-01-01"), "version_not_found")
     refusal(await lithos.call("lithos_read", id=note, as_of="then"), "invalid_input")

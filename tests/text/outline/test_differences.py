@@ -1,4 +1,4 @@
-"""Unified diffs: those of GNU diff, in bounded time and size."""
+"""Unified diffs, which equal those of GNU diff, in limited time and size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = st.tuples(LINES, st.sampled_from(["", "\n"])).map(
 
 
 def apply_diff(old: bytes, diff: str) -> str:
-    """Return a text with the diff applied; each context and removed line must exist."""
+    """Return a text with the diff applied. Each context line and removed line must exist."""
     lines = old.decode().split("\n")
     has_end = lines[-1] == ""
     lines = [line + "\n" for line in lines[:-1]] + ([] if has_end else [lines[-1]])
@@ -44,7 +44,7 @@ def apply_diff(old: bytes, diff: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def test_a_diff_leads_from_one_text_to_the_other(old: bytes, new: bytes) -> None:
+def test_applying_a_diff_gives_the_new_text(old: bytes, new: bytes) -> None:
     """behaviour 222"""
     diff = unified_diff(old, new, "a", "b")
     assert not diff.is_truncated
@@ -57,7 +57,7 @@ def test_a_diff_leads_from_one_text_to_the_other(old: bytes, new: bytes) -> None
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-def test_patch_applies_the_diff(tmp_path: Path) -> None:
+def test_patch_command_applies_the_diff(tmp_path: Path) -> None:
     old = b"".join(b"line %d\n" % n for n in range(60)) + b"end"
     new = old.replace(b"line 7\n", b"").replace(b"line 30\n", b"thirty\nmore\n").replace(b"end", b"end\n")
     (tmp_path / "note").write_bytes(old)
@@ -70,7 +70,7 @@ def test_patch_applies_the_diff(tmp_path: Path) -> None:
     assert (tmp_path / "note").read_bytes() == new
 
 
-def test_change_has_three_context_lines_and_near_changes_share_a_hunk() -> None:
+def test_change_has_three_context_lines_and_near_changes_share_hunk() -> None:
     old = "\n".join(map(str, range(30))).encode()
     new = old.replace(b"\n10\n", b"\nten\n").replace(b"\n14\n", b"\nfourteen\n")
     (hunk,) = unified_diff(old, new, "a", "b").text.split("@@ -")[1:]
@@ -79,14 +79,14 @@ def test_change_has_three_context_lines_and_near_changes_share_a_hunk() -> None:
     ]  # fmt: skip
 
 
-def test_from_and_to_nothing() -> None:
+def test_diff_from_and_to_an_empty_text_is_complete() -> None:
     assert unified_diff(b"", b"a\n", "x", "y").text == "--- x\n+++ y\n@@ -0,0 +1 @@\n+a\n"
     assert unified_diff(b"a", b"", "x", "y").text == (
         "--- x\n+++ y\n@@ -1 +0,0 @@\n-a\n\\ No newline at end of file\n"
     )
 
 
-def test_a_long_diff_is_truncated() -> None:
+def test_long_diff_is_truncated() -> None:
     """behaviour 222"""
     long = b"".join(b"line %d\n" % n for n in range(10_000))
     diff = unified_diff(b"", long, "a", "b")
@@ -97,7 +97,7 @@ def test_a_long_diff_is_truncated() -> None:
     assert len(one.text) == LONGEST_DIFF
 
 
-def test_invalid_utf8_is_shown_as_replaced() -> None:
+def test_invalid_utf8_is_shown_as_replacement_characters() -> None:
     assert "+\ufffd" in unified_diff(b"a\n", b"\xff\n", "a", "b").text
 
 
@@ -113,7 +113,7 @@ def test_invalid_utf8_is_shown_as_replaced() -> None:
     ],
     ids=["alternating", "repeated", "shuffled"],
 )
-def test_texts_of_repeated_lines_take_no_longer(old: bytes, new: bytes) -> None:
-    """difflib alone takes minutes to hours for these"""
+def test_diff_of_repeated_lines_takes_limited_time(old: bytes, new: bytes) -> None:
+    """difflib alone takes minutes to hours for these texts"""
     with cpu_bound(20):
         unified_diff(old, new, "a", "b")

@@ -1,4 +1,4 @@
-"""A list item or a row that is appended joins its list or table (docs/spec/history.md §2)."""
+"""An appended list item or table row continues its list or table (docs/spec/history.md §2)."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def edit(note: str, op: str, text: str, section: str | None = None) -> str:
         ("> [!todo]\n> - [ ] one", "> - [ ] two"),
     ],
 )
-def test_appended_item_joins_its_list(above: str, text: str, end: str, newline: str) -> None:
-    """behaviour 367: no blank line is put in between."""
+def test_appended_item_continues_its_list(above: str, text: str, end: str, newline: str) -> None:
+    """behaviour 367: no blank line is inserted."""
     note = f"## Items\n\n{above}{end}".replace("\n", newline)
     wanted = f"{above}\n{text}".replace("\n", newline)
     assert wanted in edit(note, "append", text, "Items")
@@ -64,7 +64,7 @@ def test_appended_item_joins_its_list(above: str, text: str, end: str, newline: 
 @pytest.mark.parametrize(
     ("above", "text"),
     [
-        ("- one\n\n- two", "- three"),  # loose: its items have blank lines between
+        ("- one\n\n- two", "- three"),  # loose: blank lines separate the items
         ("- one\n\n  more\n\n- two", "- three"),
         ("- one", "* two"),
         ("- one", "1. two"),
@@ -83,7 +83,7 @@ def test_appended_item_joins_its_list(above: str, text: str, end: str, newline: 
         ("- one\n# Heading in the list's place", "- two"),
     ],
 )
-def test_other_blocks_keep_one_blank_line_between(above: str, text: str) -> None:
+def test_other_blocks_keep_one_blank_line_between_them(above: str, text: str) -> None:
     """behaviour 367"""
     assert f"{above}\n\n{text}\n" in edit(f"{above}\n", "append", text)
 
@@ -97,7 +97,7 @@ def test_other_blocks_keep_one_blank_line_between(above: str, text: str) -> None
         ("- one\n  - in", "- zero\n  - in"),
     ],
 )
-def test_prepended_item_joins_its_list(below: str, text: str) -> None:
+def test_prepended_item_continues_its_list(below: str, text: str) -> None:
     """behaviour 367"""
     assert f"{text}\n{below}\n" in edit(f"## Items\n\n{below}\n\n## Next\n", "prepend", text, "Items")
     assert f"{text}\n{below}\n" in edit(f"{below}\n", "prepend", text)
@@ -118,10 +118,10 @@ items = st.lists(
 
 
 @given(items, st.lists(st.sampled_from(["- x", "- [x] y", "  - z"]), min_size=1, max_size=4), st.booleans())
-def test_appended_items_make_one_tight_list_and_keep_every_byte(
+def test_appended_items_form_one_tight_list_and_keep_every_byte(
     lines: list[str], added: list[str], has_section: bool
 ) -> None:
-    """behaviour 367: as a parser of Markdown reads it."""
+    """behaviour 367: the list is checked with a Markdown parser."""
     before = "## Log\n\n" + "\n".join(lines)
     note = f"{before}\n\n## Next\n" if has_section else f"{before}\n"
     for text in added:
@@ -132,8 +132,8 @@ def test_appended_items_make_one_tight_list_and_keep_every_byte(
     assert all(token.hidden for token in tokens if token.type == "paragraph_open")
 
 
-def test_long_list_is_decided_from_its_end() -> None:
-    """behaviour 367: a log of any length costs no more than its last lines."""
+def test_long_list_is_recognised_from_its_last_lines() -> None:
+    """behaviour 367: appending to a long log costs no more than reading its last lines."""
     note = "".join(f"- line {i}\n" for i in range(6_000))
     assert edit(note, "append", "- new") == note + "- new\n"
     table = "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 4_000

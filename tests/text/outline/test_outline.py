@@ -1,4 +1,4 @@
-"""Outlines: which headings are sections, what their paths are, and how one is found."""
+"""Outlines: which headings become sections, their paths, and how a section is found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.history.model.bodies import blocks, bodies
 
 
 def outline_of(text: str) -> Outline:
-    """The outline of a note file."""
+    """Return the outline of a note file."""
     layout = read_layout(text.encode())
     return read_outline(layout.body, title_of(layout))
 
@@ -116,7 +116,7 @@ def test_outline_has_every_heading_except_the_title() -> None:
         ("## Before\n\n# T\n\nIntro\n\n## A", ["Before", TOP, "A"]),
     ],
 )
-def test_paths(body: str, expected: list[str]) -> None:
+def test_section_paths_include_parent_headings(body: str, expected: list[str]) -> None:
     """behaviour 213"""
     assert paths(outline_of(body)) == expected
 
@@ -142,12 +142,12 @@ SEVERAL = "# T\n## Deploy\n### Rollback\n## Test\n### Rollback\n### Café (old)\
         ("(top)", TOP),
     ],
 )
-def test_a_section_is_found_by_its_path_or_an_unambiguous_tail(given_path: str, found: str) -> None:
+def test_section_is_found_by_path_or_unambiguous_path_end(given_path: str, found: str) -> None:
     """behaviour 214"""
     assert outline_of(SEVERAL).find(given_path).path == found
 
 
-def test_an_ambiguous_or_missing_path_is_refused_with_candidates() -> None:
+def test_ambiguous_or_missing_path_is_refused_with_candidates() -> None:
     """behaviour 214"""
     with pytest.raises(SectionNotFound) as several:
         outline_of(SEVERAL).find("rollback")
@@ -161,7 +161,7 @@ def test_an_ambiguous_or_missing_path_is_refused_with_candidates() -> None:
     assert len(many.value.extras["candidates"]) == 20
 
 
-def test_a_full_path_wins_over_a_tail_and_case() -> None:
+def test_full_path_wins_over_path_end_and_case() -> None:
     """behaviour 214"""
     outline = outline_of("# T\n## A\n### a\n## B\n### A\n## a\n")
     assert outline.find("A").path == "A"
@@ -169,7 +169,7 @@ def test_a_full_path_wins_over_a_tail_and_case() -> None:
     assert outline.find("b > a").path == "B > A"
 
 
-def test_more_lines_than_are_looked_through_are_refused() -> None:
+def test_text_with_too_many_lines_is_refused() -> None:
     with pytest.raises(InvalidInput, match="too many"):
         read_outline("x\n" * MOST_LINES)
 
@@ -216,12 +216,12 @@ def test_task_items_are_found_outside_code() -> None:
         ("#tag", 1, False),
     ],
 )
-def test_whether_a_text_begins_with_a_heading(text: str, level: int, is_one: bool) -> None:
+def test_begins_with_heading_checks_the_first_block(text: str, level: int, is_one: bool) -> None:
     assert begins_with_heading(text, level) is is_one
 
 
 def reference_headings(body: str) -> list[tuple[str, int]]:
-    """Return the outermost headings that markdown-it finds alone."""
+    """Return the outermost headings that a full markdown-it parse finds."""
     tokens = MarkdownIt("commonmark", {"maxNesting": 100}).parse(body)
     return [
         (tokens[number + 1].content, int(token.tag[1:]))
@@ -231,7 +231,7 @@ def reference_headings(body: str) -> list[tuple[str, int]]:
 
 
 @given(bodies())
-def test_every_text_is_in_a_section_with_a_path_of_its_own(body: str) -> None:
+def test_every_text_is_in_a_section_with_unique_path(body: str) -> None:
     """behaviour 213"""
     layout = read_layout(body.encode())
     outline = read_outline(layout.body, title_of(layout))
@@ -253,7 +253,7 @@ def test_every_text_is_in_a_section_with_a_path_of_its_own(body: str) -> None:
             assert any(start <= at < stop for start, stop in covered), at
 
 
-#: Begins of lines too, so that what is before the change may mean something else afterwards.
+#: Includes the beginnings of lines, so that the text before a change may get another meaning.
 texts = st.one_of(
     bodies(), blocks, st.text("#`>-=\"'[]:( \na\r<!", max_size=8), st.sampled_from(("", "\n", "\n\n", "```"))
 )

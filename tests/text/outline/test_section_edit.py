@@ -40,7 +40,7 @@ BLANK = " \t\r\n"
 
 
 def edit(note: str, /, **fields: Any) -> Edited:
-    """An edit of a note file; the answer has the body."""
+    """Apply an edit to a note file. The result has the body."""
     layout = read_layout(note.encode())
     request = SectionEdit(**fields)
     check_edit(request)
@@ -139,24 +139,26 @@ PARAGRAPH = "# T\n\npara\n## A\n\nx\n"
         ("# T\n\n- [ ] **a** [[p|q]]\n", {"op": "check", "find": "a q"}, "# T\n\n- [x] **a** [[p|q]]\n"),
     ],
 )
-def test_edits_at_the_edges(body: str, fields: dict[str, Any], result: str) -> None:
+def test_edits_at_the_ends_of_notes_and_sections_are_correct(
+    body: str, fields: dict[str, Any], result: str
+) -> None:
     """behaviours 215, 220"""
     assert edit(body, **fields).body == result
 
 
-def test_find_replace_wants_exactly_one_place() -> None:
+def test_find_replace_requires_exactly_one_match() -> None:
     with pytest.raises(TextNotFound):
         edit(NOTE, op="find_replace", find="one.", text="x")
     with pytest.raises(TextAmbiguous) as refused:
         edit("# T\n\naaa b aaa\n", op="find_replace", find="aaa", text="x")
     assert refused.value.extras["count"] == 2
-    with pytest.raises(TextAmbiguous):  # they overlap
+    with pytest.raises(TextAmbiguous):  # the matches overlap
         edit("# T\n\naaa\n", op="find_replace", find="aa", text="x")
     with pytest.raises(TextNotFound):  # the title is not part of the body
         edit("# Title\n\nx\n", op="find_replace", find="Title", text="x")
 
 
-def test_check_wants_exactly_one_item() -> None:
+def test_check_requires_exactly_one_item() -> None:
     """behaviour 220"""
     body = "# T\n\n- [ ] a\n\n## A\n\n- [ ] a\n- [ ] b\n"
     with pytest.raises(TextAmbiguous) as refused:
@@ -171,7 +173,7 @@ def test_check_wants_exactly_one_item() -> None:
         edit("# T\n\n- [ ] a\n" + "text\n" * (MOST_SEARCHED // 5), op="check", find="a")
     again = edit("# T\n\n- [x] a\n", op="check", find="a")
     assert again.body == "# T\n\n- [x] a\n"
-    assert again.warnings == ("The item was checked already.",)
+    assert again.warnings == ("The item was already checked.",)
 
 
 @pytest.mark.parametrize(
@@ -188,12 +190,12 @@ def test_check_wants_exactly_one_item() -> None:
         {"op": "check", "find": " "},
     ],
 )
-def test_edit_with_an_invalid_result_is_refused(fields: dict[str, Any]) -> None:
+def test_invalid_edit_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         check_edit(SectionEdit(**fields))
 
 
-def test_the_expected_hash_is_that_of_the_section_alone() -> None:
+def test_expected_hash_covers_only_the_section() -> None:
     """behaviour 217"""
     outline = outline_of(read_layout(NOTE.encode()))
     known = outline.hash_of(outline.find("A"))
@@ -212,7 +214,7 @@ def test_the_expected_hash_is_that_of_the_section_alone() -> None:
     assert edit(NOTE + "\nx\n\n", op="append", text="y", expected_hash=whole).body.endswith("x\n\ny\n\n")
 
 
-def test_text_that_swallows_later_headings_gives_a_warning() -> None:
+def test_text_that_swallows_later_headings_causes_a_warning() -> None:
     edited = edit(NOTE, op="append", section="A", text="```\nnot closed")
     (warning,) = edited.warnings
     assert "2 headings" in warning
@@ -233,8 +235,8 @@ numbers = st.integers(0, 50)
 
 
 @given(bodies(), block_operations, new_texts, numbers)
-def test_nothing_outside_the_place_changes(body: str, op: str, text: str, number: int) -> None:
-    """behaviour 215: all before and behind the section is as it was, between is what the operation says."""
+def test_text_outside_the_edited_place_is_unchanged(body: str, op: str, text: str, number: int) -> None:
+    """behaviour 215: the text before and after the section stays, and the section is as expected."""
     layout = read_layout(body.encode())
     outline, newline = outline_of(layout), layout.newline
     section = outline.sections[number % len(outline.sections)]
@@ -284,7 +286,7 @@ def test_nothing_outside_the_place_changes(body: str, op: str, text: str, number
 
 
 def same_outline_outside(before: Outline, edited: Edited, start: int, end: int) -> None:
-    """The headings outside the section are still headings, or a warning says how many are not."""
+    """Check that headings outside the section are still headings, or that a warning counts the lost ones."""
     after = read_outline(edited.body, edited.outline.title if edited.outline else None)
     assert edited.outline is not None
     assert edited.outline.sections == after.sections
@@ -343,7 +345,7 @@ def test_check_and_uncheck_change_one_character(body: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("op", OPERATIONS)
-def test_an_unknown_section_is_refused_by_every_operation(op: str) -> None:
+def test_every_operation_refuses_an_unknown_section(op: str) -> None:
     """behaviour 214"""
     with pytest.raises(SectionNotFound):
         edit(NOTE, op=op, section="None", text="x", find="x")

@@ -1,4 +1,4 @@
-"""The changed words of changed lines."""
+"""Word differences: the changed words of changed lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lithos.text.outline.word_differences import MOST_CHARACTERS, changed_words
 
 
 def marked(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    """The lines with brackets around what is changed."""
+    """Return the lines with brackets around the changed parts."""
     sides = []
     for lines, found in zip((old, new), changed_words(old, new), strict=True):
         shown = []
@@ -21,14 +21,14 @@ def marked(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     return sides[0], sides[1]
 
 
-def test_words_that_are_not_in_the_other_lines_are_marked() -> None:
+def test_words_missing_in_the_other_lines_are_marked() -> None:
     assert marked(["The quick brown fox jumps\n"], ["The quick red fox jumps over\n"]) == (
         ["The quick [brown] fox jumps\n"],
         ["The quick [red] fox jumps [over]\n"],
     )
 
 
-def test_words_next_to_each_other_are_one_mark() -> None:
+def test_adjacent_changed_words_form_one_mark() -> None:
     old, new = "It takes three seconds in all cases.\n", "It takes ten long minutes in all cases.\n"
     assert marked([old], [new]) == (
         ["It takes [three seconds] in all cases.\n"],
@@ -36,8 +36,8 @@ def test_words_next_to_each_other_are_one_mark() -> None:
     )
 
 
-def test_lines_are_matched_wherever_they_went() -> None:
-    """A line that was put in does not shift what the others are compared with."""
+def test_lines_are_matched_regardless_of_position() -> None:
+    """An inserted line does not change which lines are compared with each other."""
     old = ["one is the first of all\n", "two comes after that one\n"]
     new = [
         "zero stands before everything else here\n",
@@ -60,20 +60,20 @@ def test_mostly_changed_line_is_marked_as_a_whole() -> None:
     assert marked([], ["new\n"]) == ([], ["new\n"])
 
 
-def test_spaces_alone_are_marked_where_they_differ() -> None:
+def test_changed_spaces_are_marked() -> None:
     assert marked(["a b  c d e f\n"], ["a b c d e f\n"])[0] == ["a b[  ]c d e f\n"]
     assert marked(["well said .\n"], ["well said.\n"]) == (["well said[ .]\n"], ["well said[.]\n"])
     assert marked([" word and word\n"], ["word and word\n"]) == (["[ ]word and word\n"], ["word and word\n"])
     assert marked(["end"], ["end\n"]) == (["end"], ["end[\n]"])
 
 
-def test_invisible_characters_are_words_of_their_own() -> None:
+def test_invisible_characters_count_as_separate_words() -> None:
     assert marked(["please pay ann today\n"], ["please pay\u200b ann today\n"])[1] == [
         "please pay[\u200b] ann today\n"
     ]
 
 
-def test_too_large_change_is_compared_at_its_ends() -> None:
+def test_too_large_change_is_compared_at_line_ends() -> None:
     line = "word " * (MOST_CHARACTERS // 5) + "\n"
     at = len(line) - 6
     changed = line[:at] + "end " + line[at:]
@@ -86,7 +86,7 @@ lines = st.lists(st.text("ab .\t\u200b", max_size=12).map(lambda text: text + "\
 
 
 @given(lines, lines)
-def test_marks_are_within_their_lines_in_order(old: list[str], new: list[str]) -> None:
+def test_marks_are_within_their_lines_and_in_order(old: list[str], new: list[str]) -> None:
     for side, found in zip((old, new), changed_words(old, new), strict=True):
         assert len(found) == len(side)
         for line, spans in zip(side, found, strict=True):

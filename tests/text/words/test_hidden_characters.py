@@ -1,4 +1,4 @@
-"""Invisible characters, and letters that look like others, are found and named (docs/spec/scopes.md §2)."""
+"""Invisible and look-alike characters are found and named (docs/spec/scopes.md §2)."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_invisible_character_is_named_everywhere(sign: str, name: str) -> None:
     assert spell_out(f"a{sign}b") == f"a[{name}]b"
 
 
-def test_no_format_control_or_space_character_is_left_out() -> None:
-    """Whatever this Python's Unicode has of them, tab, line feed and the usual space excepted."""
+def test_every_format_control_and_space_character_is_reported() -> None:
+    """Covers all such characters in this Python's Unicode, except tab, line feed and the usual space."""
     kinds = ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
     wanted = [each for each in map(chr, range(sys.maxunicode + 1)) if category(each) in kinds]
     assert len(wanted) > 2_000
@@ -84,7 +84,7 @@ def test_common_characters_are_not_reported() -> None:
         assert not list(find_signs(text)), text
 
 
-def test_repeated_character_is_reported_once_with_its_number() -> None:
+def test_repeated_character_is_reported_once_with_its_count() -> None:
     assert names("a" + "\u200b" * 1_200 + "b\u200b") == [
         "U+200B ZERO WIDTH SPACE × 1,200",
         "U+200B ZERO WIDTH SPACE",
@@ -163,7 +163,7 @@ def test_same_characters_elsewhere_are_not_quiet(text: str) -> None:
         ("pa\u200by\u0440al", ["U+200B ZERO WIDTH SPACE", "U+0440 CYRILLIC SMALL LETTER ER in a Latin word"]),
     ],
 )  # fmt: skip
-def test_letters_of_another_script_are_named_after_themselves(text: str, told: list[str]) -> None:
+def test_letters_of_another_script_are_named(text: str, told: list[str]) -> None:
     """behaviour 283"""
     assert names(text) == told
     assert names(f"Before, {text} after.") == told
@@ -172,7 +172,7 @@ def test_letters_of_another_script_are_named_after_themselves(text: str, told: l
     assert all(f"[{name}]" in spell_out(text) for name in told)
 
 
-def test_words_of_several_scripts_side_by_side_and_formulas_are_not_mixed() -> None:
+def test_adjacent_words_of_several_scripts_and_formulas_are_not_mixed() -> None:
     for text in (
         "USB-кабель",
         "слово word",
@@ -213,6 +213,6 @@ def test_characters_are_counted_by_name_up_to_a_limit() -> None:
     assert count_names(["nothing"]) == ({}, {}, True)
 
 
-def test_a_name_begins_with_the_number() -> None:
+def test_character_name_begins_with_its_number() -> None:
     assert name_of("a") == "U+0061 LATIN SMALL LETTER A"
     assert name_of("\U0001f600") == "U+1F600 GRINNING FACE"

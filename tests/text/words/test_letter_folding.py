@@ -1,4 +1,4 @@
-"""Letters and spellings that meet in search, though normal forms keep them apart."""
+"""Letter folding: spellings that are equal in a search although normal forms keep them apart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEET = [
 
 
 @pytest.mark.parametrize(("written", "typed"), MEET)
-def test_spellings_fold_to_one(written: str, typed: str) -> None:
+def test_spellings_of_a_word_fold_to_the_same_text(written: str, typed: str) -> None:
     """behaviour 378"""
     assert fold(written) == fold(typed) == fold(fold(written))
     assert fold(unicodedata.normalize("NFD", written)) == fold(written)
@@ -40,7 +40,7 @@ def test_spellings_fold_to_one(written: str, typed: str) -> None:
     ("one", "other"),
     [("か", "が"), ("ハ", "バ"), ("כ", "ב"), ("ب", "پ"), ("ш", "щ"), ("कि", "का"), ("ø", "e")],
 )
-def test_letters_that_carry_a_word_stay_apart(one: str, other: str) -> None:
+def test_letters_that_distinguish_words_stay_different(one: str, other: str) -> None:
     assert fold(one) != fold(other)
 
 
@@ -54,6 +54,6 @@ def test_folding_once_is_enough_for_every_character() -> None:
     assert wrong == []
 
 
-def test_every_letter_of_the_table_is_replaced_and_none_leads_on() -> None:
+def test_every_letter_of_the_table_is_replaced_in_one_step() -> None:
     assert not set("".join(LETTERS.values())) & set(LETTERS)
     assert all(unicodedata.normalize("NFD", letter) == letter for letter in LETTERS)

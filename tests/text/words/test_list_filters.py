@@ -1,4 +1,4 @@
-"""List filters: metadata, tags, prefixes."""
+"""List filters: metadata, tags and prefixes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RECORD = {
         None,
     ],
 )
-def test_a_record_matches_equal_scalars_and_lists_that_contain_them(match):
+def test_record_matches_equal_scalars_and_lists_that_contain_them(match):
     assert matches_metadata(RECORD, match)
 
 
@@ -77,21 +77,21 @@ def test_a_record_matches_equal_scalars_and_lists_that_contain_them(match):
         {"a": "path-like"},
     ],
 )
-def test_types_differ_and_objects_never_match(match):
+def test_different_types_and_objects_never_match(match):
     assert not matches_metadata(RECORD, match)
 
 
-def test_a_tuple_is_a_list():
+def test_tuple_matches_like_a_list():
     assert matches_metadata({"k": ("a", "b")}, {"k": "b"})
 
 
 @pytest.mark.parametrize("match", [None, {}, {"k": ""}, {"k": 0}, {"k": 1.5}, {"k": False}, {"Ä b": "x"}])
-def test_a_filter_of_scalars_is_accepted(match):
+def test_filter_of_scalars_is_accepted(match):
     check_metadata_match(match)
 
 
 @pytest.mark.parametrize("match", [{"": 1}, {"  ": 1}, {"k": None}, {"k": ["a"]}, {"k": {"a": 1}}])
-def test_other_filters_are_refused_naming_the_key(match):
+def test_invalid_filter_is_refused_with_its_key(match):
     with pytest.raises(InvalidInput) as caught:
         check_metadata_match(match)
     (key,) = match
@@ -99,7 +99,7 @@ def test_other_filters_are_refused_naming_the_key(match):
     assert "metadata_match" in caught.value.message
 
 
-def test_all_wanted_values_must_be_there():
+def test_all_wanted_values_must_be_present():
     assert has_all(("a", "b", "c"), ("c", "a"))
     assert has_all(("a",), ("a", "a"))
     assert not has_all(("a",), ("a", "b"))
@@ -107,7 +107,7 @@ def test_all_wanted_values_must_be_there():
     assert not has_all(("A",), ("a",))
 
 
-def test_empty_wish_is_not_a_filter():
+def test_empty_filter_matches_everything():
     assert has_all((), ())
     assert has_all((), None)
 
@@ -142,7 +142,7 @@ def test_different_tags_stay_different(one, other):
     assert not has_tag([one], other)
 
 
-def test_tag_is_shown_as_most_notes_spell_it():
+def test_tag_is_shown_in_its_most_frequent_spelling():
     """behaviour 377"""
     assert most_written({"work": 2, "Work": 3, "WORK": 1}) == "Work"
     assert most_written({"work": 1, "Work": 1}) == "Work"

@@ -1,4 +1,4 @@
-"""Texts that say the same share pairs of words; others on the same subject do not (behaviour 287)."""
+"""Similarity: rewritten texts share word pairs, other texts on the subject do not (behaviour 287)."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def alike(one: str, other: str) -> float:
     ],
     ids=["reordered", "shortened", "extended", "other case"],
 )
-def test_a_rewritten_text_is_strongly_alike(rewrite: str) -> None:
+def test_rewritten_text_is_a_strong_match(rewrite: str) -> None:
     """behaviour 287"""
     assert match_of(alike(PUMP, rewrite)) == "strong"
     assert alike(PUMP, rewrite) == alike(rewrite, PUMP)
 
 
-def test_text_on_the_same_subject_is_not_alike() -> None:
+def test_text_on_the_same_subject_is_not_a_match() -> None:
     """behaviour 287"""
     assert match_of(alike(PUMP, ON_PUMPS)) is None
 
 
-def test_short_text_is_not_like_any_other() -> None:
+def test_short_text_does_not_match_any_other() -> None:
     few = " ".join(PUMP.split()[:LEAST_PAIRS])
     assert alike(few, few) == 0
     assert alike("", PUMP) == 0
@@ -64,13 +64,13 @@ def test_characters_of_scripts_without_spaces_count_as_words() -> None:
     assert match_of(alike(one, "明日は屋根を直すために隣の人が来るそうです。")) is None
 
 
-def test_no_more_than_the_first_characters_are_looked_at() -> None:
+def test_only_the_first_characters_are_examined() -> None:
     long = " ".join(f"w{number}" for number in range(LOOKED_AT))
     assert len(word_pairs(long)) < LOOKED_AT / 5
 
 
 def page(subject: str) -> str:
-    """A page of one template: most of it is the same on each."""
+    """Return a page of a template, whose text is mostly the same on every page."""
     return (
         f"# {subject}\n\nWhat we know of {subject} so far. Keep this page short and link what belongs to it. "
         f"Ask the owner of {subject} before you change the table below, since reports are made of it. "
@@ -79,24 +79,24 @@ def page(subject: str) -> str:
 
 
 def likeness_among(texts: list[str], one: int, other: int) -> float:
-    """The likeness of two of these texts without what a template gave them."""
+    """Return the likeness of two of the texts without the text of their template."""
     known = {str(number): word_pairs(text) for number, text in enumerate(texts)}
     wanted = np.intersect1d(known[str(one)], known[str(other)])
     return Templates.of(known, wanted).likeness(known[str(one)], known[str(other)])
 
 
-def test_pages_of_one_template_are_not_alike_and_copies_among_them_are() -> None:
+def test_template_pages_do_not_match_but_their_copies_do() -> None:
     """behaviour 400"""
     pages = [page(subject) for subject in ("pump", "roof", "gate", "well")]
     assert match_of(alike(pages[0], pages[1])) == "strong"
     assert likeness_among(pages, 0, 1) < FAIR
-    # One of them and its copy, which says the same of the same
+    # A page and its copy, which has the same text about the same subject
     assert match_of(likeness_among([*pages, f"{pages[0]} And it leaks."], 0, 4)) == "strong"
-    # Three are not a family yet
+    # Three texts are not a family
     assert match_of(likeness_among(pages[:3], 0, 1)) == "strong"
 
 
-def test_blank_forms_are_not_alike_and_copies_of_a_long_text_are() -> None:
+def test_blank_forms_do_not_match_but_long_copies_do() -> None:
     """behaviour 400: a form that is not filled in says nothing, even in many notes."""
     form = "What went well today and why? What would I do in another way? Whom do I thank?"
     assert likeness_among([form] * 6, 0, 1) == 0
@@ -105,8 +105,8 @@ def test_blank_forms_are_not_alike_and_copies_of_a_long_text_are() -> None:
     assert likeness_among([long] * 6, 0, 1) == 1
 
 
-def test_note_with_common_words_is_not_a_family() -> None:
-    """behaviour 400: others share some pairs with a copied text, and none of them half of it."""
+def test_notes_with_common_words_do_not_form_a_family() -> None:
+    """behaviour 400: other notes share some pairs with a copied text, but none of them half of it."""
     others = [
         f"{sentence}. {page(word)}" for word, sentence in zip("abcdefg", PUMP.split(". "), strict=False)
     ]
