@@ -368,7 +368,7 @@ def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) 
       }
       return [...new Set(gone)];
     """
-    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}  # ":" is no link
+    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}  # ":" has no target
     assert at.path == hub
     inert(at)
     for name in ("plain.svg", "page.html", quote(f"{line(0, 100)}.svg".replace("/", ""), safe="")):

@@ -64,7 +64,7 @@ def test_pages_of_an_empty_vault_show_what_to_do(window: Browser, tmp_path: Path
 
 @pytest.mark.nightly
 def test_pages_without_model_or_files_report_the_missing_parts(window: Browser, tmp_path: Path) -> None:
-    """behaviour 235: the model of embeddings is missing, then the notes' folder too, then their files"""
+    """behaviour 235: first without the embedding model, then without the notes' folder."""
     data = tmp_path / "data"
     env = {"LITHOS_SEARCH__EMBEDDING_MODEL": str(tmp_path / "no-model")}
     with running_lithos(data, env=env) as server:

@@ -542,7 +542,7 @@ def test_story_shows_blocked_tasks_and_their_blockers(at_day: Browser) -> None:
     # Click "Show delays on the map", a task that waits for a gate.
     browser.click("Show delays on the map", ".blocked a.task")
     browser.shows("Why it cannot start")
-    # Click "Legal agrees to the map tiles". The page shows the waiting tasks and who can resolve the gate.
+    # Click "Legal agrees to the map tiles". The page shows the waiting task and a button to resolve the gate.
     browser.click("Legal agrees to the map tiles", "main .tree a.task")
     browser.shows("human", ".head")
     browser.shows("Show delays on the map", ".tree")

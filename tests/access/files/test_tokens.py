@@ -1,4 +1,4 @@
-"""The file of named tokens: hashes only, mode 0600, nothing lost, never open by accident (behaviour 248)."""
+"""The file of named tokens: hashes only, mode 0600, no loss, never opened by accident (behaviour 248)."""
 
 from __future__ import annotations
 
