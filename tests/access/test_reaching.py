@@ -1,4 +1,4 @@
-"""Findings of the doctor at a public address, with requests from outside."""
+"""Doctor's findings about a public address, with requests from outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import Clock
 
 ADDRESS = "https://notes.example.org"
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
-#: Correct answers, by path.
+#: Correct answers by path.
 WELL: dict[str, tuple[int, object, dict[str, str]]] = {
     "/.well-known/oauth-protected-resource/mcp": (
         200,
@@ -39,7 +39,7 @@ WELL: dict[str, tuple[int, object, dict[str, str]]] = {
 async def find(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[httpx2.Request], httpx2.Response]
 ) -> list[CheckFinding]:
-    """The findings for these answers."""
+    """Return the doctor's findings for these answers."""
     client = httpx2.AsyncClient
     monkeypatch.setattr(
         httpx2, "AsyncClient", lambda **settings: client(transport=httpx2.MockTransport(answer))
@@ -58,7 +58,7 @@ def answering(
     return answer
 
 
-async def test_all_is_well_at_a_server_that_is_reached(tmp_path: Path) -> None:
+async def test_reachable_server_has_only_ok_findings(tmp_path: Path) -> None:
     async with public_server(tmp_path) as public:
         clock = Clock(datetime.now(UTC).isoformat())
         (found,) = await check_public_url(public.url, clock, is_live=True)
@@ -97,7 +97,7 @@ async def test_different_clocks_are_reported(monkeypatch: pytest.MonkeyPatch) ->
     assert "differs from this machine's clock by 90 seconds" in found[1].cause
 
 
-async def test_failing_certificate_and_network_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_certificate_and_network_errors_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("no") from ssl.SSLCertVerificationError(1, "certificate verify failed")
 

@@ -26,7 +26,7 @@ def run(data: Path, *arguments: str) -> int:
     return main(["-d", str(data), "token", *arguments])
 
 
-def test_the_token_alone_is_on_stdout(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stdout_contains_only_the_token(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "create", "ci", "--agent", "bot", "--rights", "read", "--expires", "0.5") == 0
     told = capsys.readouterr()
     (secret,) = told.out.splitlines()
@@ -40,7 +40,7 @@ def test_the_token_alone_is_on_stdout(data: Path, capsys: pytest.CaptureFixture[
     assert (token.expires_at - token.created_at).total_seconds() == 43_200
 
 
-def test_json_has_the_token_once_and_hints_nowhere(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_token_once_and_no_hints(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "create", "ci", "--json") == 0
     told = capsys.readouterr()
     assert told.err == ""
@@ -51,9 +51,7 @@ def test_json_has_the_token_once_and_hints_nowhere(data: Path, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out) == {"tokens": [created], "required": True}
 
 
-def test_the_list_shows_no_secret_and_what_has_expired(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_shows_expired_tokens_but_no_secrets(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "list") == 0
     assert capsys.readouterr().out == "No named tokens are defined.\n"
     run(data, "create", "ci", "--expires", "1")
@@ -67,7 +65,7 @@ def test_the_list_shows_no_secret_and_what_has_expired(
     assert digest_of(secret.encode()) not in told
 
 
-def test_revoking_the_last_one_says_that_the_server_stays_closed(
+def test_revoking_the_last_token_says_the_server_stays_closed(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(data, "create", "ci")
@@ -89,7 +87,7 @@ def test_revoking_the_last_one_says_that_the_server_stays_closed(
         (["revoke", "nothing"], 1, "so it has no tokens"),
     ],
 )
-def test_failures_say_what_to_do(
+def test_token_command_failures_say_what_to_do(
     data: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
 ) -> None:
     assert run(data, *arguments) == code
@@ -108,14 +106,14 @@ def test_failures_say_what_to_do(
         [],
     ],
 )
-def test_wrong_usage_exits_with_2(data: Path, arguments: list[str]) -> None:
+def test_wrong_token_command_line_exits_with_2(data: Path, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run(data, *arguments)
     assert ended.value.code == 2
     assert not data.exists()
 
 
-def test_a_damaged_file_is_named_and_kept(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_token_file_is_named_and_kept(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(data, "create", "ci")
     (data / ".lithos" / TOKENS).write_text("{")
     capsys.readouterr()
@@ -125,7 +123,7 @@ def test_a_damaged_file_is_named_and_kept(data: Path, capsys: pytest.CaptureFixt
     assert (data / ".lithos" / TOKENS).read_text() == "{"
 
 
-def test_a_token_may_be_limited_to_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_may_be_limited_to_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """behaviour 278"""
     made = ("create", "ci", "--write", "notes/", "logs/*.md", "--write", "!notes/x/", "--propose", "**")
     assert run(data, *made) == 0
@@ -145,9 +143,7 @@ def test_a_token_may_be_limited_to_patterns(data: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("glob", ["notes", "/etc/", "!x/", "a/../b.md", ""])
-def test_a_pattern_that_cannot_work_makes_no_token(
-    data: Path, capsys: pytest.CaptureFixture[str], glob: str
-) -> None:
+def test_unusable_pattern_creates_no_token(data: Path, capsys: pytest.CaptureFixture[str], glob: str) -> None:
     assert run(data, "create", "ci", "--write", glob) == 2
     assert "Invalid pattern: the pattern" in capsys.readouterr().err
     assert read_tokens(data / ".lithos") is None
@@ -158,5 +154,5 @@ def test_read_only_token_gets_no_patterns(data: Path, capsys: pytest.CaptureFixt
     assert "cannot change notes, so --write" in capsys.readouterr().err
 
 
-def test_the_parser_knows_the_rights() -> None:
+def test_parser_accepts_exactly_the_known_rights() -> None:
     assert RIGHTS == TOKEN_RIGHTS

@@ -1,4 +1,4 @@
-"""Login with named tokens, sessions that end with them, wrong ones, and their display on pages."""
+"""Console login with named tokens, the end of their sessions, wrong tokens, and the token list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def log_in(person: Visitor, secret: str, name: str = "") -> httpx2.Respons
 
 
 async def who(person: Visitor, path: str = "") -> str:
-    """The text at the foot of the navigation."""
+    """Return the text at the foot of the navigation."""
     return (await person.look(f"/console/{path}")).all("div", "who")[0].told.removeprefix("Keys ? ")
 
 
@@ -65,7 +65,7 @@ async def test_every_page_shows_the_token_and_its_rights(tmp_path: Path) -> None
         assert (await who(person)).startswith("person")
 
 
-async def test_the_name_of_a_bound_token_stays_and_the_page_says_why(tmp_path: Path) -> None:
+async def test_bound_tokens_name_is_fixed_and_the_page_explains_why(tmp_path: Path) -> None:
     """behaviour 247: a token bound to an agent cannot act as another."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
@@ -99,8 +99,8 @@ async def test_the_name_of_a_bound_token_stays_and_the_page_says_why(tmp_path: P
         assert told == {("task.created", "ci-bot"), ("task.ready", "ci-bot"), ("note.updated", "ci-bot")}
 
 
-async def test_reads_of_others_are_shown_to_admin_alone(tmp_path: Path) -> None:
-    """behaviour 246: /audit takes admin, and so does what the console shows of it."""
+async def test_reads_of_other_agents_are_shown_to_admins_only(tmp_path: Path) -> None:
+    """behaviour 246: /audit needs the right admin, and so do the console's views of the same data."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Beacon", "One.", agent="worker")
         await person.lithos.call("lithos_read", id=note, agent_id="worker")
@@ -117,8 +117,8 @@ async def test_reads_of_others_are_shown_to_admin_alone(tmp_path: Path) -> None:
             assert ("other agents read or found" in everybody) is not is_told
 
 
-async def test_tokens_are_listed_to_admin_without_their_hashes(tmp_path: Path) -> None:
-    """behaviour 248: hashes on disk only; no token on a page, in a cookie, a log or an error."""
+async def test_tokens_are_listed_to_admins_without_their_hashes(tmp_path: Path) -> None:
+    """behaviour 248: hashes are on disk only. No page, cookie, log or error contains a token."""
     async with visiting(tmp_path) as person:
         secrets = {
             "ci": await make_token(person, "ci", "read", "ci-bot"),
@@ -141,7 +141,7 @@ async def test_tokens_are_listed_to_admin_without_their_hashes(tmp_path: Path) -
             assert secret not in hidden + shown
 
 
-async def test_no_token_is_shown_anywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_page_log_or_metric_shows_a_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """behaviour 248: no token in a page, cookie, log, metric or error."""
     caplog.set_level(logging.DEBUG)
     async with visiting(tmp_path) as person:
@@ -170,7 +170,7 @@ async def test_no_token_is_shown_anywhere(tmp_path: Path, caplog: pytest.LogCapt
 
 
 async def ended(person: Visitor) -> httpx2.Response:
-    """The first answer that leads to the login."""
+    """Wait for the first answer that redirects to the login, and return it."""
     with trio.fail_after(PATIENCE):
         while (answer := await person.client.get("/console/notes")).status_code == 200:
             await trio.sleep(0.05)
@@ -178,8 +178,8 @@ async def ended(person: Visitor) -> httpx2.Response:
     return answer
 
 
-async def test_revoking_ends_the_session_and_its_feed(tmp_path: Path) -> None:
-    """behaviour 248: revoking ends sessions and closes open streams within 2 s; other tokens go on."""
+async def test_revoking_a_token_ends_its_session_and_feed(tmp_path: Path) -> None:
+    """behaviour 248: revoking ends sessions and closes open streams within 2 s. Other tokens remain valid."""
     async with visiting(tmp_path) as person:
         await log_in(person, await make_token(person, "ci", "write"))
         csrf = await csrf_of(person)
@@ -207,7 +207,7 @@ async def test_revoking_ends_the_session_and_its_feed(tmp_path: Path) -> None:
 
 
 async def read_to_end(stream: httpx2.Response) -> bytes:
-    """The events until the server ends the stream, in order or not."""
+    """Return all events until the stream ends, cleanly or not."""
     heard = b""
     with trio.fail_after(PATIENCE), suppress(httpx2.RemoteProtocolError):
         async for part in stream.aiter_bytes():
@@ -224,8 +224,8 @@ async def test_logging_out_ends_the_feed(tmp_path: Path) -> None:
             await read_to_end(stream)
 
 
-async def test_the_first_token_ends_what_was_open(tmp_path: Path) -> None:
-    """Whether a login is needed follows the tokens while the server runs."""
+async def test_first_token_ends_open_sessions_and_feeds(tmp_path: Path) -> None:
+    """The need for a login follows the tokens while the server runs."""
     async with visiting(tmp_path) as person:
         assert "Log out" not in await person.page("/console/")
         async with person.client.stream("GET", "/console/events") as stream:
@@ -239,7 +239,7 @@ async def test_the_first_token_ends_what_was_open(tmp_path: Path) -> None:
         assert "Log out" in await person.page("/console/tasks")
 
 
-async def test_a_token_that_expires_ends_its_session(tmp_path: Path) -> None:
+async def test_expiring_token_ends_its_session(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         secret = await make_token(person, "ci", "read", expires_at=clock() + timedelta(hours=1))
@@ -250,8 +250,8 @@ async def test_a_token_that_expires_ends_its_session(tmp_path: Path) -> None:
         assert (await person.client.post("/console/login", data={"token": secret})).status_code == 401
 
 
-async def test_wrong_tokens_at_the_login_and_in_headers_count_to_one_limit(tmp_path: Path) -> None:
-    """After 20 wrong tokens a minute from one address 429 replaces 401; a right one always passes."""
+async def test_wrong_tokens_of_logins_and_headers_share_one_limit(tmp_path: Path) -> None:
+    """After 20 wrong tokens a minute from one address, 429 replaces 401. A correct token always passes."""
     async with visiting(tmp_path, token=TOKEN) as person:
         for number in range(MOST_WRONG):
             if number % 2:

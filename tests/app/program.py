@@ -1,4 +1,4 @@
-"""The command line in the test's own process: `program = pytest.fixture(make_program)`."""
+"""The command line in the test's own process. Use as fixture: `program = pytest.fixture(make_program)`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers import load_once
 
 @define
 class Done:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -48,7 +48,7 @@ class Program:
 def make_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Program]:
-    """A program on an empty data directory; its changes to logging are undone."""
+    """Yield a program on an empty data directory. Its changes to logging are undone afterwards."""
     for module in (lithos.search.capability, lithos.upkeep.maintenance.maintenance):
         monkeypatch.setattr(module, "load_embedder", load_once)
     root = logging.getLogger()

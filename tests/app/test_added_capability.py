@@ -1,4 +1,4 @@
-"""The capability of docs/develop.md, added to a copy of Lithos and removed again."""
+"""The example capability of docs/develop.md, added to a copy of Lithos and removed again."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tests.house import PACKAGE, ROLES
 
 PAGE: Final = (PACKAGE.parent / "docs" / "develop.md").read_text(encoding="utf-8")
 LISTED: Final = "app/capabilities.py"
-#: Makes the capability known to the list, whether its entries are capabilities or names of packages.
+#: Import line for the list of capabilities, whose entries are capabilities or names of packages.
 IMPORT: Final = "from lithos.words.capability import WORDS\n"
 LAST: Final = re.compile(r'^    (?:VAULTS|"vaults"),$', re.MULTILINE)
 TOOL: Final = "lithos_note_words"
 
 
 def shown_files() -> dict[str, str]:
-    """The files of the capability by their path in `lithos/`, as the page shows them."""
+    """Return the files of the capability by path in `lithos/`, as the page shows them."""
     blocks = re.findall(r"^```python\n# lithos/(\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return dict(blocks)
 
 
 @contextmanager
 def added(copy: Path, files: Mapping[str, str]) -> Iterator[None]:
-    """Add the files to a copy of Lithos, with the line in the list, for the block."""
+    """Add the files and the line in the capability list to a copy of Lithos, for the block."""
     listed = copy / "lithos" / LISTED
     before = listed.read_text(encoding="utf-8")
     imported = before.replace("\nfrom lithos.", f"\n{IMPORT}from lithos.", 1)
@@ -53,7 +53,7 @@ def added(copy: Path, files: Mapping[str, str]) -> Iterator[None]:
 
 
 def copy_lithos(folder: Path) -> None:
-    """Make a package whose modules are links to those of Lithos, but for the list of capabilities."""
+    """Create a package of links to the modules of Lithos, with its own copy of the list of capabilities."""
     (folder / "lithos" / "app").mkdir(parents=True)
     for path in (*PACKAGE.iterdir(), *(PACKAGE / "app").iterdir()):
         if path != PACKAGE / "app" and path.name != "__pycache__":
@@ -65,10 +65,10 @@ def copy_lithos(folder: Path) -> None:
 
 @define
 class Seen:
-    """The parts of a server that a client sees, and the server's log."""
+    """The client's view of a server, and the server's log."""
 
     tools: set[str]
-    #: The answer to `TOOL`, None where there is no such tool.
+    #: The answer of `TOOL`, or None if the server does not have the tool.
     words: dict[str, Any] | None
     statistics: dict[str, Any]
     log: str
@@ -93,8 +93,8 @@ async def look(copy: Path, title: str) -> Seen:
 
 
 @pytest.mark.slow
-async def test_capability_of_the_page_works_and_leaves_no_trace(tmp_path: Path) -> None:
-    """Its setting, tool and statistic come with its folder and its line in the list, and go with them."""
+async def test_example_capability_works_and_leaves_no_trace(tmp_path: Path) -> None:
+    """The setting, tool and statistic exist exactly while the folder and the line in the list exist."""
     copy_lithos(tmp_path)
     with added(tmp_path, shown_files()):
         there = await look(tmp_path, "First")

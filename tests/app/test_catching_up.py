@@ -1,4 +1,4 @@
-"""The history of a first start leaves the processor to the embedding of the notes, for a limited time."""
+"""The history scan of a first start, which waits for the embedding of the notes for a limited time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_history_begins_when_every_note_is_embedded() -> None:
 
 
 @pytest.mark.autojump
-async def test_an_embedding_without_end_does_not_hold_it_up() -> None:
+async def test_history_begins_after_a_time_limit_despite_embedding() -> None:
     began = Began()
     parts = parts_of(began)
     parts.get(Opening).complete.set()

@@ -1,4 +1,4 @@
-"""Effects of a server on its process: the collector rests during a start, no thread outlives a stop."""
+"""Effects of a server on its process: no garbage collection during a start, no thread after a stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import serving
 
 
 @pytest.mark.usefixtures("frozen_by_servers")
-async def test_a_running_server_collects_and_sees_what_it_is_to_see(tmp_path: Path) -> None:
+async def test_running_server_collects_garbage_with_start_objects_frozen(tmp_path: Path) -> None:
     async with serving(tmp_path):
         await trio.testing.wait_all_tasks_blocked()
         assert gc.isenabled()
@@ -32,7 +32,7 @@ async def test_stopped_server_leaves_only_the_cached_threads_of_trio(
     tmp_path: Path,
 ) -> None:
     before = set(threading.enumerate())
-    gc.disable()  # it would end the threads of pools that are still open
+    gc.disable()  # a collection would end the threads of open pools
     try:
         async with serving(tmp_path) as lithos, trio.open_nursery() as nursery:
             for n in range(8):  # several files in one batch
@@ -43,7 +43,7 @@ async def test_stopped_server_leaves_only_the_cached_threads_of_trio(
     assert [name for name in left if name.startswith(("note-files", "lithos-"))] == []
 
 
-async def test_a_start_that_fails_leaves_the_collector_on(tmp_path: Path) -> None:
+async def test_failed_start_leaves_the_collector_on(tmp_path: Path) -> None:
     lock = OwnerLock(tmp_path / ".lithos" / "lock")
     lock.acquire("now")
     config = Config(storage=StorageConfig(data_dir=tmp_path), server=ServerConfig(watch_files=False))

@@ -1,4 +1,4 @@
-"""A served data directory whose databases other programs remove: changes are refused."""
+"""A running server whose databases other programs remove. The server must refuse changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def health(server: Lithos) -> dict[str, Any]:
 
 
 async def change(server: Lithos, note: str, number: int) -> None:
-    """Something of everything that is kept."""
+    """Change one object of every stored kind."""
     await server.write(id=note, content=f"Text {number}.")
     task = await server.call("lithos_task_create", title=f"Task {number}", agent="ada")
     assert task["task_id"]
@@ -46,7 +46,7 @@ def take_away(data: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", first_of(["coordination.db", "history.db", ".lithos"], 2))
-async def test_a_lost_database_refuses_changes_and_fails_the_exit(tmp_path: Path, name: str) -> None:
+async def test_lost_database_refuses_changes_and_fails_the_exit(tmp_path: Path, name: str) -> None:
     """docs/spec/lifecycle.md §2: no change is acknowledged that would be lost; reads still work."""
     with pytest.RaisesGroup(DatabaseLost, allow_unwrapped=True):
         async with serving(tmp_path) as server:
@@ -67,7 +67,7 @@ async def test_a_lost_database_refuses_changes_and_fails_the_exit(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", first_of(DATABASES, 1))
-async def test_a_loss_is_noticed_without_a_write(
+async def test_lost_database_is_noticed_without_a_write(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/spec/lifecycle.md §2"""

@@ -1,4 +1,4 @@
-"""The work that a start delays until a first client was served."""
+"""Work that a start delays until a first client was served."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.autojump
 
 
 def make_started(*, is_new: bool = False) -> Any:
-    """The argument of `_first_things`: a start that has read its notes, whose front does not listen yet."""
+    """Return the argument of `_first_things`: a start with notes read whose front does not listen yet."""
     manifest = SimpleNamespace(is_new=is_new)
     return SimpleNamespace(
         _manifest=manifest,
@@ -30,7 +30,7 @@ async def seconds_waited(started: Any) -> float:
     return trio.current_time() - begin
 
 
-async def test_a_first_client_has_its_time_from_when_it_can_connect() -> None:
+async def test_first_client_gets_its_time_after_the_front_listens() -> None:
     started = make_started()
     waited: list[float] = []
 
@@ -39,7 +39,7 @@ async def test_a_first_client_has_its_time_from_when_it_can_connect() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        await trio.sleep(FIRST_THINGS / 2)  # of the mock clock: the front takes its time
+        await trio.sleep(FIRST_THINGS / 2)  # mock clock: the front starts slowly
         await wait_all_tasks_blocked()
         assert waited == []
         started._front.listens.set()

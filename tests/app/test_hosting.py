@@ -21,7 +21,7 @@ SESSION = CommandSession(parse_arguments(["serve"]), Config())
 
 @define
 class Reading:
-    """A backlog that gets shorter whenever it is looked at."""
+    """A fake backlog that gets shorter with each read."""
 
     left: int
     is_on: bool = True
@@ -45,7 +45,7 @@ class Reading:
     ],
     ids=["absent", "off", "few", "many"],
 )
-def test_serve_draws_the_backlog_while_it_is_long(
+def test_serve_shows_progress_of_a_long_backlog(
     reading: Reading | None, shown: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Each leaf can be left out: without its folder everything else starts, and its tests pass."""
+"""Leaf packages: without the folder of one leaf, everything else starts and passes its tests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.e2e.stdio import stdio_program
 from tests.house import PACKAGE
 from tests.server.running import rpc
 
-#: Packages on which no other depends, but for those that say so (`Capability.needs`).
+#: Packages that no other package needs, except those that declare it (`Capability.needs`).
 LEAVES: Final = (
     "proposals", "attachments", "access", "imports", "clients", "vaults", "upkeep.evaluation",
 )  # fmt: skip
 ROOT: Final = PACKAGE.parent
-#: Tests of the rest that are run without each leaf in the gate.
+#: Other packages' tests that the gate runs without each leaf.
 CHOSEN: Final = (
     "tests/app/test_options.py",
     "tests/app/test_hosting.py",
@@ -41,14 +41,14 @@ CHOSEN: Final = (
     "tests/tasks/rows",
 )
 PAGES: Final = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")
-#: Files that are not copied; `models` is linked.
+#: Files that are not copied. `models` is linked instead.
 UNUSED: Final = (".git", ".venv", "*_cache", ".hypothesis", "models")
-#: Seconds; patiences.
+#: Timeouts in seconds.
 PATIENCE, LONG_PATIENCE = 300.0, 3_000.0
 
 
 def _link(source: str, target: str) -> None:
-    """The same file where both are on one disk, which costs nothing; else a copy with its times."""
+    """Hard-link a file, or copy it with its times if the folders are on different disks."""
     try:
         os.link(source, target)
     except OSError:
@@ -56,7 +56,10 @@ def _link(source: str, target: str) -> None:
 
 
 def copied(leaf: str, into: Path) -> Path:
-    """Copy Lithos and its tests without a leaf, and without the tests of it and of what needs it."""
+    """Copy Lithos and its tests without a leaf.
+
+    The tests of the leaf and of packages that need it are omitted.
+    """
     gone = [leaf.replace(".", "/")]
     shutil.copytree(ROOT, into, copy_function=_link, ignore=shutil.ignore_patterns(*UNUSED))
     (into / "lithos" / "models").symlink_to(PACKAGE / "models")
@@ -67,7 +70,7 @@ def copied(leaf: str, into: Path) -> Path:
 
 
 def needing(leaf: str) -> list[str]:
-    """The packages that need this one."""
+    """Return the packages that need this leaf."""
     return [each.name for each in CAPABILITIES if leaf in each.needs]
 
 
@@ -79,13 +82,13 @@ def leaf(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def rest(leaf: str, tmp_path: Path) -> Iterator[Path]:
-    """A copy without the leaf, removed again: it is large."""
+    """Yield a copy of Lithos without the leaf. It is deleted afterwards because it is large."""
     yield copied(leaf, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy")
 
 
 def run_in(rest: Path, leaf: str, *arguments: str, patience: float = PATIENCE) -> str:
-    """Run Python on the copy; return its output."""
+    """Run Python on the copy and return its output."""
     environment = {**os.environ, "PYTHONPATH": str(rest), "WITHOUT": " ".join([leaf, *needing(leaf)])}
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -101,7 +104,7 @@ def run_in(rest: Path, leaf: str, *arguments: str, patience: float = PATIENCE) -
 
 
 def lithos_of(rest: Path, *arguments: str | Path) -> str:
-    """Return the output of a command; it may report an error, but must not crash."""
+    """Run a command on the copy and return its output. The command may report an error but must not crash."""
     done = run_lithos(*arguments, env={"PYTHONPATH": str(rest)}, cwd=rest)
     assert done.returncode in (0, 1, 2), done.stderr
     assert "Traceback" not in done.stderr, done.stderr
@@ -109,7 +112,7 @@ def lithos_of(rest: Path, *arguments: str | Path) -> str:
 
 
 def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
-    """Return the answer of a tool over MCP."""
+    """Call a tool over MCP and return its answer."""
     request = json.dumps(rpc("tools/call", name=tool, arguments=arguments))
     status, text = server.ask("POST", "/mcp", request, MCP_Protocol_Version="2025-06-18")
     assert status == 200, text
@@ -118,7 +121,7 @@ def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_the_rest_serves_over_http(rest: Path, tmp_path: Path) -> None:
+def test_server_without_a_leaf_works_over_http(rest: Path, tmp_path: Path) -> None:
     """docs/spec/cli-config.md §1"""
     data = tmp_path / "data"
     with running_lithos(data, env={"PYTHONPATH": str(rest)}) as server:
@@ -139,7 +142,9 @@ def test_the_rest_serves_over_http(rest: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_the_rest_serves_several_vaults_or_says_why_not(rest: Path, leaf: str, tmp_path: Path) -> None:
+def test_multi_vault_server_without_a_leaf_works_or_explains_itself(
+    rest: Path, leaf: str, tmp_path: Path
+) -> None:
     """docs/spec/cli-config.md §1"""
     options: list[str | Path] = []
     for name in ("work", "home"):
@@ -163,7 +168,7 @@ def test_the_rest_serves_several_vaults_or_says_why_not(rest: Path, leaf: str, t
 
 @pytest.mark.slow
 @pytest.mark.takes(2)
-def test_commands_of_a_leaf_go_with_it(rest: Path, leaf: str) -> None:
+def test_commands_of_a_leaf_are_missing_without_the_leaf(rest: Path, leaf: str) -> None:
     told = {*re.findall(r"^ {4}([a-z-]+)", lithos_of(rest, "--help"), re.MULTILINE)}
     declared = import_if_there(f"lithos.{leaf}", "commands")
     own = set() if declared is None else {command.name for command in declared.COMMANDS}
@@ -197,11 +202,11 @@ def test_server_refuses_to_start_when_access_is_missing(
 
 @pytest.mark.slow
 @pytest.mark.takes(12)
-def test_the_rest_passes_its_tests(rest: Path, leaf: str) -> None:
+def test_chosen_tests_pass_without_a_leaf(rest: Path, leaf: str) -> None:
     run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", "-n", "0", *CHOSEN)
 
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_the_rest_passes_all_its_fast_tests(rest: Path, leaf: str) -> None:
+def test_all_fast_tests_pass_without_a_leaf(rest: Path, leaf: str) -> None:
     run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", patience=LONG_PATIENCE)

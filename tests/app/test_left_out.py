@@ -1,4 +1,4 @@
-"""A server without one of its capabilities: the others do what they did."""
+"""A server without one of its capabilities, while the others work as before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import Lithos, refusal, serving
 
 @asynccontextmanager
 async def without(name: str, data: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[Lithos]:
-    """A server that has not the capability of this name."""
+    """Run a server without the capability of this name."""
     kept = tuple(each for each in capabilities.CAPABILITIES if each.name != name)
     assert len(kept) == len(capabilities.CAPABILITIES) - 1
     patch.setattr(capabilities, "CAPABILITIES", kept)

@@ -1,4 +1,4 @@
-"""Kill -9 of a restore at each of its steps: the next process opens the old content or the new."""
+"""Kill -9 of a restore at each of its steps. The next process opens the old or the new content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.upkeep.maintenance.backup import back_up, restore
 
 pytestmark = pytest.mark.slow
-#: Operations of a restore on names.
+#: System calls of a restore that change names.
 STEPS = ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync")
 
 
@@ -29,7 +29,7 @@ def config(data: Path) -> Config:
 
 
 def fill(data: Path, *names: str) -> None:
-    """Notes, and a row with the same name in two databases."""
+    """Create notes, and a row with the same name in two databases."""
     close_stores(open_stores(config(data)))
     for name in names:
         (data / "knowledge" / name).mkdir(parents=True)
@@ -55,7 +55,7 @@ def content(data: Path) -> tuple[object, ...]:
 
 
 def run_killed(at: int, work: Callable[[], object]) -> bool:
-    """Do the work in a process that kills itself before its step `at`; whether it got so far."""
+    """Run `work` in a process that kills itself before step `at`. Return whether it reached that step."""
     child = os.fork()
     if child == 0:
         steps = 0
@@ -83,10 +83,8 @@ def run_killed(at: int, work: Callable[[], object]) -> bool:
 
 
 @pytest.mark.parametrize("is_killed_twice", [False, pytest.param(True, marks=pytest.mark.nightly)])
-def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
-    tmp_path: Path, is_killed_twice: bool
-) -> None:
-    """docs/spec/lifecycle.md §8; the second kill is of the process that continues the restore"""
+def test_restore_killed_at_any_step_leaves_old_or_new_content(tmp_path: Path, is_killed_twice: bool) -> None:
+    """docs/spec/lifecycle.md §8; the second kill hits the process that continues the restore"""
     old, copy = tmp_path / "old", tmp_path / "copy"
     fill(tmp_path / "new", "newer", "newest")
     back_up(config(tmp_path / "new"), copy)
@@ -105,7 +103,7 @@ def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
         if found[-1] == "n":
             (aside,) = data.glob(".before-restore-*")
             assert (aside / "config.yaml").read_text() == before[1], "the former content is kept whole"
-        shutil.rmtree(data, ignore_errors=True)  # a thread of tantivy's may still write its lock
+        shutil.rmtree(data, ignore_errors=True)  # a thread of tantivy may still write its lock
         if is_over:
             break
     told = "".join(found)
@@ -116,8 +114,8 @@ def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
     assert told.endswith("nn")
 
 
-def test_a_restore_after_a_killed_one_finishes_that_and_then_asks_again(tmp_path: Path) -> None:
-    """Nothing that came into its place meanwhile is moved aside without being asked."""
+def test_restore_after_a_killed_one_finishes_it_then_asks(tmp_path: Path) -> None:
+    """Files that were created there meanwhile are moved aside only with consent."""
     data, copy = tmp_path / "data", tmp_path / "copy"
     fill(tmp_path / "new", "newest")
     back_up(config(tmp_path / "new"), copy)

@@ -1,4 +1,4 @@
-"""A second start: the notes that readers see before and after the files are read."""
+"""A second start: the notes that readers see before and after the server reads the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.servers import serving
 
 
 async def make_known(tmp_path: Path, looking: threading.Event | None = None) -> dict[str, str]:
-    """A server knew three notes, and has stopped; their ids by title. The next start waits for `looking`."""
+    """Run a server with three notes, and return their ids by title. The next start waits for `looking`."""
     async with serving(tmp_path / "data") as lithos:
         ids = {
             title: await lithos.create(title, f"The harvest of {title} begins in May.")
@@ -48,7 +48,7 @@ def known(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A start with many known notes looks at their files once this is set; that of `make_known`, at once."""
+    """Make a start with known notes wait for this event before it lists the files. It is set at first."""
     go, real = threading.Event(), NoteFiles.list_notes
     go.set()
 
@@ -64,17 +64,17 @@ def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 async def titles_of(server: Server, tool: str, **more: Any) -> tuple[set[str], Any]:
-    """The titles in an answer, and what it says of its completeness."""
+    """Return the titles in an answer, and what the answer says about its completeness."""
     answer = await server.tools.call(tool, more)
     assert answer is not None
     rows = answer["results"] if "results" in answer else answer["items"]
     return {row["title"] for row in rows}, (answer.get("degraded", False), answer.get("indexing"))
 
 
-async def test_second_start_lists_and_finds_known_notes_before_its_scan(
+async def test_second_start_serves_known_notes_before_its_scan(
     tmp_path: Path, looking: threading.Event
 ) -> None:
-    """Behaviour 250: of what has changed since it learns in the scan; until then answers say so."""
+    """Behaviour 250: changes made while no server ran are found by the scan. Until then answers say so."""
     ids = await make_known(tmp_path, looking)
     (tmp_path / "data/knowledge/mace.md").unlink()
     nutmeg = tmp_path / "data/knowledge/nutmeg.md"
@@ -85,7 +85,7 @@ async def test_second_start_lists_and_finds_known_notes_before_its_scan(
         with trio.fail_after(60):
             assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, unchecked)
             assert await titles_of(server, "lithos_list") == ({"Cloves", "Mace", "Nutmeg"}, unchecked)
-            assert await resources_of(server) == set()  # these say nothing of it
+            assert await resources_of(server) == set()  # resources cannot report incompleteness
         waited: list[Any] = []
 
         async def ask(tool: str, **arguments: Any) -> None:
@@ -150,7 +150,7 @@ async def test_waiting_for_known_notes_ends_when_folder_is_unreadable() -> None:
 
 
 async def resources_of(server: Server) -> set[str]:
-    """The titles of the notes among the resources."""
+    """Return the titles of the notes among the resources."""
     page = await server.get(Library).resources.page(None)
     return {each.told["title"] for each in page.resources if each.address.kind == "note"}
 
@@ -184,7 +184,7 @@ async def test_second_start_never_shows_notes_with_deleted_files(
 
 
 @pytest.mark.parametrize("is_touched", [False, True])
-async def test_notes_that_were_shown_as_they_are_are_loaded_once(
+async def test_unchanged_known_notes_are_loaded_once(
     tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch, *, is_touched: bool
 ) -> None:
     await make_known(tmp_path, looking)

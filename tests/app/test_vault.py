@@ -41,7 +41,7 @@ from tests.servers import refusal, serving
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
-    """Some notes, and other files."""
+    """Create a vault with some notes and other files."""
     folder = tmp_path / "vault"
     for path, text in {
         "Zanzibar.md": "# Spices\n\nCloves come from here.",
@@ -88,8 +88,8 @@ def config(tmp_path: Path, vault: Path, *, watch: bool = False) -> Config:
     )
 
 
-async def test_git_sees_nothing_after_a_start_many_searches_and_a_stop(tmp_path: Path, vault: Path) -> None:
-    """Behaviour 249: nothing is made in the vault, also by the watcher, which is on."""
+async def test_git_status_is_clean_after_start_searches_and_stop(tmp_path: Path, vault: Path) -> None:
+    """Behaviour 249: Lithos creates nothing in the vault, even with the watcher on."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
     git(vault, "init", "-q")
@@ -103,15 +103,15 @@ async def test_git_sees_nothing_after_a_start_many_searches_and_a_stop(tmp_path:
         await lithos.call("lithos_read", path="Zanzibar.md")
         await lithos.server.get(ServerState).report()
         assert lithos.server.get(Watcher).mode in ("native", "poll")
-        # A probe or a lock file that was removed again would have touched the folder.
+        # A temporary probe or lock file would have changed the folder's modification time.
         assert {folder: folder.stat().st_mtime_ns for folder in folders} == folders
     assert git(vault, "status", "--porcelain", "--ignored") == ""
     assert everything(vault) == before
     assert not (tmp_path / "data" / "knowledge").exists()
 
 
-async def test_files_that_are_not_notes_appear_nowhere(tmp_path: Path, vault: Path) -> None:
-    """Dot-folders, ignored files, templates, attachments: in scan, search, read, validate, backup."""
+async def test_files_other_than_notes_appear_nowhere(tmp_path: Path, vault: Path) -> None:
+    """Covers dot-folders, ignored files, templates, attachments: in scan, search, read, validate, backup."""
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         listed = await lithos.call("lithos_list")
         assert {row["path"] for row in listed["items"]} == {"Zanzibar.md", "deep/er/Mombasa.md"}
@@ -128,14 +128,14 @@ async def test_files_that_are_not_notes_appear_nowhere(tmp_path: Path, vault: Pa
 
 
 @pytest.mark.parametrize("folder", ["templates", "Old/sub"])
-async def test_a_note_where_it_would_be_ignored_is_refused(folder: str, tmp_path: Path, vault: Path) -> None:
+async def test_note_at_an_ignored_path_is_refused(folder: str, tmp_path: Path, vault: Path) -> None:
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         answer = await lithos.call("lithos_write", title="New", content="text", agent="a", path=folder)
         assert "ignored" in refusal(answer, "invalid_input")
     assert not (vault / folder / "new.md").exists()
 
 
-async def test_the_watcher_passes_by_what_is_ignored(tmp_path: Path, vault: Path) -> None:
+async def test_watcher_skips_ignored_files(tmp_path: Path, vault: Path) -> None:
     settings = {"watch_files": True}
     async with serving(tmp_path / "data", storage={"vault": vault}, server=settings) as lithos:
         (vault / "Old" / "Late.md").write_text("late zanzibar")
@@ -147,8 +147,8 @@ async def test_the_watcher_passes_by_what_is_ignored(tmp_path: Path, vault: Path
         assert await paths_of(lithos.server) == {"Zanzibar.md", "deep/er/Mombasa.md", "Late.md"}
 
 
-async def test_notes_follow_a_setting_of_templates_while_the_server_runs(tmp_path: Path, vault: Path) -> None:
-    """behaviour 380: files become templates and notes again, also in masses; no file changes."""
+async def test_notes_follow_the_templates_setting_while_the_server_runs(tmp_path: Path, vault: Path) -> None:
+    """behaviour 380: files become templates and notes again, also in large numbers. No file changes."""
     for number in range(30):
         path = vault / "Vorlagen" / f"n{number}.md"
         path.parent.mkdir(exist_ok=True)
@@ -170,8 +170,10 @@ async def paths_of(server: Server) -> set[str]:
     return {entry.path for entry in server.get(Catalogue)}
 
 
-async def test_notes_that_become_ignored_go_without_the_guard(tmp_path: Path, vault: Path) -> None:
-    """Most of a large vault may be ignored from one start to the next: nothing has vanished."""
+async def test_newly_ignored_notes_are_dropped_without_the_deletion_guard(
+    tmp_path: Path, vault: Path
+) -> None:
+    """A new ignore rule may cover most of a large vault, although no file has vanished."""
     for number in range(30):
         (vault / f"n{number}.md").write_text(f"text {number}")
     async with serving(tmp_path / "data", storage={"vault": vault}):
@@ -194,7 +196,7 @@ async def test_vault_contains_only_the_note_after_a_write(tmp_path: Path, vault:
 
 
 class ReadOnly(KernelCalls):
-    """The system calls of a mount that may only be read."""
+    """System calls as on a read-only mount."""
 
     def open(self, path: str, flags: int, mode: int = 0o777) -> int:
         if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
@@ -202,7 +204,7 @@ class ReadOnly(KernelCalls):
         return super().open(path, flags, mode)
 
 
-async def test_a_read_only_vault_is_read_and_writes_say_why(
+async def test_read_only_vault_is_readable_and_writes_name_the_reason(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = NoteFiles.__init__
@@ -221,14 +223,14 @@ async def test_a_read_only_vault_is_read_and_writes_say_why(
 
 @asynccontextmanager
 async def fronted(settings: Config) -> AsyncIterator[Server]:
-    """A server as its front gets it: before its notes are read, where there are many."""
+    """Start a server as its front gets it: a large vault is not read yet."""
     async with running_server(settings, gets_front=True) as server:
         yield server
 
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A start that counts as long; the reading of the second file waits for the event."""
+    """Make every start count as long. Reading the second file waits for the event."""
     go = threading.Event()
     real, seen = lithos.notes.catalogue.scan.examine, []
 
@@ -244,10 +246,10 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     go.set()
 
 
-async def test_a_first_start_answers_before_the_notes_are_read(
+async def test_first_start_answers_before_the_notes_are_read(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
-    """Behaviours 250, 385: reading by path works, answers say so in words, writes wait for the first pass."""
+    """Behaviours 250, 385: reads by path work, answers report progress, writes wait for the first scan."""
     async with fronted(config(tmp_path, vault)) as server, trio.open_nursery() as nursery:
         server.get(FrontSignals).loaded.set()
         assert server.tools.listed()
@@ -314,7 +316,7 @@ async def test_a_first_start_answers_before_the_notes_are_read(
         assert [row["path"] for row in found["results"]] == ["Zanzibar.md"]
 
 
-async def test_a_stop_does_not_wait_for_the_rest_of_a_first_scan(
+async def test_stop_does_not_wait_for_the_rest_of_a_first_scan(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
     for number in range(50):
@@ -328,7 +330,7 @@ async def test_a_stop_does_not_wait_for_the_rest_of_a_first_scan(
         assert len(lithos.server.get(Catalogue)) == 52
 
 
-async def test_vault_that_disappears_in_its_first_scan_is_found_again(
+async def test_vault_that_disappears_during_the_first_scan_is_found_again(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
     aside = tmp_path / "aside"
@@ -344,7 +346,7 @@ async def test_vault_that_disappears_in_its_first_scan_is_found_again(
                 await trio.sleep(0.05)
 
 
-async def test_a_vault_that_cannot_be_listed_is_tried_again(
+async def test_unlistable_vault_is_tried_again(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lithos.app.server.RESCAN", 0.01)
@@ -369,7 +371,7 @@ async def test_a_vault_that_cannot_be_listed_is_tried_again(
         assert len(server.get(Catalogue)) == 2
 
 
-async def test_late_write_reports_the_progress_of_the_first_pass(
+async def test_late_write_reports_the_progress_of_the_first_scan(
     tmp_path: Path, vault: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start_progress, "WRITE_WAIT", 0.05)
@@ -381,7 +383,7 @@ async def test_late_write_reports_the_progress_of_the_first_pass(
         slow.set()
 
 
-async def test_doctor_makes_nothing_in_a_vault(tmp_path: Path, vault: Path) -> None:
+async def test_doctor_creates_nothing_in_a_vault(tmp_path: Path, vault: Path) -> None:
     async with serving(tmp_path / "data", storage={"vault": vault}):
         pass
     before, times = everything(vault), vault.stat().st_mtime_ns
@@ -391,7 +393,7 @@ async def test_doctor_makes_nothing_in_a_vault(tmp_path: Path, vault: Path) -> N
     assert vault.stat().st_mtime_ns == times
 
 
-async def test_a_backup_of_a_vault_is_restored_to_an_empty_vault_only(tmp_path: Path, vault: Path) -> None:
+async def test_vault_backup_is_restored_only_to_an_empty_vault(tmp_path: Path, vault: Path) -> None:
     """Specification: lifecycle, section 8."""
     (vault / "Alias.md").symlink_to("Zanzibar.md")
     (vault / "picture.png").symlink_to("image.png")

@@ -1,4 +1,4 @@
-"""Servers and a browser; without a browser the tests are skipped, unless one is required."""
+"""Fixtures for servers and a browser. Without a browser the tests are skipped, unless one is required."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from tests.browser.driving import Browser, browsing, chromium
 
-#: `.ci/run` sets it once it has installed the browser: then a missing one is a failure.
+#: `.ci/run` sets this variable after installing the browser. A missing browser is then a failure.
 REQUIRED = "LITHOS_BROWSER_REQUIRED"
 #: The folder of real data next to the repository, if it exists.
 SHARED = Path(os.environ.get("LITHOS_SHARED") or Path(__file__).parents[3] / "shared")
@@ -30,7 +30,7 @@ def _has_browser() -> None:
 
 @contextmanager
 def staying(*options: str) -> Iterator[str]:
-    """`lithos demo --stay` as a process of its own; its address."""
+    """Run `lithos demo --stay` in a separate process and yield its address."""
     command = [sys.executable, "-m", "lithos", *options, "--json", "demo", "--stay"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
         try:
@@ -45,7 +45,10 @@ def staying(*options: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def day() -> Iterator[str]:
-    """The scripted day, next to a copy of the shared vault if it exists; tests must not change it."""
+    """Serve the scripted day, with a copy of the shared vault if it exists.
+
+    Tests must not change the data.
+    """
     vault = SHARED / "vault"
     options = ("--vault", str(vault)) if vault.is_dir() else ()
     with staying(*options) as url:
@@ -54,12 +57,12 @@ def day() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def window() -> Iterator[Browser]:
-    """A browser for all tests of a worker; each begins with `visit`."""
+    """Yield a browser for all tests of a worker. Each test begins with `visit`."""
     with browsing("http://127.0.0.1:1") as browser:
         yield browser
 
 
 @pytest.fixture
 def at_day(window: Browser, day: str) -> Browser:
-    """The browser at the scripted day."""
+    """Return the browser at the server with the scripted day."""
     return window.visit(day)

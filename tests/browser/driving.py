@@ -1,4 +1,4 @@
-"""A headless Chromium at the console of a running server: looking, clicking, typing, and what it noticed."""
+"""Headless Chromium at the console of a running server: reading, clicking, typing, and recorded errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-#: Seconds for a page to show what it should.
+#: Maximum seconds until a page shows the expected content.
 PATIENCE: Final = 60.0
 THEMES: Final = ("light", "dark")
 WIDTHS: Final = (1280, 400)
@@ -32,7 +32,7 @@ _ARGUMENTS: Final = (
     "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
     "--no-first-run", "--disable-component-update", "--disable-background-networking",
 )  # fmt: skip
-#: Rules of axe-core that are asked: WCAG 2 A and AA, and good practice of landmarks and headings.
+#: Applied rules of axe-core: WCAG 2 A and AA, and best practice for landmarks and headings.
 _AXE_RUN: Final = """
 const done = arguments[arguments.length - 1];
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"];
@@ -45,13 +45,13 @@ axe.run(document, {runOnly: rules, resultTypes: ["violations"]})
 
 
 def chromium() -> tuple[str, str] | None:
-    """The paths of Chromium and its driver; None where one is missing."""
+    """Return the paths of Chromium and its driver, or None if one is missing."""
     browser, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
     return (browser, driver) if browser and driver else None
 
 
 def pictures() -> Path:
-    """Where screenshots go: `$CI_ARTIFACTS`, or the temporary folder."""
+    """Return the folder for screenshots: `$CI_ARTIFACTS`, or the temporary folder."""
     folder = Path(os.environ.get("CI_ARTIFACTS") or tempfile.gettempdir()) / "lithos-console"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -59,7 +59,7 @@ def pictures() -> Path:
 
 @define
 class Browser:
-    """One window. `base` is the address of the server; `checks` counts what was asserted of pages."""
+    """One browser window. `base` is the server's address, and `checks` counts the assertions about pages."""
 
     driver: webdriver.Chrome
     base: str
@@ -67,7 +67,10 @@ class Browser:
     checks: int = 0
 
     def visit(self, base: str, path: str = "") -> Browser:
-        """Come to a server as one who was never there, light and wide; itself."""
+        """Visit a server as a new visitor, in the light theme and a wide window.
+
+        Return the browser itself.
+        """
         self.driver.get("about:blank")
         self.driver.delete_all_cookies()
         self.base = base
@@ -86,7 +89,7 @@ class Browser:
 
     @property
     def path(self) -> str:
-        """The address shown, without the server's."""
+        """Return the displayed address without the server part."""
         return str(self.driver.current_url).removeprefix(self.base)
 
     def text(self, selector: str = "main") -> str:
@@ -94,7 +97,7 @@ class Browser:
         return str(self.one(selector).text)
 
     def one(self, selector: str) -> WebElement:
-        """The first element, once it is there."""
+        """Wait for the first matching element and return it."""
         found = self.until(
             lambda: self.driver.find_element(By.CSS_SELECTOR, selector), f"{selector} is there"
         )
@@ -102,11 +105,11 @@ class Browser:
         return found
 
     def all(self, selector: str) -> list[WebElement]:
-        """The elements that are there now."""
+        """Return all matching elements that exist now."""
         return list(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
     def until(self, holds: Callable[[], Any], what: str, within: float = PATIENCE) -> Any:
-        """Wait until `holds` returns something true; return that."""
+        """Wait until `holds` returns a true value, and return that value."""
 
         def look(_: object) -> Any:
             try:
@@ -122,7 +125,7 @@ class Browser:
             raise AssertionError(told) from None
 
     def shows(self, text: str, selector: str = "main", within: float = PATIENCE) -> None:
-        """Wait until a text can be read."""
+        """Wait until a text is visible."""
         self.until(lambda: text in self.text_now(selector), f"{text!r} is shown", within)
 
     def text_now(self, selector: str = "main") -> str:
@@ -161,18 +164,18 @@ class Browser:
         fields[0].send_keys(value + (Keys.ENTER if submit else ""))
 
     def press(self, *keys: str) -> None:
-        """Press keys where the focus is."""
+        """Press keys in the focused element."""
         active = self.driver.switch_to.active_element
         for key in keys:
             active.send_keys(key)
             active = self.driver.switch_to.active_element
 
     def tab_to(self, words: str, most: int = 200) -> WebElement:
-        """Go by the Tab key until the focus is on something with these words."""
+        """Press Tab until an element with these words has the focus, and return it."""
         for _ in range(most):
             self.press(Keys.TAB)
             active = self.driver.switch_to.active_element
-            if active.tag_name not in _CONTROLS:  # the body, or a region that scrolls: they hold all words
+            if active.tag_name not in _CONTROLS:  # the body or a scrolling region contains all words
                 continue
             names = [active.get_attribute(name) or "" for name in ("aria-label", "name")]
             if words.lower() in " ".join([active.text, *names]).lower():
@@ -181,12 +184,12 @@ class Browser:
         raise AssertionError(f"Tab reaches nothing that says {words!r} on {self.path}")
 
     def theme(self, name: str) -> None:
-        """Prefer light or dark."""
+        """Emulate a preference for the light or dark theme."""
         features = [{"name": "prefers-color-scheme", "value": name}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def width(self, pixels: int, height: int = 900) -> None:
-        """Have a window of this size."""
+        """Resize the window."""
         metrics = {"width": pixels, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
@@ -220,12 +223,12 @@ class Browser:
         return found
 
     def is_too_wide(self) -> bool:
-        """Whether the page scrolls sideways."""
+        """Return whether the page scrolls sideways."""
         script = "return document.documentElement.scrollWidth > document.documentElement.clientWidth"
         return bool(self.driver.execute_script(script))
 
     def judge(self) -> None:
-        """Assert all that holds of every page."""
+        """Assert the rules that apply to every page."""
         assert not (complaints := self.complaints()), (self.path, complaints)
         assert not (elsewhere := self.asked_elsewhere()), (self.path, elsewhere)
         assert len(self.all("h1")) == 1, (self.path, "exactly one h1")
@@ -234,7 +237,7 @@ class Browser:
         self.checks += 5
 
     def picture(self, name: str) -> Path:
-        """A screenshot of the whole page."""
+        """Save a screenshot of the whole page and return its path."""
         tall, wide = self.driver.execute_script(
             "return [Math.min(document.documentElement.scrollHeight, 3000), innerWidth]"
         )
@@ -249,7 +252,7 @@ class Browser:
 
 @contextmanager
 def browsing(base: str) -> Iterator[Browser]:
-    """A browser of its own, ended with the block."""
+    """Yield a separate browser, which is closed at the end of the block."""
     found = chromium()
     assert found is not None
     options = Options()

@@ -1,4 +1,4 @@
-"""Pages of attachments in a browser (docs/spec/attachments.md)."""
+"""Attachment pages in a browser (docs/spec/attachments.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGES = (
     "attachments/board.canvas",
     "search?q=notice+period",
 )
-#: A page, its text, and the pages that it links to.
+#: Each row: a page, its text, and the pages that it links to.
 LEAVES = (
     ("1", "notice period", ["page 2 →"]),
     ("2", "no text", ["← page 1", "page 3 →"]),
@@ -35,7 +35,7 @@ DRAWN = "return document.querySelector('.attachment-picture').naturalWidth"
 SAID = "return document.querySelector('main').innerText"
 
 
-def test_attachment_pages_show_a_page_next_to_its_text(window: Browser, tmp_path: Path) -> None:
+def test_attachment_page_shows_its_image_next_to_its_text(window: Browser, tmp_path: Path) -> None:
     """behaviours 235, 290"""
     vault = tmp_path / "vault"
     (vault / "papers").mkdir(parents=True)

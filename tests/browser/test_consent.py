@@ -1,4 +1,4 @@
-"""Consent in a browser: a page of another site leads there, and the answer leads back to it."""
+"""Consent in a browser: another site links to the consent page, and the answer returns to that site."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.browser.driving import Browser
 from tests.e2e.process import running_lithos
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(12)]
-#: Of the example of RFC 7636.
+#: Example verifier from RFC 7636.
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 
 @contextmanager
 def client_site(links: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Another site, at its port: a page with a link, and what was asked of it."""
+    """Serve another site on a free port. Yield the port and the list of requested paths."""
     asked: list[str] = []
 
     class Site(BaseHTTPRequestHandler):
@@ -42,7 +42,7 @@ def client_site(links: list[str]) -> Iterator[tuple[int, list[str]]]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing is logged."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -52,8 +52,8 @@ def client_site(links: list[str]) -> Iterator[tuple[int, list[str]]]:
         thread.join()
 
 
-def test_a_page_of_another_site_leads_to_consent_and_the_answer_back(tmp_path: Path, window: Browser) -> None:
-    """behaviour 275: the session's cookie comes along, the policy lets the answer go, and a click ends it."""
+def test_consent_link_of_another_site_returns_the_answer(tmp_path: Path, window: Browser) -> None:
+    """behaviour 275: the session cookie is sent, the page policy allows the redirect, and a click revokes."""
     port, links = free_port(), list[str]()
     base = f"http://127.0.0.1:{port}"
     with (
@@ -89,7 +89,7 @@ def test_a_page_of_another_site_leads_to_consent_and_the_answer_back(tmp_path: P
         browser.until(lambda: any(line.startswith("/callback?code=") for line in asked), "the answer came")
         answer = next(line for line in asked if line.startswith("/callback?code="))
         assert "state=kept" in answer
-        assert answer.endswith(" ")  # no referrer
+        assert answer.endswith(" ")  # the empty end means no referrer
         code = answer.partition("code=")[2].partition("&")[0]
         given = {
             "grant_type": "authorization_code", "code": code, "client_id": client, "redirect_uri": callback,

@@ -1,4 +1,4 @@
-"""Texts of agents and files are harmless in a browser: no script, no request, no element, on any page."""
+"""Hostile texts of agents and files: on every page they run no script, send no request, add no element."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.server.console.injections import PAYLOADS
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 
-#: Payloads that each page which shows text must have at the least.
+#: Minimum number of payloads on each page that shows text.
 ENOUGH: Final = 60
-#: Looks at a page until there are as many.
+#: Maximum number of loads of a page until it shows enough payloads.
 TRIES = 5
-#: No server listens here: a request fails, and the browser's log shows it.
+#: An address without a server. A request to it fails and appears in the browser's log.
 ELSEWHERE: Final = "127.0.0.1:9"
 ADA: Final = "ada <img src=x onerror=window.pwned=1>"
 _SVG: Final = (
     '<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"><script>window.pwned=1;alert(1)</script>'
     f'<image href="http://{ELSEWHERE}/a.png"/><a href="javascript:alert(1)"><text y="20">x</text></a></svg>'
 )
-#: Active elements of a page, whether one has run, and the marks of the payloads that are on it.
+#: Script that returns active elements of the page, whether a payload ran, and the payload marks found.
 _LOOK: Final = r"""
 const never = ["iframe", "frame", "object", "embed", "applet", "style", "base", "math", "audio", "video",
   "source", "picture", "template", "marquee", "plaintext", "xmp", "noembed", "foreignobject",
@@ -55,7 +55,7 @@ for (const one of document.querySelectorAll("*")) {
 const marks = new Set(document.documentElement.outerHTML.match(/m\d{3}m/g));
 return {bad: bad.slice(0, 5), ran: typeof window.pwned, marks: [...marks]};
 """
-#: Types each text into the search, one after the other, and waits for the results of each.
+#: Script that types each text into the search in turn and waits for its results.
 _TYPE_ALL: Final = """
 const [texts, done] = arguments;
 const field = document.querySelector("main input[type=search]");
@@ -75,13 +75,13 @@ const wait = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds))
 
 
 def armed(number: int) -> str:
-    """A payload that would be noticed: it sets `window.pwned`, alerts, or asks an address elsewhere."""
+    """Return a payload that is detectable: it sets `window.pwned`, alerts, or requests another address."""
     act = "alert(1)" if number % 5 == 4 else "window.pwned=1"
     return PAYLOADS[number].replace("pwned()", act).replace("evil.example", ELSEWHERE)
 
 
 def line(number: int, room: int = 190) -> str:
-    """A payload with its mark, for a name or a title."""
+    """Return a payload with its mark as one line, for a name or a title."""
     return f"m{number:03}m {armed(number)}"[:room]
 
 
@@ -89,13 +89,13 @@ NUMBERS: Final = range(len(PAYLOADS))
 
 
 def bodies() -> list[str]:
-    """Every payload as a block of its own, and in the middle of a line."""
+    """Return note texts with every payload, once as a separate block and once inside a line."""
     return [f"m{number:03}m\n\n{armed(number)}\n\nand {armed(number)} there" for number in NUMBERS]
 
 
 @define
 class Filled:
-    """A server on which everything that can be written has payloads."""
+    """A server on which every writable field contains payloads."""
 
     server: Lithos
     notes: list[str] = field(factory=list)
@@ -106,7 +106,7 @@ class Filled:
     refused: dict[str, int] = field(factory=dict)
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Return the answer; a refused text is tried again as printable characters of one line."""
+        """Return the answer. A refused text is tried again as printable characters of one line."""
         answer = call_tool(self.server, tool, **arguments)
         if answer.get("status") == "error" or "code" in answer:
             self.refused[tool] = self.refused.get(tool, 0) + 1
@@ -115,7 +115,7 @@ class Filled:
         return answer
 
     def fill(self) -> None:
-        """Write everything."""
+        """Write payloads into every field."""
         self._write_notes()
         self._write_hub()
         self._work()
@@ -128,7 +128,7 @@ class Filled:
             self.receipts.append(answer["receipt_id"])
         for number in NUMBERS[:70]:
             self.call("lithos_delete", id=self._note(number, "gone ")["id"], agent=line(number + 20))
-        for number in NUMBERS[:40]:  # the notes that the overview shows at first
+        for number in NUMBERS[:40]:  # the notes on the first overview
             self._note(number, "late ")
 
     def _note(self, number: int, before: str = "") -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _plain(value: Any) -> Any:
 
 
 def put_files(folder: Path) -> None:
-    """Notes and pictures that a person, or a program, put into the vault."""
+    """Write notes and pictures into the vault, as a person or another program would."""
     folder.mkdir(parents=True)
     for number in NUMBERS:
         name = "".join(one for one in line(number, 100) if one not in "/\x00")
@@ -228,7 +228,7 @@ def put_files(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
-    """One server for all tests of the module."""
+    """Yield one server for all tests of the module."""
     data = tmp_path_factory.mktemp("filled") / "data"
     put_files(data / "knowledge")
     with running_lithos(data) as server:
@@ -239,15 +239,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
 
 @pytest.fixture
 def at(window: Browser, filled: Filled) -> Browser:
-    """The browser at that server."""
+    """Return the browser at the server with the payloads."""
     return window.visit(filled.server.url)
 
 
 def inert(browser: Browser) -> set[str]:
-    """Assert that nothing on the page acted or could; the marks of the payloads on it."""
+    """Assert that nothing on the page was active. Return the marks of the visible payloads."""
     page = f"{browser.driver.current_url} - Failed to load resource: the server responded with a status of 40"
-    told = [one for one in browser.complaints() if page not in one]  # the page itself may be one of a refusal
-    assert not told, (browser.path, told)  # an alert would have failed this and every other command
+    told = [one for one in browser.complaints() if page not in one]  # the page itself may be a refusal
+    assert not told, (browser.path, told)  # an open alert would make every command fail
     assert not (elsewhere := browser.asked_elsewhere()), (browser.path, elsewhere)
     seen = browser.driver.execute_script(_LOOK)
     assert not seen["bad"], (browser.path, seen["bad"])
@@ -261,7 +261,7 @@ def search_for(numbers: Sequence[int]) -> str:
 
 
 def pages_of(filled: Filled) -> dict[str, tuple[str, ...]]:
-    """Addresses of pages that show text, by name of the page: on each page there must be enough payloads."""
+    """Return page addresses by page name. Each named page must show enough payloads."""
     hub, ada = f"/console/notes/{filled.hub}", quote(ADA, safe="")
     asked = ("window.pwned", search_for(NUMBERS[:40]))
     found = {
@@ -291,12 +291,12 @@ def pages_of(filled: Filled) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.mark.deadline(300)
-def test_each_page_that_shows_text_has_enough_payloads_and_does_nothing(at: Browser, filled: Filled) -> None:
+def test_pages_with_enough_payloads_stay_inert(at: Browser, filled: Filled) -> None:
     """behaviour 236"""
     counts: dict[str, int] = {}
     for name, addresses in pages_of(filled).items():
         marks: set[str] = set()
-        for number, address in enumerate(addresses * TRIES):  # a busy server may find less at first
+        for number, address in enumerate(addresses * TRIES):  # a busy server may return fewer at first
             if number < len(addresses) or len(marks) < ENOUGH:
                 at.open(address)
                 marks |= inert(at)
@@ -306,7 +306,7 @@ def test_each_page_that_shows_text_has_enough_payloads_and_does_nothing(at: Brow
 
 @pytest.mark.nightly
 @pytest.mark.deadline(300)
-def test_every_kind_of_page_that_links_lead_to_does_nothing(at: Browser, filled: Filled) -> None:
+def test_every_linked_kind_of_page_stays_inert(at: Browser, filled: Filled) -> None:
     """behaviour 236"""
     hub, tasks = f"/console/notes/{filled.hub}", [f"/console/tasks/{one}" for one in filled.tasks]
     starts = (
@@ -326,7 +326,7 @@ def test_every_kind_of_page_that_links_lead_to_does_nothing(at: Browser, filled:
 
 
 @pytest.mark.nightly
-def test_injections_in_addresses_do_nothing(at: Browser) -> None:
+def test_injections_in_addresses_stay_inert(at: Browser) -> None:
     """behaviour 236: filters, unknown ids and file names"""
     filters = (
         "/console/?type={0}&agent={0}&tag={0}",
@@ -348,8 +348,8 @@ def test_injections_in_addresses_do_nothing(at: Browser) -> None:
     assert asked == len(PAYLOADS)
 
 
-def test_links_and_files_of_the_vault_do_nothing_when_they_are_followed(at: Browser, filled: Filled) -> None:
-    """behaviour 236: every link of the note with all payloads is clicked"""
+def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) -> None:
+    """behaviour 236: every link of the note with all payloads is clicked."""
     hub = f"/console/notes/{filled.hub}"
     at.open(hub)
     count = at.driver.execute_script("return document.querySelectorAll('.prose a').length")
@@ -368,11 +368,11 @@ def test_links_and_files_of_the_vault_do_nothing_when_they_are_followed(at: Brow
       }
       return [...new Set(gone)];
     """
-    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}  # ":" leads nowhere
+    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}  # ":" has no target
     assert at.path == hub
     inert(at)
     for name in ("plain.svg", "page.html", quote(f"{line(0, 100)}.svg".replace("/", ""), safe="")):
-        at.open("/console/system")  # an attachment leaves the page that was there
+        at.open("/console/system")  # an attachment download leaves the previous page open
         at.open(f"/console/files/{name}")
         assert at.driver.execute_script("return typeof window.pwned") == "undefined"
         assert not at.asked_elsewhere()
@@ -382,7 +382,7 @@ def test_links_and_files_of_the_vault_do_nothing_when_they_are_followed(at: Brow
         inert(at)
 
 
-def test_injections_in_fetched_parts_do_nothing(at: Browser, filled: Filled) -> None:
+def test_injections_in_fetched_page_parts_stay_inert(at: Browser, filled: Filled) -> None:
     """behaviour 236: the live feed and the live search"""
     at.open("/console/")
     at.shows("live", "[data-live]")
@@ -400,7 +400,7 @@ def test_injections_in_fetched_parts_do_nothing(at: Browser, filled: Filled) -> 
     assert typed
 
 
-def test_links_to_agents_lead_to_them_whatever_they_are_called(at: Browser) -> None:
+def test_agent_links_work_for_every_agent_name(at: Browser) -> None:
     at.open("/console/agents")
     script = """
       const done = arguments[0], links = [...document.querySelectorAll("main a.agent")];

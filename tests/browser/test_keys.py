@@ -1,4 +1,4 @@
-"""Keys of the console: the keys that `?` lists work, and no key acts while a person types."""
+"""Keyboard control of the console: all listed keys work, and no key acts while a person types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTED = "#keys[open]"
 
 
 def listed(browser: Browser) -> list[tuple[str, str]]:
-    """The keys of the open list, as one types them, and what each row says."""
+    """Return the keys of the open list as typed, each with the text of its row."""
     rows = browser.all(f"{LISTED} tr")
     return [
         (" ".join(key.text for key in row.find_elements("css selector", "kbd")), row.text.split("\n")[-1])
@@ -26,7 +26,7 @@ def listed(browser: Browser) -> list[tuple[str, str]]:
     ]
 
 
-def test_each_listed_key_of_the_navigation_leads_to_its_page(window: Browser, tmp_path: Path) -> None:
+def test_each_listed_navigation_key_opens_its_page(window: Browser, tmp_path: Path) -> None:
     """behaviour 401"""
     with reviewing(tmp_path) as site:
         browser = window.visit(site.url, "/console/")
@@ -35,7 +35,7 @@ def test_each_listed_key_of_the_navigation_leads_to_its_page(window: Browser, tm
         browser.judge()
         pages = [(key.split()[1], told) for key, told in listed(browser) if key.startswith("g ")]
         assert len(pages) == 8
-        # No key of the page acts behind the list
+        # Keys of the page do nothing while the list is open.
         browser.press("g", "t")
         assert browser.path == "/console/"
         browser.press(Keys.ESCAPE)
@@ -48,7 +48,7 @@ def test_each_listed_key_of_the_navigation_leads_to_its_page(window: Browser, tm
         browser.until(
             lambda: browser.driver.switch_to.active_element.get_attribute("id") == "quick", "/ is the field"
         )
-        # Letters in a field are letters
+        # In a field, letters are only typed.
         at_first = browser.path
         browser.press("?", "g", "g", "/")
         assert browser.one("#quick").get_attribute("value") == "?gg/"
@@ -59,7 +59,7 @@ def test_each_listed_key_of_the_navigation_leads_to_its_page(window: Browser, tm
         browser.shows("Go to a page", LISTED)
         browser.click("Close", f"{LISTED} button")
         browser.until(lambda: not browser.all(LISTED), "the list is closed")
-        # Also without a keyboard, at either width
+        # The list also opens by mouse, in a wide and a narrow window.
         for width in WIDTHS:
             browser.width(width)
             browser.click("Keys", ".who button")
@@ -68,10 +68,8 @@ def test_each_listed_key_of_the_navigation_leads_to_its_page(window: Browser, tm
             browser.click("Close", f"{LISTED} button")
 
 
-def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
-    window: Browser, tmp_path: Path
-) -> None:
-    """behaviours 397 and 398: one key approves nothing hidden; the result and its undo can be seen."""
+def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Browser, tmp_path: Path) -> None:
+    """behaviours 397 and 398: one key approves nothing hidden. The result and its undo stay visible."""
     with reviewing(tmp_path) as site:
         lines = "\n\n".join(f"line {number}" for number in range(60))
         notes = [site.create(f"Note {number}", lines) for number in range(3)]
@@ -84,7 +82,7 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
             browser.press("?")
             browser.shows("approves it; with a warning", LISTED)
             browser.press(Keys.ESCAPE)
-            # Nothing is ticked: no bar covers the difference
+            # No box is ticked, so no bar covers the difference.
             assert not browser.one("#many").is_displayed()
             box = browser.all("input[name=pick][type=checkbox]")[0]
             box.click()
@@ -103,7 +101,7 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
             "return document.querySelector('.proposal.here h3').getBoundingClientRect().top >= box.bottom"
         )
         assert browser.driver.execute_script(f"{in_sight} {heading}"), "the next one is not covered"
-        # Twice the key: still nothing is approved, the box is where the focus is
+        # Pressing the key twice still approves nothing, and the focus is on the box.
         browser.press("a", "a")
         active = browser.driver.switch_to.active_element
         assert active.get_attribute("name") == "seen"
@@ -113,13 +111,13 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
         assert site.content(notes[1]) == changed
         browser.judge()
         browser.picture("review-decided-in-sight")
-        # -> Undo, in the result -> Undo 1 change
+        # Click Undo in the result, then "Undo 1 change".
         browser.click("Undo", ".decided a.do")
         browser.shows("Nothing is changed yet.")
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
         assert site.content(notes[1]) == lines
-        # -> Back to the agent's changes: without a box ticked nothing is undone
+        # Undo the agent's remaining change. Afterwards the page has no undo button.
         browser.open("/console/undo?agent=bot")
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
@@ -129,22 +127,22 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
         browser.judge()
 
 
-def test_a_person_settles_a_contradiction_by_mouse(window: Browser, tmp_path: Path) -> None:
-    """behaviour 402: from the note's warning to the choice, in any look."""
+def test_person_settles_a_contradiction_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 402: from the note's warning to the choice, in every theme and width."""
     with reviewing(tmp_path) as site:
         one, other = site.create("Four seconds", "We wait 4 s."), site.create("Nine seconds", "We wait 9 s.")
         edge = {"type": "contradicts", "weight": 0.8, "namespace": "default", "provenance_actor": "bot"}
         why = {"why": "4 is not 9"}
         site.do(Lithos.call, "lithos_edge_upsert", from_id=one, to_id=other, evidence=why, **edge)
         browser = window.visit(site.url, f"/console/notes/{one}")
-        # -> Settle…, in the warning
+        # Click "Settle…" in the warning.
         browser.click("Settle…", ".warnings a")
         browser.shows("4 is not 9")
         for theme in THEMES:
             for width in WIDTHS:
                 browser.look_as(theme, width)
                 browser.judge()
-        # Without a choice the browser asks for one
+        # Without a choice, the browser asks for one.
         browser.click("Settle the contradiction", "main button")
         assert "/console/contradictions" in browser.path
         browser.click("Nine seconds is right", "label.check")

@@ -1,4 +1,4 @@
-"""Every page of the console in a browser: it renders, requests no other host, and is accessible."""
+"""Every console page in a browser: it renders, requests no other host, and is accessible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|rcpt_[0-9a-f]+")
 
 
 def kind_of(address: str) -> str:
-    """An address without what differs between pages of one kind."""
+    """Return the address without the parts that differ between pages of one kind."""
     path, _, query = address.partition("?")
     names = sorted(part.partition("=")[0] for part in query.split("&") if part)
     path = re.sub(r"(/agents|/receipts|/notes|/tasks|/files)/[^/]+", r"\1/*", _ID.sub("*", path))
@@ -31,7 +31,7 @@ def kind_of(address: str) -> str:
 
 
 def crawl(browser: Browser, starts: tuple[str, ...], most: int = MOST, each: int = EACH) -> list[str]:
-    """Return addresses of the console that links lead to, at most `each` of each kind."""
+    """Return linked addresses of the console, at most `each` of each kind."""
     waiting, seen, kinds, found = deque(starts), set(starts), dict[str, int](), list[str]()
     while waiting and len(found) < most:
         address = waiting.popleft()

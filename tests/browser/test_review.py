@@ -1,4 +1,4 @@
-"""Review in a browser: a person with two minutes and a keyboard, and one with a mouse and a narrow window."""
+"""Review in a browser: with the keyboard alone, and with a mouse in a narrow window."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ HERE = ".proposal.here"
 
 @frozen
 class Site:
-    """A running server in another thread, and what agents do there."""
+    """A running server in another thread, with agents that propose changes."""
 
     url: str
     _lithos: Lithos
     _token: trio.lowlevel.TrioToken
 
     def do(self, act: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
-        """Return the result of one of the functions of `proposing`."""
+        """Run a function of `proposing` in the server's thread and return its result."""
         return trio.from_thread.run(partial(act, self._lithos, *given, **named), trio_token=self._token)
 
     def create(self, title: str, content: str) -> str:
@@ -49,7 +49,10 @@ class Site:
 
 @contextmanager
 def reviewing(data: Path) -> Iterator[Site]:
-    """A server whose agents `bot` and `bee` may only propose; it ends with the block, however that ends."""
+    """Run a server whose agents `bot` and `bee` may only propose.
+
+    It ends with the block, even after an error.
+    """
     begun: queue.Queue[tuple[Site, trio.Event] | BaseException] = queue.Queue()
 
     async def serve() -> None:
@@ -81,12 +84,12 @@ def reviewing(data: Path) -> Iterator[Site]:
 
 
 def at(browser: Browser, title: str) -> None:
-    """Wait until the proposal with this title is the one that keys act on."""
+    """Wait until keys act on the proposal with this title."""
     browser.until(lambda: title in browser.text_now(f"{HERE} h3"), f"the keys are at {title}")
 
 
-def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) -> None:
-    """behaviour 281: j, k, a, r and e; new proposals and other decisions are shown meanwhile."""
+def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path) -> None:
+    """behaviour 281: j, k, a, r and e. The page also shows new proposals and decisions of other people."""
     with reviewing(tmp_path) as site:
         notes = [site.create(f"Note {number}", "one\n\ntwo\n\nthree") for number in range(4)]
         ids = [site.do(propose_text, note, "one\n\ntwo, says bot\n\nthree") for note in notes]
@@ -96,18 +99,18 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         browser.shows("By agent")
         assert browser.path == "/console/review"
         assert browser.one(".keys").is_displayed()
-        # j and k go from one to the next, and never out of the list
+        # j and k move through the list and stop at its ends.
         at(browser, "Note 0")
         browser.press("j")
         at(browser, "Note 1")
         browser.press("k", "k")
         at(browser, "Note 0")
-        # a approves, and the next one is in sight
+        # a approves, and the next proposal becomes visible.
         browser.press("a")
         browser.shows("note-0.md is approved: version 2", ".decided")
         at(browser, "Note 1")
         assert site.content(notes[0]) == "one\n\ntwo, says bot\n\nthree"
-        # r asks for the reason; letters in the field are letters
+        # r asks for the reason. Letters in that field are only typed.
         browser.press("r")
         browser.until(
             lambda: browser.driver.switch_to.active_element.get_attribute("name") == "reason", "asks why"
@@ -117,7 +120,7 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         row = site.do(row_of, ids[1])
         assert (row["status"], row["reason"], row["decided_by"]) == ("rejected", "ajk", "person")
         assert site.content(notes[1]) == "one\n\ntwo\n\nthree"
-        # e changes before it approves
+        # e edits the proposal before its approval.
         at(browser, "Note 2")
         browser.press("e")
         browser.shows("Change and approve", "#change h2")
@@ -135,7 +138,7 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         browser.shows("note-2.md is approved", ".decided")
         assert site.content(notes[2]) == "one\n\ntwo, says Ann\n\nthree"
         at(browser, "Note 3")
-        # Changes while the page is open
+        # The proposals change while the page is open.
         site.do(propose_note, "Fresh", agent="bee")
         browser.shows("1 new proposal has come.", "[data-news]")
         site.do(decide, ids[3], "reject", reason="Elsewhere.")
@@ -148,8 +151,8 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         assert not browser.asked_elsewhere()
 
 
-def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: Path) -> None:
-    """behaviour 283 too: invisible characters are shown by name; each layout is accessible."""
+def test_several_proposals_are_ticked_and_decided_in_every_layout(window: Browser, tmp_path: Path) -> None:
+    """behaviour 283 too: invisible characters are shown by name. Each layout is accessible."""
     with reviewing(tmp_path) as site:
         plan = site.create("Plan", "one\n\nWe pay ann.\n\nthree")
         other = site.create("Other", "text\n\nmore")

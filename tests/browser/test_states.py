@@ -1,4 +1,4 @@
-"""Pages of a server that is empty, lacks something, is gone, or is asked for what is not there."""
+"""Console pages with an empty vault, missing components, a lost server, or missing objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOKS: Final = (("light", 1280), ("dark", 400))
 
 
 def judged(browser: Browser, address: str, *allowed: str) -> None:
-    """Open a page and judge it; the browser may report these statuses of the page itself."""
+    """Open a page and check it. The browser may report these statuses for the page itself."""
     browser.open(address)
     itself = f"{browser.driver.current_url} - Failed to load resource: the server responded with a status of "
     told = [one for one in browser.complaints() if not any(itself + status in one for status in allowed)]
@@ -30,7 +30,7 @@ def judged(browser: Browser, address: str, *allowed: str) -> None:
 
 
 def judge_all(browser: Browser, starts: tuple[str, ...], *allowed: str, most: int = 40) -> None:
-    """Judge every kind of page that links lead to, light and wide by turns with dark and narrow."""
+    """Check every kind of linked page, alternately light and wide, and dark and narrow."""
     found = crawl(browser, starts, most=most, each=1)
     browser.complaints()
     for number, address in enumerate(found):
@@ -44,11 +44,11 @@ def a_note(server: Lithos, title: str = "Timetable", **more: Any) -> str:
 
 
 @pytest.mark.nightly
-def test_every_page_of_an_empty_vault_shows_what_to_do(window: Browser, tmp_path: Path) -> None:
+def test_pages_of_an_empty_vault_show_what_to_do(window: Browser, tmp_path: Path) -> None:
     """behaviour 235"""
     with running_lithos(tmp_path / "data") as server:
         window.visit(server.url)
-        judge_all(window, STARTS, "404")  # the examples of components lead nowhere
+        judge_all(window, STARTS, "404")  # the example links of components have no target
         for page in (
             "notes",
             "notes?view=deleted",
@@ -63,10 +63,8 @@ def test_every_page_of_an_empty_vault_shows_what_to_do(window: Browser, tmp_path
 
 
 @pytest.mark.nightly
-def test_pages_without_model_and_files_are_sound_and_say_what_is_missing(
-    window: Browser, tmp_path: Path
-) -> None:
-    """behaviour 235: the model of embeddings is missing, then the notes' folder too, then their files"""
+def test_pages_without_model_or_files_report_the_missing_parts(window: Browser, tmp_path: Path) -> None:
+    """behaviour 235: first without the embedding model, then without the notes' folder."""
     data = tmp_path / "data"
     env = {"LITHOS_SEARCH__EMBEDDING_MODEL": str(tmp_path / "no-model")}
     with running_lithos(data, env=env) as server:
@@ -115,7 +113,7 @@ def test_open_page_reports_a_lost_server_and_recovers(window: Browser, tmp_path:
         window.shows("live", "[data-live]")
         a_note(server, "After the restart")
         window.shows("After the restart", "[data-head]")
-        # A form of before: the session was the old server's, so nothing is changed, and that is said.
+        # This form is from the old server's session, so the new server changes nothing and says so.
         window.open("/console/tasks/new")
         window.fill("title", "Kept through a restart")
         assert server.stop() == 0

@@ -1,7 +1,7 @@
-"""Whole stories in the console, by mouse or by keyboard alone: a note, tasks, undo, live feed, search, a day.
+"""User stories in the console, by mouse or by keyboard alone: notes, tasks, undo, feed, search, a day.
 
-Each step asserts the visible text and, after a change, the answers that agents get over MCP. In comments
-`->` is a click; together they are the way through the console.
+Each step asserts the visible text. After a change it also asserts the answers that agents get over MCP. The
+comments name every click and, read together, describe the way through the console.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PERSON = "person"
 
 
 def is_so(browser: Browser, fact: object, told: object = "") -> None:
-    """Assert and count."""
+    """Assert `fact` and count the assertion."""
     browser.checks += 1
     assert fact, told
 
@@ -45,7 +45,7 @@ def write(server: Lithos, title: str, content: str, agent: str, **more: Any) -> 
 
 
 def history(server: Lithos, note_id: str) -> list[tuple[int, str, str]]:
-    """(version, op, agent), newest first."""
+    """Return (version, op, agent) of each version, newest first."""
     rows = call_tool(server, "lithos_history", id=note_id, limit=50)["versions"]
     return [(row["version"], row["op"], row["agent"]) for row in rows]
 
@@ -62,23 +62,23 @@ def task_of(server: Lithos, task_id: str) -> dict[str, Any]:
 # -- a note, by mouse ------------------------------------------------------------------------------
 
 
-def test_the_whole_life_of_a_note_by_mouse(window: Browser, tmp_path: Path) -> None:
+def test_note_life_cycle_works_by_mouse(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: restore, quarantine and clear show consequences first, happen once, name the person."""
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
         tide = write(server, "Tide table", "High water is at six.", "ada")
         write(server, "Ferry plan", "We leave at high water.", "ben", derived_from_ids=[tide])
         write(server, "Tide table", "High water is at nine.", "ada", id=tide)
-        # -> Overview: the feed shows the change without being loaded again
+        # The feed on the overview shows the change without a reload.
         browser.shows("ada changed Tide table", ".feed")
-        # -> the title in the feed
+        # Click the title in the feed.
         browser.click("Tide table", ".feed a.note")
         browser.shows("High water is at nine.", "article")
         is_so(browser, browser.path == f"/console/notes/{tide}")
         browser.shows("version 2", ".head")
         browser.shows("by ada", ".head")
         browser.shows("Ferry plan", "#about")
-        # -> Versions -> diff
+        # Click "Versions", then "diff".
         browser.click("Versions", ".head a")
         is_so(browser, "ada" in browser.text("#versions"))
         browser.click("diff", "a[aria-label$=', version 2']")
@@ -93,21 +93,21 @@ def test_the_whole_life_of_a_note_by_mouse(window: Browser, tmp_path: Path) -> N
 
 
 def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
-    # -> Restore 1… : first what it would do
+    # Click "Restore 1…", which first shows a preview.
     browser.click("Restore 1")
     browser.shows("The bytes of version 1 become version 3")
     browser.shows("version 2 (updated by ada)")
     browser.shows("recorded as a change by person")
     is_so(browser, "High water is at six." in browser.text_now("ins"))
     is_so(browser, len(history(server, tide)) == 2)
-    # The same page in a second tab, for later.
+    # Open the same page in a second tab for later.
     asked, first = browser.path, browser.driver.current_window_handle
     browser.driver.switch_to.new_window("tab")
     second = browser.driver.current_window_handle
     browser.open(asked)
     browser.shows("become version 3")
     browser.driver.switch_to.window(first)
-    # -> Restore version 1, by a double click
+    # Double-click "Restore version 1".
     button = browser.one("main form[method=post] button")
     ActionChains(browser.driver).double_click(button).perform()
     browser.shows("Version 1 is restored as version 3, recorded as person.")
@@ -115,14 +115,14 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     browser.shows("person", "#versions")
     expected = [(3, "restored", PERSON), (2, "updated", "ada"), (1, "created", "ada")]
     is_so(browser, history(server, tide) == expected, history(server, tide))
-    # -> Back: the page as it was sent -> Restore version 1, again: its submission was carried out already
+    # Go back to the sent page and click "Restore version 1" again. The change happened already.
     browser.driver.back()
     browser.shows("The bytes of version 1 become version 3")
     browser.click("Restore version 1", "main button")
     browser.until(lambda: browser.path == f"/console/notes/{tide}", "the note is shown")
     browser.shows("version 3", ".head")
     is_so(browser, history(server, tide) == expected, history(server, tide))
-    # -> the second tab: Restore version 1, though the note is not the one that was shown there
+    # Click "Restore version 1" in the second tab, although the note has changed since that page was loaded.
     browser.driver.switch_to.window(second)
     browser.click("Restore version 1", "main button")
     browser.shows("Nothing was restored: the note was changed in the meantime.")
@@ -133,34 +133,34 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
 
 
 def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
-    # -> Search; type; the title
+    # Click "Search", type a query and click the title.
     browser.click("Search", ".side nav a")
     browser.fill("q", "high water")
     browser.shows("Tide table", "#search-results")
     browser.click("Tide table", "#search-results a.note")
-    # -> Quarantine… : first what rests on it
+    # Click "Quarantine…", which first shows the dependent notes.
     browser.click("Quarantine", ".head a")
     browser.shows("1 note that rests on it is shown as suspect")
     is_so(browser, "Ferry plan" in browser.text("[aria-labelledby=dependents-title]"))
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "active")
     browser.fill("reason", "It was read for another harbour.")
-    # -> Quarantine
+    # Click "Quarantine".
     browser.click("Quarantine", "main form[method=post] button")
     browser.shows("The note is quarantined; recorded as person.")
     browser.shows("Reason for the quarantine: It was read for another harbour.")
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "quarantined")
     is_so(browser, history(server, tide)[0] == (4, "updated", PERSON), history(server, tide))
-    # -> Back -> Quarantine, again: it was carried out already
+    # Go back and click "Quarantine" again. The change happened already.
     browser.driver.back()
     browser.shows("Quarantine this note", "h1")
     browser.click("Quarantine", "main form[method=post] button")
     browser.shows("Reason for the quarantine: It was read for another harbour.")
     is_so(browser, history(server, tide)[0][0] == 4, history(server, tide))
-    # -> the note that rests on it: it warns
+    # Click the dependent note, which shows a warning.
     browser.click("Ferry plan", "#about a.note")
     browser.shows("suspect", ".warnings")
     browser.shows("Tide table", ".warnings")
-    # -> the title in the warning -> End quarantine… -> End the quarantine
+    # Click the title in the warning, then "End quarantine…", then "End the quarantine".
     browser.click("Tide table", ".warnings a.note")
     browser.click("End quarantine", ".head a")
     browser.shows("Its status becomes active")
@@ -170,7 +170,7 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     is_so(browser, not browser.all(".warnings"))
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "active")
     is_so(browser, history(server, tide)[0] == (5, "updated", PERSON), history(server, tide))
-    # -> the note that rests on it: it warns no more
+    # Click the dependent note, which no longer shows a warning.
     browser.click("Ferry plan", "#about a.note")
     browser.shows("We leave at high water.", "article")
     is_so(browser, not browser.all(".warnings"))
@@ -180,13 +180,13 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
 
 
 def go_to(browser: Browser, words: str, *keys: str) -> None:
-    """Tab to something and press keys there."""
+    """Tab to the element with these words and press keys there."""
     browser.tab_to(words)
     browser.press(*keys)
 
 
 @pytest.mark.nightly
-def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -> None:
+def test_task_life_cycle_works_by_keyboard_alone(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: cancelling and resolving show their consequences first and carry the person's name."""
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
@@ -202,10 +202,10 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         browser.shows("By telephone.", ".prose")
         task_id = browser.path.rpartition("/")[2]
         is_so(browser, task_of(server, task_id)["created_by"] == PERSON)
-        # An agent claims it, and another task waits for it.
+        # An agent claims the task, and another task depends on it.
         call_tool(server, "lithos_task_claim", task_id=task_id, aspect="call", agent="ada", ttl_minutes=30)
         create_task(server, "Print the timetable", depends_on=[task_id])
-        # To the board by keys, and into the task.
+        # Open the board by keys, and then the task.
         browser.press("g", "t")
         browser.shows("Print the timetable", ".blocked")
         browser.shows("ada", ".claimed")
@@ -217,7 +217,7 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         browser.shows("can never start")
         browser.shows("ada")
         is_so(browser, task_of(server, task_id)["status"] == "open")
-        # Meanwhile another task depends on it: the effects that were shown are out of date.
+        # Another task now depends on the task, so the displayed effects are out of date.
         create_task(server, "Hire a pilot", depends_on=[task_id])
         go_to(browser, "Cancel the task", Keys.ENTER)
         browser.shows(
@@ -239,7 +239,7 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         browser.shows("No agent holds a claim.")
         browser.shows("person cancelled it")
         is_so(browser, task_of(server, task_id)["status"] == "cancelled")
-        # Back and Enter again: it was carried out already, once.
+        # Go back and press Enter again. The task is still cancelled only once.
         browser.driver.back()
         browser.shows("Cancel “Ask the harbour master”?", "h1")
         go_to(browser, "Cancel the task", Keys.ENTER)
@@ -285,7 +285,7 @@ def resolve_a_gate(browser: Browser, server: Lithos) -> None:
 
 
 @pytest.mark.nightly
-def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Path) -> None:
+def test_one_agents_changes_are_undone_by_mouse(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: undo shows its consequences first, happens once and carries the person's name."""
     with running_lithos(tmp_path) as server:
         harbours = write(server, "Harbours", "Bergen.\n\nStavanger.\n\nBodø.", "ada")
@@ -296,7 +296,7 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         made = write(server, "All is well", "No problems.", "intern")
         write(server, "Boats", "Three.", "ben")
         browser = window.visit(server.url, "/console/")
-        # -> Agents -> intern -> Undo its changes…
+        # Click "Agents", then "intern", then "Undo its changes…".
         browser.click("Agents", ".side nav a")
         browser.click("intern", "main a.agent")
         browser.shows("intern", "h1")
@@ -307,7 +307,7 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         is_so(browser, "All is well" in browser.text(".r-deleted"))
         is_so(browser, "Boats" not in browser.text("main"))
         is_so(browser, "Atlantis" in call_tool(server, "lithos_read", id=harbours)["content"])
-        # -> Undo the ticked changes, by a double click
+        # Double-click the undo button.
         ActionChains(browser.driver).double_click(browser.one("main button.danger")).perform()
         browser.shows("Changes of intern were undone", "h1")
         browser.shows("by person")
@@ -315,7 +315,7 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         is_so(browser, texts == ["Bergen, Askøy.\n\nStavanger.\n\nBodø.", "Twelve crowns."], texts)
         is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
         is_so(browser, history(server, made)[0][1:] == ("deleted", PERSON), history(server, made))
-        # -> Back -> Undo the ticked changes, again: the outcome of the first time is shown
+        # Go back and click the undo button again. The page shows the first outcome.
         outcome = browser.path
         browser.driver.back()
         browser.shows("Nothing is changed yet.")
@@ -329,13 +329,16 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
 
 
 def rows_of(browser: Browser) -> list[str]:
-    """The sequence numbers in the feed, newest first."""
+    """Return the sequence numbers in the feed, newest first."""
     return [row.get_attribute("data-seq") or "" for row in browser.all(".feed [data-seq]")]
 
 
 @pytest.mark.nightly
 def test_feed_continues_without_reload_after_a_server_restart(window: Browser, tmp_path: Path) -> None:
-    """behaviour 238: an event shows without reload; a lost connection is filled up, nothing twice."""
+    """behaviour 238: events appear without a reload.
+
+    After a lost connection no event is missing or doubled.
+    """
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
         browser.shows("Nothing has happened yet.")
@@ -350,7 +353,7 @@ def test_feed_continues_without_reload_after_a_server_restart(window: Browser, t
         browser.until(browser.one("[data-lost]").is_displayed, "the banner tells that the server is away")
         browser.shows("The server does not answer.", "[data-lost]")
         browser.shows("connecting", "[data-live]")
-    # A file is written while the server is away.
+    # Write a file while the server is stopped.
     (tmp_path / "knowledge" / "by-hand.md").write_text("# Written by hand\n\nText.\n", encoding="utf-8")
     again = start_lithos(tmp_path, "-p", str(port))
     try:
@@ -382,23 +385,23 @@ def test_feed_continues_without_reload_after_a_server_restart(window: Browser, t
         browser.driver.get("about:blank")
 
 
-def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path) -> None:
-    """behaviour 238: while it is paused nothing moves, and afterwards nothing is missing."""
+def test_feed_pauses_and_filters_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 238: a paused feed does not move, and afterwards no event is missing."""
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
         browser.shows("live", "[data-live]")
         browser.driver.execute_script("window.marker = 'the same document'")
-        # -> Pause
+        # Click "Pause".
         browser.click("Pause", "[data-pause]")
         browser.shows("paused", "[data-live]")
         write(server, "Behind its back", "Text.", "ada", tags=["sea"])
-        # -> Go on (1 new); the agent introduced itself too
+        # One new event is counted, or two with the agent's registration.
         browser.until(lambda: "new)" in browser.one("[data-pause]").text, "what came is counted")
         is_so(browser, "Behind its back" not in browser.text_now(".feed"))
         browser.click("Go on", "[data-pause]")
         browser.shows("ada wrote Behind its back", ".feed")
         browser.shows("Pause", "[data-pause]")
-        # -> the field Agent
+        # Type into the field "Agent".
         browser.fill("agent", "ben")
         browser.shows("No such events happened recently.", ".feed")
         browser.until(lambda: "agent=ben" in browser.path, "the address follows")
@@ -406,10 +409,10 @@ def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path
         write(server, "By ben", "Text.", "ben")
         browser.shows("ben wrote By ben", ".feed")
         is_so(browser, "Not of interest" not in browser.text_now(".feed"))
-        # The filter is emptied: all is shown again, with what came meanwhile.
+        # Clear the filter. The feed shows all events again, including new ones.
         browser.press(*[Keys.BACKSPACE] * 3)
         browser.shows("ada wrote Not of interest", ".feed")
-        # Rows that repeat the row above are folded, also while the page is open.
+        # Repeated rows are folded, even while the page is open.
         for number in range(3):
             write(server, f"Alike {number}", "Text.", "ben")
         browser.shows("and 3 more", ".feed")
@@ -428,7 +431,7 @@ def focus_of(browser: Browser) -> WebElement:
     return browser.driver.switch_to.active_element
 
 
-def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Browser, tmp_path: Path) -> None:
+def test_search_updates_while_typing_and_keys_open_pages(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path) as server:
         write(server, "Lighthouse keeping", "The lamp is trimmed at dusk.", "ada")
         write(server, "Fog horn", "Two blasts a minute.", "ada")
@@ -460,12 +463,12 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
         browser.tab_to("Fog horn")
         browser.press(Keys.ENTER)
         browser.shows("Two blasts a minute.", "article")
-        # From any page: the field of the navigation and Enter.
+        # On any page, type into the search field of the navigation and press Enter.
         browser.press("/")
         is_so(browser, focus_of(browser).get_attribute("id") == "quick")
         browser.press("dusk", Keys.ENTER)
         browser.shows("Lighthouse keeping", "#search-results")
-        # The beginning of a name opens the note; Shift and Enter searches all the same.
+        # The beginning of a name opens the note. Shift+Enter searches for the text anyway.
         browser.press("/")
         browser.press("l", "i")
         browser.shows("lighthouse-keeping.md", "#quick-found")
@@ -491,41 +494,41 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
 def test_story_shows_the_author_and_earlier_text_of_a_note(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # -> Timetable search, in the feed's line "intern changed Timetable search"
+    # Click "Timetable search" in the feed row "intern changed Timetable search".
     browser.shows("intern changed Timetable search", ".feed")
     browser.click("Timetable search", ".feed a.note")
     browser.shows("by intern", ".head")
     browser.shows("written by planner", ".head")
-    # -> "intern changed text (version 2)", below What moves it
+    # Click "intern changed text (version 2)" under "What moves it".
     browser.click("intern changed text (version 2)", "#about a")
     browser.shows("From version 1 to version 2")
     is_so(browser, "It need not be fast." in browser.text_now("ins"))
     is_quiet(browser)
 
 
-def test_why_is_this_note_lower_than_yesterday(at_day: Browser) -> None:
+def test_story_explains_why_a_note_ranks_lower(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # -> Delay training set, under Suspect notes
+    # Click "Delay training set" under "Suspect notes".
     browser.shows("Delay training set", "#suspect")
     browser.click("Delay training set", "#suspect a.note")
     browser.shows("retrieval multiplies its score by 0.7", ".reasons")
     browser.shows("Ytre Holme sent copies of its last good value.", ".warnings")
-    # -> Wind stations, in the warning: the agent that quarantined it, and other notes that rest on it
+    # Click "Wind stations" in the warning. Its page shows the quarantining agent and other dependent notes.
     browser.click("Wind stations", ".warnings a.note")
     browser.shows("The note is quarantined: retrieval leaves it out.", ".reasons")
     browser.shows("by reviewer", ".head")
     is_so(browser, "Delay model, second fit" in browser.text("#about"))
-    # -> diff of its newest version
+    # Click "diff" next to the newest version.
     browser.click("diff", "#versions a")
     browser.shows("quarantined", "ins")
     is_quiet(browser)
 
 
-def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
+def test_story_shows_blocked_tasks_and_their_blockers(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # -> Tasks
+    # Click "Tasks".
     browser.click("Tasks", ".side nav a")
     browser.shows("Show delays on the map", ".blocked")
     browser.shows("Legal agrees to the map tiles", ".blocked")
@@ -536,10 +539,10 @@ def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
     ):
         held = next(card.text for card in browser.all(".claimed .task-card") if task in card.text)
         is_so(browser, agent in held, held)
-    # -> Show delays on the map: it waits for a gate
+    # Click "Show delays on the map", a task that waits for a gate.
     browser.click("Show delays on the map", ".blocked a.task")
     browser.shows("Why it cannot start")
-    # -> Legal agrees to the map tiles: the tasks that wait for it, and the caller that can resolve it
+    # Click "Legal agrees to the map tiles". The page shows the waiting task and a button to resolve the gate.
     browser.click("Legal agrees to the map tiles", "main .tree a.task")
     browser.shows("human", ".head")
     browser.shows("Show delays on the map", ".tree")
@@ -550,10 +553,10 @@ def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
 def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # -> Import measurements, in the feed's line "builder changed Import measurements"
+    # Click "Import measurements" in the feed row "builder changed Import measurements".
     browser.click("Import measurements", ".feed a.note")
     browser.shows("by builder", ".head")
-    # -> builder -> Writes
+    # Click "builder", then "Writes".
     browser.click("builder", ".head a.agent")
     browser.shows("builder", "h1")
     browser.click("Writes", ".tabs a")
@@ -564,7 +567,7 @@ def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
     row = browser.until(changed, "the change is in the timeline")
     is_so(browser, "asked why is the timetable import slow" in row.text, row.text)
     is_so(browser, "read Winter timetable" in row.text, row.text)
-    # -> "why is the timetable import slow": the receipt says what was returned and what was cited
+    # Click "why is the timetable import slow". The receipt shows the returned and the cited notes.
     browser.click("why is the timetable import slow", ".timeline a")
     browser.shows("Returned notes")
     browser.shows("by builder", ".receipt-facts")
@@ -573,18 +576,18 @@ def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
     is_quiet(browser)
 
 
-def test_the_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
-    """docs/spec/console.md §2: ten seconds, of which a person takes most to read what will happen."""
+def test_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
+    """docs/spec/console.md §2: takes ten seconds, most of them for reading the preview."""
     with staying() as url:
         browser, clicks = window.visit(url, "/console/"), 0
         spoilt = ("Everything is fine", "Harbour names", "Timetable search")
-        # -> undo, next to the intern at work
+        # Click "undo" next to the intern under "at work".
         browser.one("#at-work [aria-label='Undo changes of intern']").click()
         clicks += 1
         browser.shows("Nothing is changed yet.")
         ticked = [row.text for row in browser.all("li.choice:has(input:checked)")]
         is_so(browser, [row.partition("\n")[0].split(" +")[0] for row in ticked] == list(spoilt), ticked)
-        # -> Undo the ticked changes
+        # Click the undo button for the ticked changes.
         browser.click("Undo ", "main button.danger")
         clicks += 1
         browser.shows("Changes of intern were undone", "h1")
@@ -596,7 +599,7 @@ def test_the_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
         is_quiet(browser)
 
 
-def test_a_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tmp_path: Path) -> None:
+def test_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path) as server:
         fares = write(server, "Fares", "Twelve crowns.", "ada")
         write(server, "Fares", "Free of charge.", "intern", id=fares)
@@ -607,11 +610,11 @@ def test_a_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tm
             "the change is told",
         )
         is_so(browser, "+1 −1" in row.text, row.text)
-        # -> undo, in the row
+        # Click "undo" in the row.
         row.find_element("link text", "undo").click()
         browser.shows("Nothing is changed yet.")
         is_so(browser, [one.text.split()[0] for one in browser.all("li.choice")] == ["Fares"])
-        # -> Undo the ticked changes
+        # Click the undo button for the ticked changes.
         browser.click("Undo ", "main button.danger")
         browser.shows("Changes of intern were undone", "h1")
         is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
@@ -621,7 +624,7 @@ def test_a_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tm
 def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # -> Agents -> intern -> Undo its changes…
+    # Click "Agents", then "intern", then "Undo its changes…".
     browser.click("Agents", ".side nav a")
     browser.click("intern", "main a.agent")
     browser.shows("intern", "h1")
@@ -634,7 +637,7 @@ def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
         "Everything is fine": "is deleted",
     }.items():
         is_so(browser, any(title in row and ahead in row for row in rows), rows)
-    # -> Leave it as it is
+    # Click "Leave it as it is".
     browser.click("Leave it as it is", "main a")
     browser.shows("intern", "h1")
     is_quiet(browser)

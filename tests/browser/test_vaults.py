@@ -1,4 +1,4 @@
-"""Several vaults in a browser: one login, the overview of all, the switch, each console where it belongs."""
+"""Several vaults in a browser: one login, an overview of all vaults, the switcher, separate consoles."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.server.console.hosting import House, hosting
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
 TOKENS: Final = {"two": ("home", "work"), "one": ("home",), "all": ("home", "secret", "work")}
-#: Pages of one vault, with the switch in their frame.
+#: Pages of one vault that show the vault switcher.
 PAGES: Final = ("", "search?q=lantern", "notes", "graph", "tasks", "review", "agents", "system")
-#: Where the switch ends, and where the window does.
+#: Script that returns whether the list of the vault switcher fits into the window.
 INSIDE: Final = """
 const list = document.querySelector(".vaults ul").getBoundingClientRect();
 return list.width > 60 && list.left >= 0 && list.right <= innerWidth && list.bottom <= innerHeight;
 """
 
 
-async def test_the_overview_and_the_switch(window: Browser, tmp_path: Path) -> None:
+async def test_overview_and_vault_switcher_work(window: Browser, tmp_path: Path) -> None:
     """behaviour 293"""
     async with hosting(tmp_path, TOKENS) as house:
         for name in ("home", "work"):
@@ -45,7 +45,7 @@ async def test_the_overview_and_the_switch(window: Browser, tmp_path: Path) -> N
 
 
 async def in_thread(act: Any, *arguments: Any) -> None:
-    """Drive the browser while the servers go on in this thread."""
+    """Drive the browser in another thread while the servers run in this thread."""
     await trio.to_thread.run_sync(act, *arguments)
 
 
@@ -92,7 +92,7 @@ def switch(window: Browser) -> None:
 
 
 def use_keys(window: Browser) -> None:
-    """The script finds the vault's own addresses: the quick switcher, the filter of the feed, keys."""
+    """Check that the script uses the vault's own addresses in quick switcher, feed filter and keys."""
     window.one("#quick").send_keys("Just wr")
     window.shows("Just written", "#quick-found")
     window.press("\ue007")

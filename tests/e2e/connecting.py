@@ -1,4 +1,4 @@
-"""Shared parts of the tests of `lithos connect --write`: a home, sample configurations, clients' eyes."""
+"""Shared parts of the `lithos connect --write` tests: home folders, sample files, client parsers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attrs import frozen
 from lithos.app.main import main
 
 SAMPLES = Path(__file__).parents[1] / "data" / "connect"
-#: Where the clients look, below the person's home or the project's folder, and the keys of their servers.
+#: Client files, relative to the home or the project folder, and the keys above their server entries.
 FILES: Mapping[tuple[str, str], str] = {
     ("claude-code", "user"): ".claude.json",
     ("claude-code", "project"): ".mcp.json",
@@ -46,7 +46,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
-#: The JSON5 of the sample, as JSON: with a separate reader, because the one under test may be wrong.
+#: Converts the JSON5 sample to JSON without the parser under test, which may be wrong.
 _JSON5 = (
     (r"(?<!:)//[^\n]*", ""), (r"\\\n", ""), (r"\\'", "\u2019"), (r"'([^']*)'", r'"\1"'),
     (r"([{,]\s*)([A-Za-z]\w*)\s*:", r'\1"\2":'), (r"\+Infinity", "Infinity"), (r"0xFF", "255"),
@@ -55,10 +55,10 @@ _JSON5 = (
 
 
 def read_as_client(client: str, data: bytes) -> Any:
-    """The file as the client reads it, by a parser that is not the editor's."""
+    """Parse the file like the client, with another parser than the tested editor uses."""
     text = data.decode("utf-8-sig")
     if client == "codex":
-        return tomllib.loads(text, parse_float=str)  # NaN is not equal to itself
+        return tomllib.loads(text, parse_float=str)  # NaN differs from itself
     if client == "openclaw":
         for pattern, replacement in _JSON5:
             text = re.sub(pattern, replacement, text)
@@ -70,7 +70,7 @@ def read_as_client(client: str, data: bytes) -> Any:
 
 
 def servers_of(client: str, data: bytes) -> dict[str, Any]:
-    """The entries of servers that the client finds in the file."""
+    """Return the server entries that the client finds in the file."""
     tree = read_as_client(client, data)
     if client == "agent-zero":
         tree = json.loads(tree["mcp_servers"] or "{}")
@@ -81,7 +81,7 @@ def servers_of(client: str, data: bytes) -> dict[str, Any]:
 
 
 def rest_of(client: str, data: bytes) -> Any:
-    """The file as the client reads it, without the entry `lithos` and without empty objects."""
+    """Return the file as the client parses it, without the entry `lithos` and without empty objects."""
 
     def without(tree: Any) -> Any:
         if not isinstance(tree, dict):
@@ -110,7 +110,7 @@ def is_plain(data: bytes) -> bool:
 
 @frozen
 class Person:
-    """A person's home and project, and the command as they type it."""
+    """A person's home and project folders, and the commands that the person types."""
 
     home: Path
     project: Path
@@ -120,7 +120,7 @@ class Person:
         return (self.home if scope == "user" else self.project) / FILES[client, scope]
 
     def put_sample(self, client: str, scope: str = "user") -> tuple[bytes, Path]:
-        """Have the sample of the client's file, without its comments; it and its path."""
+        """Write the comment-free sample of the client's file. Return its bytes and its path."""
         sample = sample_of(client, scope)
         if client != "codex" and not is_plain(sample):
             tree = read_as_client(client, sample)
@@ -134,7 +134,7 @@ class Person:
         return path
 
     def connect(self, *typed: str, code: int = 0) -> dict[str, Any]:
-        """Run it with `--json`; return the output, or the text of stderr under `error`."""
+        """Run `connect --json`. Return the output, or stderr under `error`."""
         self.capsys.readouterr()
         got = main(["connect", *typed, "--data-dir", str(self.home / "notes"), "--json"])
         printed = self.capsys.readouterr()
@@ -145,13 +145,13 @@ class Person:
         return document
 
     def files(self) -> list[str]:
-        """Everything that is in the home and the project."""
+        """Return the paths of all files in the home and the project."""
         every = [*self.home.rglob("*"), *self.project.rglob("*")]
         return sorted(map(str, every))
 
 
 def make_person(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Person:
-    """A person with an empty home; nothing of the real one is seen."""
+    """Return a person with an empty home that hides the real home folder."""
     home, project = folder / "home", folder / "project"
     home.mkdir()
     project.mkdir()

@@ -1,4 +1,4 @@
-"""Event streams of a real server, read over raw connections; and commands that run during the test."""
+"""Event streams of a real server over raw connections, and commands that run during a test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sse:
     response: http.client.HTTPResponse
 
     def frame(self) -> dict[str, str]:
-        """The next frame, comments skipped; empty at the end of the stream."""
+        """Return the next frame, or an empty dict at the end of the stream. Comments are skipped."""
         fields: dict[str, str] = {}
         while line := self.response.readline():
             text = line.decode().rstrip("\n")
@@ -60,7 +60,7 @@ def listening(server: Lithos, query: str = "", last_event_id: str | None = None)
 def call_tool(
     server: Lithos, tool: str, headers: Mapping[str, str] = MappingProxyType({}), **arguments: Any
 ) -> dict[str, Any]:
-    """The structured answer of a tool."""
+    """Call a tool and return its structured answer."""
     message = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -78,7 +78,7 @@ def write_notes(server: Lithos, titles: list[str]) -> None:
 
 
 def gauge(server: Lithos, name: str) -> float:
-    """One unlabelled value of `/metrics`."""
+    """Return one unlabelled value from `/metrics`."""
     text = server.ask("GET", "/metrics")[1]
     (value,) = [line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")]
     return float(value)
@@ -91,17 +91,17 @@ def await_clients(server: Lithos, count: int) -> None:
 
 @define
 class Command:
-    """A command that runs during the test."""
+    """A command that runs during a test."""
 
     process: subprocess.Popen[bytes]
     printed: list[Any] = field(factory=list)
 
     def line(self) -> Any:
-        """The next line it prints, as JSON."""
+        """Return the next printed line, parsed as JSON."""
         return json.loads(read_line(self.process, BOUND))
 
     def end(self, code: int) -> list[Any]:
-        """Wait for the end with this exit code; return the remaining output."""
+        """Wait for the end with this exit code. Return the remaining output."""
         output, errors = self.process.communicate(timeout=BOUND)
         assert self.process.returncode == code, errors
         return [json.loads(line) for line in output.splitlines()]
@@ -109,7 +109,7 @@ class Command:
 
 @contextmanager
 def command(data: Path, *arguments: str) -> Iterator[Command]:
-    """Run a command of `lithos` on `data`; killed at the end of the block if it still runs."""
+    """Run a `lithos` command on `data`. It is killed at the end of the block if it still runs."""
     process = subprocess.Popen(
         [*LITHOS, "-d", str(data), *arguments],
         stdin=subprocess.DEVNULL,
@@ -130,11 +130,11 @@ def command(data: Path, *arguments: str) -> Iterator[Command]:
 
 
 async def receive(socket: WebSocketConnection) -> Any:
-    """The next message of a WebSocket, as JSON."""
+    """Return the next message of a WebSocket, parsed as JSON."""
     with trio.fail_after(BOUND):
         return json.loads(await socket.get_message())
 
 
 def ws_url(server: Lithos, query: str) -> str:
-    """The WebSocket address for events of created notes."""
+    """Return the WebSocket address for events of created notes."""
     return f"{server.url.replace('http', 'ws')}/events/ws?types=note.created&{query}"

@@ -1,4 +1,4 @@
-"""`lithos brief` and `checkpoint`: typed in the test's own process, or started as a client starts a hook."""
+"""`lithos brief` and `checkpoint`, run in the test's process or started like a client's hook."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from lithos.clients.hooks import briefing, checkpoint
 from lithos.server.command import hook_failsafe
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment
 
-#: Seconds that a hook may take (docs/spec/integration.md §2).
+#: Maximum duration of a hook in seconds (docs/spec/integration.md §2).
 BOUND = 1.0
 
 
 @frozen
 class Printed:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
     err: str
 
 
-#: A hook that says nothing.
+#: Result of a hook without any output.
 SILENT = Printed(0, "", "")
 
 
 @frozen
 class Typist:
-    """Types commands in this process, where a hook has all the time it needs and a bug is a failure."""
+    """Runs commands in this process, where a hook has no time limit and errors are raised."""
 
     monkeypatch: pytest.MonkeyPatch
     capture: pytest.CaptureFixture[str]
@@ -49,7 +49,7 @@ class Typist:
         return self.typed("-d", str(data), *arguments, told=told, cwd=cwd or data.parent, **state | env)
 
     def typed(self, *arguments: str, told: str | bytes = b"", cwd: Path, **env: str) -> Printed:
-        """The same without `--data-dir`."""
+        """Run a command without `--data-dir`."""
         with self.monkeypatch.context() as patch, _stdin(told, patch):
             patch.setattr(hook_failsafe, "promise_silence", lambda: None)
             for module in (briefing, checkpoint):
@@ -65,7 +65,7 @@ class Typist:
 
 
 def make_typist(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Typist:
-    """`typist = pytest.fixture(make_typist)`"""
+    """Fixture function: use it as `typist = pytest.fixture(make_typist)`."""
     return Typist(monkeypatch, capfd)
 
 
@@ -86,7 +86,7 @@ def _stdin(told: str | bytes, patch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def patient(seconds: float) -> list[str]:
-    """The program with more time for its hooks: on a busy machine they cannot even ask within their own."""
+    """Return a program whose hooks have more time, because a busy machine exceeds the real limit."""
     program = (
         f"import sys; from lithos.server.command import hook_failsafe; hook_failsafe.DEADLINE = {seconds}"
     )
@@ -94,7 +94,7 @@ def patient(seconds: float) -> list[str]:
 
 
 def started(data: Path, *arguments: str, told: bytes = b"", program: Sequence[str] = LITHOS) -> Printed:
-    """A process of its own, with the hook's own deadline; a hang is a failure."""
+    """Run a command in its own process with the hook's real time limit. A hang is a failure."""
     done = subprocess.run(
         [*program, "-d", str(data), *arguments],
         input=told, capture_output=True, cwd=data.parent, check=False, timeout=START_BOUND,

@@ -1,4 +1,4 @@
-"""`lithos import` as a program, and its report."""
+"""`lithos import` as a separate process, and its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bring(data: Path, *arguments: str | Path) -> dict[str, Any]:
 
 @contextmanager
 def importing(data: Path, *arguments: str | Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The command while it runs, to be killed."""
+    """Yield the running command, so that a test can kill it."""
     with subprocess.Popen(
         [*LITHOS, "-d", str(data), "import", *map(str, arguments)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(),

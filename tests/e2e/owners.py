@@ -1,4 +1,4 @@
-"""A data directory that looks owned: its lock is held and has an address, where any program may listen."""
+"""A data directory that looks owned: its lock is held and names an address, where any program may listen."""
 
 from __future__ import annotations
 

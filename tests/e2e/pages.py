@@ -1,13 +1,13 @@
-"""Examples in Markdown pages: which blocks are run, and what they must print.
+"""Examples in Markdown pages: runnable blocks and their expected output.
 
-A line before a fenced block says how it is used. `<!-- install -->` makes `.venv` in the person's folder,
-`<!-- serve -->` is typed into a first shell and keeps running there, `<!-- run -->` is typed into the
-second shell. `<!-- prints -->` has the lines that stdout of the block before must show, in this
-order, with other lines between them; `…` matches anything. `<!-- file NAME -->` before a block of any
-language writes the block to that file.
+A comment before a fenced block says how the block is used. `<!-- install -->` creates `.venv` in the person's
+folder. `<!-- serve -->` runs in a first shell and continues there. `<!-- run -->` runs in a second shell.
+`<!-- prints -->` has lines that the stdout of the previous block must contain in this order, with other lines
+allowed between them; `…` matches any text. `<!-- file NAME -->` before a block of any language writes the
+block to that file.
 
-`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (README.md) in CHECKOUT, with `$HOME` next to it,
-and prints the output that a person would see.
+`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (README.md by default) in CHECKOUT, with `$HOME`
+next to it, and prints the output that a person would see.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from attrs import define, evolve, field, frozen
 from tests.e2e.process import STOP_BOUND, clean_environment
 
 ROOT: Final = Path(__file__).parents[2]
-#: The port that pages print.
+#: The port in the text of the pages.
 PRINTED_PORT: Final = "8765"
 _BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<mark>install|serve|run|prints|file (?P<name>\S+)) -->\n+)?"
@@ -41,7 +41,7 @@ _PORT: Final = re.compile(r"http://127\.0\.0\.1:(\d+)/mcp")
 
 @frozen
 class Block:
-    """One fenced block; `mark` is what the comment before it asks for."""
+    """One fenced block. `mark` is the instruction in the comment before it."""
 
     mark: Literal["install", "serve", "run", "prints", "file", ""]
     name: str
@@ -52,7 +52,7 @@ class Block:
 
 @frozen
 class Step:
-    """One block that was run: its stdout, and its duration in seconds."""
+    """One executed block: its stdout and its duration in seconds."""
 
     block: Block
     printed: str
@@ -60,7 +60,7 @@ class Step:
 
 
 def read_blocks(page: str) -> list[Block]:
-    """All fenced blocks of a page, in order."""
+    """Return all fenced blocks of a page in order."""
     return [
         Block(
             mark=(found["mark"] or "").partition(" ")[0],  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def read_blocks(page: str) -> list[Block]:
 
 
 def first_steps(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks of README.md that other pages go on from: up to the first in the second shell."""
+    """Return the README.md blocks that other pages build on: all up to the first in the second shell."""
     marks = [block.mark for block in blocks]
     return list(blocks[: marks.index("run") + 1])
 
@@ -83,19 +83,20 @@ def first_steps(blocks: Sequence[Block]) -> list[Block]:
 class Person:
     """A person who types the commands of a page in `folder`, without Lithos on the path.
 
-    `port`: the replacement for the port that pages print; with 0 the system chooses one when a server starts.
+    `port` replaces the port in the pages. With 0, the system chooses a port when a server starts.
     """
 
     folder: Path
     environment: dict[str, str]
     port: str = "0"
-    #: Makes `.venv` quickly from this environment, which has the packages. None: the page's commands are run.
+    #: Environment behind the linked `.venv`, which has all packages. With None, the page's install commands
+    #: run.
     venv: Path | None = Path(sys.prefix)
     _server: subprocess.Popen[str] | None = field(default=None, init=False)
 
     @classmethod
     def at(cls, folder: Path, home: Path, programs: Path | None = None) -> Person:
-        """A person with an empty `home`; `programs` has stand-ins for the programs that a page names."""
+        """Return a person with an empty `home`. `programs` has stubs for programs that a page mentions."""
         home.mkdir()
         own = str(Path(sys.executable).parent)
         path = [each for each in os.environ["PATH"].split(os.pathsep) if each != own]
@@ -107,7 +108,7 @@ class Person:
         return cls(folder, environment)
 
     def follow(self, blocks: Sequence[Block], within: float) -> list[Step]:
-        """Do what the blocks say, in their order; `AssertionError` with what was said where one fails."""
+        """Execute the blocks in order. Raise `AssertionError` with the output if a block fails."""
         done: list[Step] = []
         for number, block in enumerate(blocks):
             if block.mark == "install":
@@ -121,7 +122,7 @@ class Person:
         return done
 
     def stop(self) -> None:
-        """Press Ctrl-C in the first shell: a server ends in order."""
+        """Press Ctrl-C in the first shell, which stops the server cleanly."""
         if self._server is None:
             return
         os.killpg(self._server.pid, signal.SIGINT)
@@ -134,7 +135,7 @@ class Person:
             self._server.stdout.close()
 
     def with_port(self, block: Block) -> Block:
-        """The block with the port of the running server in it."""
+        """Return the block with the running server's port."""
         return evolve(block, text=block.text.replace(PRINTED_PORT, self.port))
 
     def _install(self, block: Block, within: float) -> Step:
@@ -170,7 +171,7 @@ class Person:
 
 @contextmanager
 def following(person: Person) -> Iterator[Person]:
-    """A person for the block, whose server is stopped afterwards."""
+    """Yield a person for the block. Their server is stopped afterwards."""
     try:
         yield person
     finally:
@@ -180,9 +181,9 @@ def following(person: Person) -> Iterator[Person]:
 def run_blocks(
     blocks: Sequence[Block], folder: Path, environment: Mapping[str, str], within: float
 ) -> list[Step]:
-    """Run the marked blocks in one shell, with `folder` as its current one.
+    """Run the marked blocks in one shell in the directory `folder`.
 
-    The shell ends at the first command that fails: `AssertionError` with what it said.
+    The shell ends at the first failed command and raises `AssertionError` with its output.
     """
     script, run = ["set -eu"], []
     for block in blocks:
@@ -212,7 +213,7 @@ def run_blocks(
 
 
 def find_unprinted(expected: str, printed: str) -> str | None:
-    """The first line of `expected` that does not appear in its place, or None."""
+    """Return the first line of `expected` that is missing from `printed`, or None. The order counts."""
     lines = iter(printed.splitlines())
     for wanted in expected.splitlines():
         pattern = ".*".join(map(re.escape, wanted.strip().split("…")))
@@ -222,7 +223,7 @@ def find_unprinted(expected: str, printed: str) -> str | None:
 
 
 def find_difference(page: Path, blocks: Sequence[Block], steps: Sequence[Step]) -> str | None:
-    """The expected line that was not printed, with its place; None if all lines were printed."""
+    """Return the first expected line that was not printed, with its position, or None."""
     for block, printed in shown_outputs(blocks, steps):
         if (missing := find_unprinted(block.text, printed)) is not None:
             return f"{page.name}:{block.line}: {missing!r} not in\n{printed}"
@@ -230,7 +231,7 @@ def find_difference(page: Path, blocks: Sequence[Block], steps: Sequence[Step]) 
 
 
 def put_claude(folder: Path) -> Path:
-    """A folder with a program `claude` (`tests/e2e/claude.py`)."""
+    """Return a folder with a stub program `claude` (`tests/e2e/claude.py`)."""
     folder.mkdir()
     program = folder / "claude"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/e2e/claude.py" "$@"\n')
@@ -239,7 +240,7 @@ def put_claude(folder: Path) -> Path:
 
 
 def shown_outputs(blocks: Sequence[Block], steps: Sequence[Step]) -> list[tuple[Block, str]]:
-    """Each block that shows what is printed, with what the block before it printed."""
+    """Return each block of expected output with the real output of the block before it."""
     printed = {step.block: step.printed for step in steps}
     last, shown = "", []
     for block in blocks:
@@ -250,7 +251,7 @@ def shown_outputs(blocks: Sequence[Block], steps: Sequence[Step]) -> list[tuple[
 
 
 def transcript(steps: Sequence[Step]) -> str:
-    """The typed commands and their output, with the duration of each block in seconds."""
+    """Return the typed commands with their output, and the duration of each block in seconds."""
     parts = [f"--- {step.block.mark}: {step.seconds:.1f} s" for step in steps]
     typed = ["".join(f"$ {line}\n" for line in step.block.text.splitlines()) for step in steps]
     return "\n".join(
@@ -259,7 +260,7 @@ def transcript(steps: Sequence[Step]) -> str:
 
 
 def main(checkout: Path, page: Path) -> None:
-    """Follow the page in a checkout, everything really done, and print the transcript."""
+    """Follow the page in a checkout, execute every step, and print the transcript."""
     checkout = checkout.resolve()
     person = Person.at(checkout, checkout.with_name("home"), put_claude(checkout.with_name("programs")))
     person.venv, person.port = None, PRINTED_PORT

@@ -1,4 +1,4 @@
-"""Real `lithos` processes, every wait bounded, ended by pid."""
+"""Real `lithos` processes. Every wait has a limit, and processes are ended by pid."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from typing import Any
 from attrs import define, field
 
 LITHOS = (sys.executable, "-m", "lithos")
-#: Patience, not a promise: all tests of a machine may start programs at once.
+#: Maximum start duration in seconds, a generous test timeout because many tests start programs at once.
 START_BOUND = 120.0
-#: A stop takes 4 s at most on an idle machine, and never ends if the server hangs.
+#: Maximum stop duration in seconds. A stop takes 4 s at most on an idle machine, unless the server hangs.
 STOP_BOUND = 60.0
 WHOLE_AND_STATIC = {
     "LITHOS_SEARCH__TIER": "static", "LITHOS_SERVER__MAX_ANSWER_CHARS": "0", "LITHOS_SERVER__ANSWERS": "full",
@@ -28,10 +28,10 @@ WHOLE_AND_STATIC = {
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This environment without settings of Lithos, but for the tier of embeddings, which is static.
+    """Return this environment without Lithos settings, except for static embeddings.
 
-    And answers are whole and full, as most tests compare all there is. The limit is tested by
-    `tests/server/tools/test_affordable.py`.
+    Answers are complete and uncut, because most tests compare whole answers.
+    `tests/server/tools/test_affordable.py` tests the limit.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITHOS_", "OTEL_"))}
     return kept | WHOLE_AND_STATIC | dict(extra or {})
@@ -40,7 +40,7 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def run_lithos(
     *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """One command, to its end."""
+    """Run one command until it ends."""
     return subprocess.run(
         [*LITHOS, *map(str, arguments)],
         capture_output=True,
@@ -68,7 +68,7 @@ class Lithos:
         return host, int(port)
 
     def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
-        """Status and text of one request on a connection of its own; names of headers with `_` for `-`."""
+        """Return status and text of one request on a new connection. Header names have `_` for `-`."""
         connection = http.client.HTTPConnection(*self.address, timeout=START_BOUND)
         given = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -80,7 +80,7 @@ class Lithos:
             connection.close()
 
     def health(self) -> tuple[int, dict[str, Any]]:
-        """Status and components of `/health`."""
+        """Return status and components of `/health`."""
         status, text = self.ask("GET", "/health")
         return status, dict(json.loads(text)["components"])
 
@@ -88,7 +88,10 @@ class Lithos:
         return self.stderr.read_text(errors="replace")
 
     def stop(self, number: int = signal.SIGTERM, within: float = STOP_BOUND) -> int:
-        """Send the signal; the exit code. `subprocess.TimeoutExpired` if it takes too long."""
+        """Send the signal and return the exit code.
+
+        Raise `subprocess.TimeoutExpired` after `within` seconds.
+        """
         self.process.send_signal(number)
         return self.wait(within)
 
@@ -101,7 +104,7 @@ class Lithos:
         self.process.wait(STOP_BOUND)
 
     def close(self) -> None:
-        """Make sure that it is gone."""
+        """Kill the process if it still runs."""
         if self.process.poll() is None:
             self.kill()
         assert self.process.stdout is not None
@@ -109,7 +112,7 @@ class Lithos:
 
 
 def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None:
-    """Ask repeatedly, because other processes send no notification; `told` describes the last state."""
+    """Repeat the check until it holds. `told` describes the last state for the error message."""
     end = time.monotonic() + START_BOUND
     while not holds():
         assert time.monotonic() < end, told()
@@ -117,14 +120,14 @@ def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None
 
 
 def wait_until_well(server: Lithos) -> None:
-    """Until `/health` says that nothing is degraded: a server answers before all its indexes are built."""
+    """Wait until `/health` reports nothing degraded. A server answers before all its indexes are built."""
     until(lambda: json.loads(server.ask("GET", "/health")[1])["status"] == "ok", server.health)
 
 
 def start_lithos(
     data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
 ) -> Lithos:
-    """Start `lithos serve -t http` on a port of the system's choice and wait for its address."""
+    """Start `lithos serve -t http` on a free port and wait for its address."""
     errors = stderr or data.with_name(f"{data.name}.stderr")
     with errors.open("ab") as sink:
         process = subprocess.Popen(
@@ -145,7 +148,7 @@ def start_lithos(
 
 
 def kill_while_starting(data: Path) -> None:
-    """Start a server and kill it as soon as it began to open the data directory."""
+    """Start a server and kill it as soon as it begins to open the data directory."""
     command = [*LITHOS, "-d", str(data), "serve", "-t", "http", "-p", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()
@@ -157,7 +160,7 @@ def kill_while_starting(data: Path) -> None:
 
 
 def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
-    """The first line of stdout, or what there was until its end."""
+    """Return the first line of stdout, or everything printed before the process ended."""
     assert process.stdout is not None
     received, until = b"", time.monotonic() + within
     while not received.endswith(b"\n"):
@@ -174,7 +177,7 @@ def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
 def running_lithos(
     data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
 ) -> Iterator[Lithos]:
-    """A server for the block; stopped afterwards unless the block did, and then with exit code 0."""
+    """Run a server for the block. If it still runs afterwards, it is stopped and must exit with 0."""
     server = start_lithos(data, *arguments, env=env, stderr=stderr)
     try:
         yield server

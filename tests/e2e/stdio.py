@@ -1,4 +1,4 @@
-"""`lithos serve` on stdio, spoken to by hand."""
+"""`lithos serve` on stdio, driven by raw messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 class StdioServer:
-    """A server that is spoken to by hand."""
+    """A stdio server that the test drives with raw messages."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -42,13 +42,13 @@ class StdioServer:
         self.send("notifications/initialized")
 
     def answer(self) -> dict[str, Any]:
-        """The next answer on stdout, which holds nothing but protocol messages; skips notifications."""
+        """Return the next answer and skip notifications. Stdout may contain only protocol messages."""
         while "method" in (message := self.message()):
             pass
         return message
 
     def message(self) -> dict[str, Any]:
-        """The next protocol message of any kind."""
+        """Return the next protocol message of any kind."""
         until = time.monotonic() + START_BOUND
         while b"\n" not in self._received:
             assert select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))[0], (
@@ -67,7 +67,7 @@ class StdioServer:
         self.process.stdin.close()
 
     def rest(self) -> bytes:
-        """Return the rest of stdout until the end; the exit code must be 0."""
+        """Return the rest of stdout until the end. The exit code must be 0."""
         assert self.process.stdout is not None
         rest = self._received + self.process.stdout.read()
         assert self.process.wait(STOP_BOUND) == 0
@@ -76,7 +76,7 @@ class StdioServer:
 
 @contextmanager
 def stdio_server(data: Path, stderr: int, **env: str) -> Iterator[StdioServer]:
-    """A server on `data` for the block, killed afterwards unless it has ended."""
+    """Run a server on `data` for the block, and kill it afterwards if it still runs."""
     with stdio_program([*LITHOS, "-d", data, "serve"], clean_environment(env), stderr=stderr) as server:
         yield server
 
@@ -89,7 +89,7 @@ def stdio_program(
     stderr: int = subprocess.DEVNULL,
     cwd: Path | None = None,
 ) -> Iterator[StdioServer]:
-    """The same of any program that starts one."""
+    """Run any program that starts a stdio server, and kill it after the block if it still runs."""
     with subprocess.Popen(
         list(map(str, words)),
         stdin=subprocess.PIPE,

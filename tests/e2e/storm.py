@@ -1,4 +1,4 @@
-"""A storm of writers that know what was promised to them, and what must therefore be found after a crash."""
+"""A storm of writers that record acknowledgements, and the state that must survive a crash."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FOLDER = "storm"
 
 @define(eq=False)
 class Promise:
-    """One note: the version that was acknowledged (0: none), and the one that was under way at the crash."""
+    """State of one note: the acknowledged version (0 for none), and the version in progress at the crash."""
 
     agent: int
     number: int
     id: str | None = None
     version: int = 0
     is_deleted: bool = False
-    #: The request that was open when the server died: a version, or "deleted".
+    #: Request without an answer when the server died: a version, or "deleted".
     pending: int | str | None = None
 
     @property
@@ -43,7 +43,7 @@ class Promise:
         return f"Token {self.token(version)}.\n\n{filler}".strip()
 
     def settle(self, folder: Path) -> None:
-        """Compare with the disk after a crash; from then on what was found is what is promised."""
+        """Compare with the disk after a crash, and adopt the state found there."""
         file = folder / self.path
         found = file.read_text() if file.exists() else None
         allowed: dict[int | str, str | None] = {self.version: self.content(self.version)}
@@ -62,7 +62,7 @@ class Promise:
 
 @define(eq=False)
 class Storm:
-    """All promises, and how many changes were acknowledged."""
+    """All acknowledged states, and the number of acknowledged changes."""
 
     seed: int
     writers: int = 16
@@ -76,7 +76,7 @@ class Storm:
         return [promise for promise in self.promises if promise.version and not promise.is_deleted]
 
     async def rage(self, server: Lithos, acknowledgements: int) -> None:
-        """Write from all sides, and kill the server after a number of acknowledgements."""
+        """Write from many clients, and kill the server after a number of acknowledgements."""
         until = self.acknowledged.total() + acknowledgements
         async with trio.open_nursery() as nursery:
             for agent in range(self.writers):
@@ -106,7 +106,7 @@ class Storm:
         if kind == "delete":
             promise.pending = "deleted"
             answer = await client.call("lithos_delete", id=promise.id, agent=f"a{agent}")
-            assert answer.get("success") is True, answer  # and what still links to it, if anything does
+            assert answer.get("success") is True, answer  # may also list links to the note
             promise.is_deleted = True
         else:
             await self._put(client, promise)

@@ -1,4 +1,4 @@
-"""A real server with the real model, killed repeatedly while it embeds: it continues from its last save."""
+"""A real server with the real model, killed repeatedly while it embeds. It continues from its last save."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers import put_note
 
 NOTES = 400
 ENVIRONMENT = {"LITHOS_SEARCH__TIER": "auto"}
-#: Shares of the notes at which the server is killed; the last is just before the switch.
+#: Shares of embedded notes at which the server is killed. The last share is just before the switch.
 KILLS = (0.1, 0.5, 0.985)
 
 
@@ -23,7 +23,7 @@ def embedding(server: Lithos) -> dict[str, Any]:
 
 
 def wait_for(server: Lithos, share: float, within: float = 60.0) -> dict[str, Any]:
-    """The first answer of `/health` with this share of chunks; it is polled a hundred times a second."""
+    """Poll `/health` every 10 ms and return the first answer with this share of chunks."""
     until = time.monotonic() + within
     while time.monotonic() < until:
         told = embedding(server)
@@ -65,7 +65,7 @@ def test_kills_while_embedding_lose_at_most_a_second_of_work(tmp_path: Path) -> 
     assert before >= 0.5 * NOTES, "almost nothing was saved"
     server = start_lithos(data, env=ENVIRONMENT)
     try:
-        while embedding(server)["tier"] == "static":  # killed during the switch
+        while embedding(server)["tier"] == "static":  # the server was killed during the switch
             time.sleep(0.002)
         server.kill()
     finally:

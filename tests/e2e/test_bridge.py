@@ -1,4 +1,4 @@
-"""Several stdio servers on one data directory: one owner, the others bridge to it, and one succeeds it."""
+"""Several stdio servers on one data directory: one owner, bridges to it, and its successor."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lit
 from tests.e2e.stdio import StdioServer, stdio_server
 from tests.e2e.test_changes import META, new_note, notice
 
-#: Of the libraries that only an owner needs, those with a name in the memory map.
+#: Libraries that only an owner loads and whose names appear in the memory map.
 HEAVY = ("tantivy", "usearch", "numpy", "tokenizers", "rustworkx", "pydantic_core")
-#: MiB of a bridge that are its own; an owner has several times as much.
+#: Maximum private memory of a bridge in MiB. An owner needs several times as much.
 BRIDGE_MEMORY = 48
 PARENT = """
 import subprocess, sys, time
@@ -45,13 +45,13 @@ def errors(tmp_path: Path) -> Iterator[int]:
 
 
 def loaded(server: StdioServer) -> set[str]:
-    """The heavy libraries in the memory of a server."""
+    """Return the heavy libraries in the memory of a server."""
     maps = Path(f"/proc/{server.process.pid}/maps").read_text()
     return {name for name in HEAVY if name in maps}
 
 
 def own_memory(server: StdioServer) -> float:
-    """MiB that no other process shares."""
+    """Return the memory in MiB that the process shares with no other process."""
     rollup = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text()
     return sum(int(size) for size in re.findall(r"^Private_\w+: +(\d+) kB", rollup, re.MULTILINE)) / 1024
 
@@ -66,7 +66,7 @@ def structured(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_second_stdio_server_bridges_to_the_first_and_loads_no_index(tmp_path: Path, errors: int) -> None:
+def test_second_stdio_server_bridges_without_loading_an_index(tmp_path: Path, errors: int) -> None:
     """behaviour 195"""
     data = tmp_path / "data"
     with house(2, data, errors) as (owner, bridge):
@@ -89,10 +89,8 @@ def test_a_second_stdio_server_bridges_to_the_first_and_loads_no_index(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_bridge_is_the_owners_user_whatever_token_it_is_configured_with(
-    tmp_path: Path, errors: int
-) -> None:
-    """behaviours 195 and 246: the lock (mode 0600) has the owner's token, and the bridge takes that."""
+def test_bridge_acts_as_the_owners_user_despite_configured_token(tmp_path: Path, errors: int) -> None:
+    """behaviours 195 and 246: the bridge uses the owner's token from the lock (mode 0600)."""
     data = tmp_path / "data"
     with running_lithos(data, env={"LITHOS_AUTH_TOKEN": "right-token"}):
         for configured in ({}, {"LITHOS_AUTH_TOKEN": "right-token"}, {"LITHOS_AUTH_TOKEN": "another"}):
@@ -106,7 +104,7 @@ def test_a_bridge_is_the_owners_user_whatever_token_it_is_configured_with(
 
 
 @pytest.mark.slow
-def test_an_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None:
+def test_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None:
     lock = OwnerLock(tmp_path / "data" / ".lithos" / "lock")
     lock.acquire("now")
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -121,8 +119,8 @@ def test_an_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("as_bridge", [False, True])
-def test_a_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Path) -> None:
-    """behaviour 195: although stdin stays open"""
+def test_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Path) -> None:
+    """behaviour 195: it ends although stdin stays open"""
     data = tmp_path / "data"
     reading, writing = os.pipe()
     ending, alive = os.pipe()
@@ -148,7 +146,7 @@ def test_a_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Pat
 
 @contextmanager
 def house(count: int, data: Path, errors: int) -> Iterator[list[StdioServer]]:
-    """Start stdio servers and initialise all of them; the first is the owner."""
+    """Start stdio servers and initialise all of them. The first server is the owner."""
     with ExitStack() as stack:
         servers = []
         for _ in range(count):
@@ -200,8 +198,8 @@ def test_ten_stdio_servers_share_one_owner_and_survive_its_end(tmp_path: Path, e
 
 
 @pytest.mark.slow
-def test_a_modern_client_gets_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
-    """behaviour 205: and an open stream does not hold up the end, at least once where others are busy"""
+def test_modern_client_gets_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
+    """behaviour 205: an open stream does not delay the end, in at least one attempt on a busy machine."""
     assert any(_is_told_and_leaves_at_once(tmp_path / f"data-{number}", errors) for number in range(3))
 
 
@@ -220,7 +218,7 @@ def _is_told_and_leaves_at_once(data: Path, errors: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_stopped_owner_costs_an_error_and_no_silence(tmp_path: Path, errors: int) -> None:
+def test_hanging_owner_causes_an_error_instead_of_silence(tmp_path: Path, errors: int) -> None:
     data = tmp_path / "data"
     with house(2, data, errors) as (owner, bridge):
         owner.process.send_signal(signal.SIGSTOP)
@@ -237,7 +235,7 @@ def test_a_stopped_owner_costs_an_error_and_no_silence(tmp_path: Path, errors: i
 @pytest.mark.parametrize(
     ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 )
-async def test_the_official_client_works_through_a_bridge(mode: str, version: str, tmp_path: Path) -> None:
+async def test_official_client_works_through_a_bridge(mode: str, version: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
     parameters = StdioServerParameters(
         command=sys.executable, args=[*LITHOS[1:], "-d", str(data), "serve", "-t", "stdio"], cwd=tmp_path
@@ -264,7 +262,7 @@ async def _write(client: Client, number: int, results: list[Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.takes(15)
-def test_scopes_hold_through_stdio_and_the_bridge(tmp_path: Path, errors: int) -> None:
+def test_scopes_apply_over_stdio_and_through_the_bridge(tmp_path: Path, errors: int) -> None:
     """Behaviour 413: a caller without a token is the owner's user, but not a person or Lithos itself."""
     data = tmp_path / "data"
     (data / "knowledge" / "locked").mkdir(parents=True)

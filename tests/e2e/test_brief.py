@@ -1,4 +1,4 @@
-"""`lithos brief`, and its hook: silent and quick whatever is wrong (behaviour 244)."""
+"""`lithos brief` and its hook, which stays silent and quick after any error (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.e2e.process import START_BOUND, clean_environment, start_lithos, unti
 
 
 def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
-    """An answer of `lithos_context`."""
+    """Return a fake answer of `lithos_context`."""
     return {
         "text": text, "tokens": len(text) // 4 + 1, "budget": 800, "items": [], "dropped": [], "warnings": [],
         "cursor": "7", "receipt_id": "r", "degraded": False,
@@ -31,16 +31,16 @@ def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
 
 @define
 class Stub:
-    """A server that owns a data directory and knows one tool."""
+    """A server that owns a data directory and offers one tool."""
 
     data: Path
     typist: Typist
     answer: Any = field(factory=briefing)
-    #: Sent as it is in the place of an answer.
+    #: Bytes to send unchanged in place of the answer.
     raw: bytes | None = None
     status: int = 200
     pause: threading.Event | None = None
-    #: Nothing has changed since any cursor.
+    #: Report no changes for any request with a cursor.
     tells_once: bool = False
     calls: list[dict[str, Any]] = field(factory=list)
     tokens: list[str | None] = field(factory=list)
@@ -76,10 +76,10 @@ def serve(stub: Stub) -> ThreadingHTTPServer:
                 self.end_headers()
                 self.wfile.write(body)
             except OSError:
-                self.close_connection = True  # the hook did not wait
+                self.close_connection = True  # the hook ended before the answer
 
         def log_message(self, format: str, *args: Any) -> None:
-            """No process reads the pipe."""
+            """Log nothing, because no process reads the pipe."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -106,8 +106,8 @@ def start_hook(data: Path, *arguments: str) -> Printed:
     return started(data, "brief", "--hook", *arguments)
 
 
-def test_a_hook_prints_what_is_new_once_per_session(stub: Stub) -> None:
-    """Behaviour 244: the cursor of each session is sent with the next question."""
+def test_hook_prints_new_content_once_per_session(stub: Stub) -> None:
+    """Behaviour 244: the next request sends the cursor of its session."""
     for session, since in (("a", None), ("a", "7"), ("b", None), ("a", "7")):
         done = stub.brief("--hook", "--session", session, "--agent", "claude@host")
         assert done == Printed(0, "# Briefing\n", "")
@@ -126,7 +126,7 @@ def test_a_hook_prints_what_is_new_once_per_session(stub: Stub) -> None:
     assert [call.get("since") for call in stub.calls] == ["7", "3"]
 
 
-def test_sources_of_a_compact_briefing_are_printed_behind_its_text(stub: Stub) -> None:
+def test_compact_briefing_prints_its_sources_after_the_text(stub: Stub) -> None:
     stub.answer = {"text": "### [1] Mill\nIt grinds.", "sources": ["[1] id mill.md"], "tokens": 30}
     printed = "### [1] Mill\nIt grinds.\n\n## Sources\n\n[1] id mill.md\n"
     assert stub.brief("--hook", "mill") == Printed(0, printed, "")
@@ -134,8 +134,8 @@ def test_sources_of_a_compact_briefing_are_printed_behind_its_text(stub: Stub) -
     assert stub.brief("--hook", "--session", "s", "mill") == Printed(0, printed, "")
 
 
-def test_a_hook_asks_about_the_project_it_runs_in(stub: Stub, tmp_path: Path) -> None:
-    """Behaviour 244: by repository name and path."""
+def test_hook_asks_about_its_own_project(stub: Stub, tmp_path: Path) -> None:
+    """Behaviour 244: the query contains the repository name and the path inside it."""
     below = tmp_path / "my-repository" / "src" / "deep"
     below.mkdir(parents=True)
     (tmp_path / "my-repository" / ".git").mkdir()
@@ -149,9 +149,7 @@ def test_a_hook_asks_about_the_project_it_runs_in(stub: Stub, tmp_path: Path) ->
     assert stub.calls[-1]["budget"] == 800
 
 
-def test_a_data_directory_is_found_as_the_configuration_says(
-    stub: Stub, typist: Typist, tmp_path: Path
-) -> None:
+def test_brief_finds_the_configured_data_directory(stub: Stub, typist: Typist, tmp_path: Path) -> None:
     config = tmp_path / "lithos.yaml"
     config.write_text(json.dumps({"storage": {"data_dir": str(stub.data)}}))
     for arguments, env in (
@@ -173,11 +171,11 @@ def test_terminal_control_characters_are_printed_as_text(stub: Stub) -> None:
     assert stub.brief("red").out == expected
 
 
-def test_a_hook_is_silent_when_the_answer_is_invalid(stub: Stub) -> None:
+def test_hook_is_silent_when_the_answer_is_invalid(stub: Stub) -> None:
     """Behaviour 244: at most 800 tokens."""
     answers: list[Any] = [
         briefing("x " * 2_000, tokens=1_000),
-        briefing("x " * 2_000, tokens=800),  # it says so, but 4 bytes are a token at least
+        briefing("x " * 2_000, tokens=800),  # claims 800 tokens, but 4,000 bytes are at least 1,000
         briefing("short", tokens=801),
         briefing() | {"text": None},
         briefing(tokens="many"),
@@ -190,7 +188,7 @@ def test_a_hook_is_silent_when_the_answer_is_invalid(stub: Stub) -> None:
     assert len(stub.calls) == len(answers)
 
 
-def test_a_hook_is_silent_when_the_server_answers_otherwise(stub: Stub) -> None:
+def test_hook_is_silent_after_an_unexpected_server_answer(stub: Stub) -> None:
     """Behaviour 244."""
     answers = [
         (200, b""),
@@ -210,10 +208,10 @@ def test_a_hook_is_silent_when_the_server_answers_otherwise(stub: Stub) -> None:
 
 
 @pytest.mark.slow
-def test_a_hook_waits_neither_for_a_slow_server_nor_another_hook(stub: Stub) -> None:
-    """Behaviour 244: the first one is stuck; a second says nothing rather than the same.
+def test_hook_waits_neither_for_a_slow_server_nor_another_hook(stub: Stub) -> None:
+    """Behaviour 244: while the first hook is stuck, a second hook prints nothing instead of the same text.
 
-    A hook that waited would print the answer, which comes in the end.
+    A hook that waited would print the answer, which arrives late.
     """
     assert DEADLINE < BOUND
     stub.pause = threading.Event()
@@ -235,7 +233,7 @@ def test_a_hook_waits_neither_for_a_slow_server_nor_another_hook(stub: Stub) -> 
 
 
 @pytest.mark.slow
-def test_concurrent_hooks_of_one_session_do_not_print_the_same(stub: Stub) -> None:
+def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
     """Behaviour 244."""
     stub.tells_once = True
     done: list[Printed] = []
@@ -248,25 +246,25 @@ def test_concurrent_hooks_of_one_session_do_not_print_the_same(stub: Stub) -> No
     for hook in hooks:
         hook.join(START_BOUND)
     assert [each.code for each in done] == [0] * 6
-    assert sum(each.out == "# Briefing\n" for each in done) <= 1  # a busy machine may leave time for none
+    assert sum(each.out == "# Briefing\n" for each in done) <= 1  # a busy machine may delay both
     assert {each.out for each in done} <= {"# Briefing\n", ""}
     assert started(stub.data, "brief", "x", "--session", "a").code == 0
     assert stub.brief("--hook", "--session", "a").out == ""
 
 
 @pytest.mark.slow
-def test_a_hook_does_not_wait_for_a_socket_that_says_nothing(tmp_path: Path) -> None:
-    """Behaviour 244: a connection that is accepted and then forgotten, and one that is never accepted."""
+def test_hook_does_not_wait_for_a_silent_socket(tmp_path: Path) -> None:
+    """Behaviour 244: one socket accepts the connection and stays silent, the other never accepts it."""
     data = tmp_path / "data"
     listener = socket.create_server(("127.0.0.1", 0), backlog=1)
     with listener, owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-        for _ in range(3):  # by the last the queue is full: not even connected
+        for _ in range(3):  # after the last one the queue is full and connections fail
             assert start_hook(data) == SILENT
 
 
 @pytest.mark.slow
-def test_a_hook_does_not_wait_for_a_server_that_drips(tmp_path: Path) -> None:
-    """Behaviour 244: each byte in time, the answer never."""
+def test_hook_does_not_wait_for_a_trickling_server(tmp_path: Path) -> None:
+    """Behaviour 244: each byte arrives in time, but the answer never ends."""
     data = tmp_path / "data"
     stop = threading.Event()
 
@@ -289,8 +287,8 @@ def test_a_hook_does_not_wait_for_a_server_that_drips(tmp_path: Path) -> None:
         thread.join(60)
 
 
-def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
-    """Behaviour 244: no data directory, an empty one, a record of whatever kind."""
+def test_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
+    """Behaviour 244: missing data directory, empty data directory, or any kind of owner record."""
     data = tmp_path / "data"
 
     def expect_silence() -> None:
@@ -309,10 +307,10 @@ def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> No
             expect_silence()
 
 
-def test_a_hook_ignores_another_program_on_a_dead_owners_port(
+def test_hook_ignores_another_program_on_a_dead_owners_port(
     stub: Stub, typist: Typist, tmp_path: Path
 ) -> None:
-    """Behaviour 244: the record stayed after a kill; its address may belong to another program now."""
+    """Behaviour 244: after a kill the owner record remains, and another program may use its address."""
     left = tmp_path / "left" / "data"
     (left / ".lithos").mkdir(parents=True)
     record = json.loads((stub.data / ".lithos" / "lock").read_text())
@@ -321,7 +319,7 @@ def test_a_hook_ignores_another_program_on_a_dead_owners_port(
     assert stub.calls == []
 
 
-def test_a_hook_is_silent_when_it_is_called_wrongly(stub: Stub, typist: Typist) -> None:
+def test_hook_is_silent_when_its_arguments_are_wrong(stub: Stub, typist: Typist) -> None:
     """Behaviour 244: exit code 2 would stop some clients."""
     for words in ("--budget lots", "--budget 0", "--no-such-option", "one two"):
         stub.expect_silence(*words.split())
@@ -331,8 +329,8 @@ def test_a_hook_is_silent_when_it_is_called_wrongly(stub: Stub, typist: Typist) 
     assert stub.calls == []
 
 
-def test_a_hook_is_silent_where_it_cannot_remember(stub: Stub, tmp_path: Path) -> None:
-    """Behaviour 244: better nothing than the same again and again."""
+def test_hook_is_silent_when_it_cannot_store_its_cursor(stub: Stub, tmp_path: Path) -> None:
+    """Behaviour 244: no output is better than the same output again and again."""
     blocked = tmp_path / "a file"
     blocked.write_text("")
     stub.expect_silence("--session", "a", XDG_STATE_HOME=str(blocked))
@@ -340,8 +338,11 @@ def test_a_hook_is_silent_where_it_cannot_remember(stub: Stub, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
-    """Behaviour 244: unread output counts as not shown; and the terminal need not know every letter."""
+def test_hook_ends_quietly_when_its_reader_is_gone(stub: Stub) -> None:
+    """Behaviour 244: unread output counts as not shown.
+
+    Letters that the terminal cannot encode do no harm.
+    """
     environment = clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")})
     command = [*patient(START_BOUND), "-d", str(stub.data), "brief", "--hook", "--session", "a"]
     reader, writer = os.pipe()
@@ -359,7 +360,7 @@ def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
     assert [call.get("since") for call in stub.calls] == [None, None]
 
 
-def test_a_person_sees_the_error(stub: Stub, typist: Typist, tmp_path: Path) -> None:
+def test_brief_shows_the_error_to_a_person(stub: Stub, typist: Typist, tmp_path: Path) -> None:
     done = stub.brief("raft", "--task", "t", "--budget", "3000", "--since", "5")
     assert (done.code, done.out) == (0, "# Briefing\n")
     assert stub.calls == [{"query": "raft", "task_id": "t", "budget": 3000, "cursor": True, "since": "5"}]
@@ -375,13 +376,13 @@ def test_a_person_sees_the_error(stub: Stub, typist: Typist, tmp_path: Path) -> 
     assert f"Start it with: lithos -d {nowhere} serve -t http" in done.err
 
 
-def test_json_output_of_a_hook_has_its_text(stub: Stub) -> None:
+def test_json_output_of_a_hook_contains_its_text(stub: Stub) -> None:
     done = stub.brief("--hook", "--json")
     assert json.loads(done.out) == {"text": "# Briefing", "tokens": 3, "cursor": "7"}
 
 
 @pytest.mark.slow
-def test_a_hook_is_quiet_with_a_real_server_and_after_its_death(tmp_path: Path) -> None:
+def test_hook_is_quiet_with_a_real_server_and_after_its_death(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
     server = start_lithos(data)

@@ -1,4 +1,4 @@
-"""`lithos serve` on stdio notifies its client of changes, in both generations of the protocol."""
+"""Change notifications of `lithos serve` on stdio, in both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ META = {
 
 
 def ask(server: StdioServer, number: int, method: str, **params: Any) -> Any:
-    """The result of a request; notices that come first are skipped."""
+    """Return the result of a request. Notifications that arrive first are skipped."""
     server.send(method, number, **params)
     while (answer := server.answer()).get("id") != number:
         pass
@@ -31,20 +31,20 @@ def ask(server: StdioServer, number: int, method: str, **params: Any) -> Any:
 
 
 def new_note(server: StdioServer, number: int, **more: Any) -> str:
-    """The id of a new note."""
+    """Create a note and return its id."""
     arguments = {"title": "A note", "content": "x", "agent": "a"}
     written = ask(server, number, "tools/call", name="lithos_write", arguments=arguments, **more)
     return str(written["structuredContent"]["id"])
 
 
 def notice(server: StdioServer) -> Any:
-    """The next notice about one resource."""
+    """Return the next notification about one resource."""
     while (message := server.message()).get("method") != UPDATED:
         pass
     return message["params"]
 
 
-def test_a_stdio_session_gets_notifications(tmp_path: Path) -> None:
+def test_stdio_session_gets_notifications(tmp_path: Path) -> None:
     """behaviours 204, 205"""
     with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:
         server.greet()
@@ -57,9 +57,9 @@ def test_a_stdio_session_gets_notifications(tmp_path: Path) -> None:
         server.rest()
 
 
-def test_a_modern_client_on_stdio_listens_and_leaves_at_once(tmp_path: Path) -> None:
-    """behaviours 204, 205: an open stream of changes does not hold up the end"""
-    assert any(_leaves_at_once(tmp_path / f"data-{number}") for number in range(3))  # others may be busy
+def test_modern_stdio_client_listens_and_leaves_at_once(tmp_path: Path) -> None:
+    """behaviours 204, 205: an open stream of changes does not delay the end"""
+    assert any(_leaves_at_once(tmp_path / f"data-{number}") for number in range(3))  # retries if busy
 
 
 def _leaves_at_once(data: Path) -> bool:

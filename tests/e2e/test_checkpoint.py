@@ -1,4 +1,4 @@
-"""`lithos checkpoint`: findings of a session are kept once; its hook is silent and quick (behaviour 244)."""
+"""`lithos checkpoint`: session findings are stored once, and its hook is silent and quick (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ typist = pytest.fixture(make_typist)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The data directory of a running server."""
+    """Yield the data directory of a running server."""
     folder = tmp_path_factory.mktemp("checkpoints") / "data"
     with running_lithos(folder):
         yield folder
@@ -32,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @frozen
 class Session:
-    """Runs `lithos checkpoint` with a running server, and reads the kept notes."""
+    """Runs `lithos checkpoint` with a running server, and reads the stored notes."""
 
     data: Path
     typist: Typist
@@ -41,14 +41,14 @@ class Session:
         return self.typist(self.data, "checkpoint", *arguments, **more)
 
     def hook(self, *arguments: str, **more: Any) -> str:
-        """The output of the hook; check its promises in any case."""
+        """Run the hook, check the guarantees of every hook, and return its output."""
         done = self.run("--hook", *arguments, **more)
         assert (done.code, done.err) == (0, "")
         assert len(done.out.encode()) <= HOOK_BUDGET * TOKEN_BYTES
         return done.out
 
     def notes(self, session: str) -> list[str]:
-        """The notes of a session."""
+        """Return the notes of a session."""
         found = (self.data / "knowledge" / "checkpoints").glob(f"{session}-*.md")
         return [path.read_text() for path in found]
 
@@ -59,12 +59,12 @@ def session(data: Path, typist: Typist) -> Session:
 
 
 def event(name: str, **more: Any) -> str:
-    """The input that Claude Code writes to its hooks."""
+    """Return the input that Claude Code sends to its hooks."""
     told = {"session_id": "s1", "transcript_path": "/tmp/t.jsonl", "cwd": "/", "hook_event_name": name}
     return json.dumps(told | more)
 
 
-def test_a_session_has_one_note_and_each_text_in_it_once(session: Session, tmp_path: Path) -> None:
+def test_session_has_one_note_with_each_text_once(session: Session, tmp_path: Path) -> None:
     (tmp_path / "my-repository" / ".git").mkdir(parents=True)
     below = tmp_path / "my-repository" / "src"
     below.mkdir()
@@ -87,7 +87,7 @@ def test_a_session_has_one_note_and_each_text_in_it_once(session: Session, tmp_p
     assert note.index("Raft") < note.index("Paxos, too.") < note.index("From a pipe.")
 
 
-def test_without_a_session_the_note_is_the_agents_of_the_day(session: Session) -> None:
+def test_checkpoints_without_session_share_a_daily_note_per_agent(session: Session) -> None:
     for text in ("one", "two"):
         assert session.run("--client", "my-client", "--text", text).code == 0
     (note,) = session.notes(f"my-client-{os.uname().nodename.partition('.')[0].lower()}")
@@ -95,7 +95,7 @@ def test_without_a_session_the_note_is_the_agents_of_the_day(session: Session) -
     assert "two" in note
 
 
-def test_the_agent_of_a_checkpoint_is_the_same_in_each_session(session: Session) -> None:
+def test_checkpoint_agent_is_the_same_in_each_session(session: Session) -> None:
     """docs/spec/integration.md §2: `--agent`, else `<client>@<host>`."""
     host = os.uname().nodename.partition(".")[0]
     for name, environment in (("who-a", {"CLAUDECODE": "1"}), ("who-b", {"CLAUDE_PROJECT_DIR": "/"})):
@@ -105,7 +105,7 @@ def test_the_agent_of_a_checkpoint_is_the_same_in_each_session(session: Session)
 
 
 @pytest.mark.slow
-def test_checkpoints_of_one_session_at_once_are_all_kept(session: Session) -> None:
+def test_simultaneous_checkpoints_of_one_session_are_all_kept(session: Session) -> None:
     texts = ["same", "same", "one", "two"]
     threads = [
         threading.Thread(
@@ -122,7 +122,7 @@ def test_checkpoints_of_one_session_at_once_are_all_kept(session: Session) -> No
     assert [lines.count(text) for text in ("same", "one", "two")] == [1, 1, 1]
 
 
-def test_a_note_has_a_bounded_number_of_checkpoints(session: Session) -> None:
+def test_number_of_checkpoints_in_a_note_is_bounded(session: Session) -> None:
     path = next(iter(session.run("--session", "full", "--text", "0").out.split()[2:3]))
     file = session.data / "knowledge" / path
     more = "".join(f"\n## 2026-01-01 00:00:00 UTC ({number:012x})\n\nx\n" for number in range(MOST))
@@ -137,7 +137,7 @@ def test_a_note_has_a_bounded_number_of_checkpoints(session: Session) -> None:
     assert "late" not in file.read_text()
 
 
-def test_a_person_sees_the_error(session: Session, tmp_path: Path) -> None:
+def test_checkpoint_shows_the_error_to_a_person(session: Session, tmp_path: Path) -> None:
     for arguments, words in (
         (("--text", "  "), "There is no text to keep"),
         (("--text", "x", "file"), "not both"),
@@ -151,7 +151,7 @@ def test_a_person_sees_the_error(session: Session, tmp_path: Path) -> None:
     assert (done.code, "No server owns" in done.err) == (1, True)
 
 
-def test_a_hook_reminds_where_its_words_reach_the_model(session: Session) -> None:
+def test_hook_reminds_at_events_whose_output_reaches_the_model(session: Session) -> None:
     """Behaviour 244: plain text, since JSON is refused before a compaction."""
     before = session.hook(told=event("PreCompact", trigger="auto"))
     after = session.hook(told=event("SessionStart"))
@@ -163,7 +163,7 @@ def test_a_hook_reminds_where_its_words_reach_the_model(session: Session) -> Non
     assert session.notes("s1") == []
 
 
-def test_a_hook_keeps_the_text_it_is_given_and_says_nothing(session: Session, tmp_path: Path) -> None:
+def test_hook_stores_its_text_silently(session: Session, tmp_path: Path) -> None:
     """Behaviour 244."""
     told = event("PostCompact", session_id="given", compact_summary="The summary.", cwd=str(tmp_path))
     (tmp_path / "kept.md").write_text("From a file.")
@@ -184,14 +184,14 @@ def test_a_hook_keeps_the_text_it_is_given_and_says_nothing(session: Session, tm
         assert note.splitlines().count(text) == 1
 
 
-def test_a_hook_cuts_what_is_too_long(session: Session) -> None:
+def test_hook_cuts_an_overlong_text(session: Session) -> None:
     assert session.hook("--session", "long", told="word " * 20_000) == ""
     (note,) = session.notes("long")
     assert "(Cut: the first 16,000 of 99,999 characters.)" in note
     assert len(note) < LONGEST_TEXT + 1_000
 
 
-def test_a_hook_tolerates_wrong_input_of_a_client(session: Session) -> None:
+def test_hook_tolerates_invalid_client_input(session: Session) -> None:
     """Behaviour 244."""
     for told in (
         b"{", b"{" * 5_000, b"\xff\xfe\x00", b"[1]",
@@ -202,8 +202,8 @@ def test_a_hook_tolerates_wrong_input_of_a_client(session: Session) -> None:
 
 
 @pytest.mark.slow
-def test_a_hook_does_not_wait_for_a_client_that_leaves_stdin_open(data: Path) -> None:
-    """Behaviour 244: neither for a silent session, nor for one that reported everything and continues."""
+def test_hook_does_not_wait_for_an_open_stdin(data: Path) -> None:
+    """Behaviour 244: the client sends nothing, or sends all its input and keeps stdin open."""
     for told, expected in (
         (b"", b"Before this session"),
         (event("PreCompact").encode(), b"Keep in the summary"),
@@ -219,13 +219,13 @@ def test_a_hook_does_not_wait_for_a_client_that_leaves_stdin_open(data: Path) ->
             process.stdin.write(told)
             process.stdin.flush()
             assert process.wait(START_BOUND) == 0
-            said = process.stdout.read()  # on a busy machine it may have no time for it
+            said = process.stdout.read()  # may be empty on a busy machine
             assert said == b"" or said.startswith(expected)
             assert process.stderr.read() == b""
 
 
-def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
-    """Behaviour 244: no data directory, a dead owner's record, a port that refuses."""
+def test_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
+    """Behaviour 244: missing data directory, record of a dead owner, or closed port."""
     nobody = Session(tmp_path / "data", typist)
     for told in ("", "a text", event("PreCompact")):
         assert nobody.hook(told=told) == ""
@@ -235,7 +235,7 @@ def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> No
     assert nobody.hook() == ""
 
 
-def test_a_hook_is_silent_when_it_is_called_wrongly(session: Session) -> None:
+def test_hook_is_silent_when_its_arguments_are_wrong(session: Session) -> None:
     """Behaviour 244: exit code 2 would block a compaction."""
     for arguments in (["--no-such"], ["a", "b"], ["--session"]):
         assert session.hook(*arguments, told="kept nowhere") == ""

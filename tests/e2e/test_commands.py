@@ -1,6 +1,6 @@
-"""The query commands, with a running server and without one.
+"""The query commands, with and without a running server.
 
-Without a server all but one run in this process, because loading the models takes most of the time.
+Without a server, all commands except one run in this process, because loading the models is slow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["beside a server", "alone"])
 def place(request: pytest.FixtureRequest, vault: Path) -> Iterator[str]:
-    """Once with a running server and once without."""
+    """Yield the place of the run: once with a running server, and once without."""
     if request.param == "alone":
         yield request.param
         return
@@ -52,13 +52,13 @@ program = pytest.fixture(make_program)
 
 @frozen
 class Commands:
-    """Runs commands on the vault: in new processes with a server, else in this process."""
+    """Runs commands on the vault: in new processes with a server, or in this process without one."""
 
     data: Path
     alone: Program | None
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr."""
+        """Return exit code, stdout and stderr."""
         if self.alone is None:
             done = run_lithos("-d", self.data, *arguments)
             return done.returncode, done.stdout, done.stderr
@@ -66,13 +66,16 @@ class Commands:
         return ended.code, ended.out, ended.err
 
     def ask(self, *arguments: str) -> str:
-        """Run a command that must end with 0 and say nothing on stderr; its stdout."""
+        """Run a command that must exit with 0 and print nothing on stderr. Return its stdout."""
         code, out, err = self.run(*arguments)
         assert (code, err) == (0, "")
         return out
 
     def ask_json(self, *arguments: str) -> dict[str, object]:
-        """The same with `--json`: stdout is one JSON document on one line."""
+        """Run a command with `--json` like `ask`.
+
+        Return its stdout, which is one JSON document on one line.
+        """
         printed = self.ask(*arguments, "--json")
         assert printed.count("\n") == 1
         answer = json.loads(printed)
@@ -99,7 +102,7 @@ def asking(place: str, vault: Path, program: Program, monkeypatch: pytest.Monkey
         (("--hybrid",), "cafe", "Café culture", "(score: "),
     ],
 )
-def test_search_finds_in_every_mode(
+def test_search_finds_notes_in_every_mode(
     mode: tuple[str, ...], query: str, title: str, label: str, asking: Commands
 ) -> None:
     """behaviours 197, 209"""
@@ -114,7 +117,7 @@ def test_search_finds_in_every_mode(
 
 
 @pytest.mark.slow
-def test_search_says_when_nothing_is_found(asking: Commands) -> None:
+def test_search_without_results_says_so(asking: Commands) -> None:
     assert asking.ask("search", "xylophonist") == "No results found.\n"
     assert asking.ask_json("search", "xylophonist")["results"] == []
 
@@ -154,16 +157,16 @@ def test_search_is_hybrid_by_default(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_inspect_doc_takes_a_title(asking: Commands) -> None:
+def test_inspect_doc_accepts_a_title(asking: Commands) -> None:
     by_title = asking.ask_json("inspect", "doc", "from WINDOWS")
     assert by_title["id"] == asking.ask_json("inspect", "doc", "notes/windows.md")["id"]
-    code, _, err = asking.run("inspect", "doc", "Windows")  # only a part of the title
+    code, _, err = asking.run("inspect", "doc", "Windows")  # a part of the title is not enough
     assert code == 1
     assert "title" in err
 
 
 @pytest.mark.slow
-def test_a_missing_note_exits_1_and_says_what_to_do(asking: Commands) -> None:
+def test_missing_note_exits_1_and_says_what_to_do(asking: Commands) -> None:
     code, out, err = asking.run("--json", "inspect", "doc", "no/such/note")
     assert (code, out) == (1, "")
     assert "no/such/note" in err
@@ -171,7 +174,7 @@ def test_a_missing_note_exits_1_and_says_what_to_do(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_early_causes_no_error(asking: Commands) -> None:
+def test_reader_that_leaves_early_causes_no_error(asking: Commands) -> None:
     command = [*LITHOS, "-d", str(asking.data), "inspect", "doc", "Reading list.md", "--content"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
@@ -184,7 +187,7 @@ def test_a_reader_that_leaves_early_causes_no_error(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_questions_change_no_file(asking: Commands) -> None:
+def test_query_commands_change_no_file(asking: Commands) -> None:
     """behaviour 176"""
     folder = asking.data / "knowledge"
     before = snapshot(folder)
@@ -193,7 +196,7 @@ def test_questions_change_no_file(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_health_exits_1_when_something_is_degraded(tmp_path: Path) -> None:
+def test_health_exits_1_when_a_component_is_degraded(tmp_path: Path) -> None:
     """behaviours 161, 183"""
     make_vault(tmp_path / "data")
     env = {"LITHOS_SEARCH__EMBEDDING_MODEL": str(tmp_path / "no-such-model")}
@@ -206,7 +209,7 @@ def test_health_exits_1_when_something_is_degraded(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["stats"], ["search", "x"], ["inspect", "health"]])
-def test_a_missing_data_directory_is_reported_and_not_made(command: list[str], tmp_path: Path) -> None:
+def test_missing_data_directory_is_reported_and_not_created(command: list[str], tmp_path: Path) -> None:
     missing = run_lithos("-d", tmp_path / "nowhere", *command, "--json")
     assert (missing.returncode, missing.stdout) == (1, "")
     assert str(tmp_path / "nowhere") in missing.stderr
@@ -214,7 +217,7 @@ def test_a_missing_data_directory_is_reported_and_not_made(command: list[str], t
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_wrong_command_line_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_command_line_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     for typed in ("", "fly", "search", "search x --semantic --hybrid"):
         with pytest.raises(SystemExit) as ended:
             main(typed.split())

@@ -1,4 +1,4 @@
-"""`lithos connect`: the printed configuration works as it is."""
+"""`lithos connect`: the printed configuration works without changes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SECRET = "a-secret-of-ours"
 
 
 def recipe(client: str, data: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The output of `lithos connect CLIENT --json`."""
+    """Return the output of `lithos connect CLIENT --json`."""
     assert main(["connect", client, "--data-dir", str(data), "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
 
 def words_of(client: str, text: str) -> list[str]:
-    """The command of a stdio recipe."""
+    """Return the command of a stdio recipe as a list of words."""
     if client == "claude-code":
         return shlex.split(text.partition(" -- ")[2])
     if client == "openclaw":
@@ -41,7 +41,7 @@ def words_of(client: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_each_client_gets_the_command_of_this_installation_and_an_absolute_folder(
+def test_recipes_contain_the_installed_command_and_an_absolute_folder(
     client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = words_of(client, recipe(client, tmp_path / "my notes", capsys)["stdio"]["text"])
@@ -50,7 +50,7 @@ def test_each_client_gets_the_command_of_this_installation_and_an_absolute_folde
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_token_is_named_but_never_printed(
+def test_token_is_named_but_never_printed(
     client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/spec/cli-config.md §4: secrets never appear in output."""
@@ -63,7 +63,7 @@ def test_the_token_is_named_but_never_printed(
 
 
 @pytest.mark.needs("access")
-def test_a_named_token_makes_the_recipes_ask_for_one(
+def test_recipes_ask_for_a_token_when_named_tokens_exist(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LITHOS_AUTH_TOKEN", raising=False)
@@ -77,11 +77,11 @@ def test_a_named_token_makes_the_recipes_ask_for_one(
     assert recipe("cursor", tmp_path, capsys)["token_variable"] == "LITHOS_AUTH_TOKEN"
 
 
-def test_the_clients_that_can_be_typed_are_those_that_are_known() -> None:
+def test_command_line_accepts_exactly_the_known_clients() -> None:
     assert tuple(KNOWN) == CLIENTS
 
 
-def test_one_way_alone_is_printed_when_it_is_asked_for(
+def test_transport_option_prints_only_that_transport(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["connect", "zed", "--transport", "http", "-d", str(tmp_path)]) == 0
@@ -90,7 +90,7 @@ def test_one_way_alone_is_printed_when_it_is_asked_for(
     assert "stdio" not in printed
 
 
-def test_the_address_is_that_of_the_configuration(
+def test_recipe_has_the_configured_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_PORT", "9123")
@@ -98,7 +98,7 @@ def test_the_address_is_that_of_the_configuration(
     assert document == {"mcpServers": {"lithos": {"url": "http://127.0.0.1:9123/mcp"}}}
 
 
-def test_an_unknown_client_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_client_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["connect", "emacs"])
     assert stop.value.code == 2
@@ -106,9 +106,7 @@ def test_an_unknown_client_is_refused_with_the_known_ones(capsys: pytest.Capture
 
 
 @pytest.mark.slow
-async def test_the_printed_command_serves_a_client(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_printed_command_serves_a_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = words_of("claude-desktop", recipe("claude-desktop", tmp_path, capsys)["stdio"]["text"])
     parameters = StdioServerParameters(command=words[0], args=words[1:])
     with (tmp_path / "stderr").open("w") as errors:

@@ -44,9 +44,7 @@ def ways_of(client: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
-def test_a_file_is_written_for_the_client_and_restored_exactly(
-    client: str, scope: str, person: Person
-) -> None:
+def test_client_file_is_written_and_restored_exactly(client: str, scope: str, person: Person) -> None:
     """Behaviour 243."""
     sample, path = person.put_sample(client, scope)
     before = person.files()
@@ -78,13 +76,13 @@ def test_a_file_is_written_for_the_client_and_restored_exactly(
 
 
 def is_inserted(old: bytes, new: bytes) -> bool:
-    """Whether `new` is `old` with one piece more."""
+    """Return whether `new` is `old` with one inserted piece."""
     begin = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old))
     return new.endswith(old[begin:])
 
 
 @pytest.mark.parametrize(("client", "scope"), [pair for pair in ALL if pair[0] != "agent-zero"])
-def test_a_file_that_did_not_exist_is_removed_again(client: str, scope: str, person: Person) -> None:
+def test_new_client_file_is_deleted_on_removal(client: str, scope: str, person: Person) -> None:
     """Behaviour 243."""
     person.connect(*arguments(client, scope, "--write"))
     assert "lithos" in servers_of(client, person.path_of(client, scope).read_bytes())
@@ -94,7 +92,7 @@ def test_a_file_that_did_not_exist_is_removed_again(client: str, scope: str, per
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
-def test_other_settings_stay_when_the_file_changed_since(client: str, scope: str, person: Person) -> None:
+def test_later_changes_of_the_file_survive_the_removal(client: str, scope: str, person: Person) -> None:
     """Behaviour 243: only the entry is removed."""
     sample, path = person.put_sample(client, scope)
     person.connect(*arguments(client, scope, "--write"))
@@ -114,7 +112,9 @@ COMMENTED = [pair for pair in ALL if pair[0] != "codex" and not is_plain(sample_
 
 
 @pytest.mark.parametrize(("client", "scope"), COMMENTED)
-def test_a_file_with_comments_stays_and_the_entry_is_printed(client: str, scope: str, person: Person) -> None:
+def test_file_with_comments_is_unchanged_and_the_entry_is_printed(
+    client: str, scope: str, person: Person
+) -> None:
     """Behaviour 243."""
     sample = sample_of(client, scope)
     path = person.put(client, sample, scope)
@@ -128,7 +128,7 @@ def test_a_file_with_comments_stays_and_the_entry_is_printed(client: str, scope:
     assert (path.read_bytes(), person.files()) == (sample, before)
 
 
-def test_an_entry_in_a_file_with_comments_is_removed_by_hand(person: Person) -> None:
+def test_entry_in_a_file_with_comments_is_removed_manually(person: Person) -> None:
     path = person.put("zed", b'{"context_servers": {}}')
     person.connect("zed", "--write")
     path.write_bytes(b"// mine\n" + path.read_bytes())
@@ -140,7 +140,7 @@ def test_an_entry_in_a_file_with_comments_is_removed_by_hand(person: Person) -> 
 
 
 @pytest.mark.parametrize("answer", ["y\n", "n\n"])
-def test_the_clients_own_command_edits_comments_when_the_person_agrees(
+def test_clients_own_command_edits_files_with_comments_on_consent(
     answer: str, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = Path(os.environ["PATH"]) / "openclaw"
@@ -158,7 +158,7 @@ def test_the_clients_own_command_edits_comments_when_the_person_agrees(
 
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor", "codex"])
-def test_the_persons_own_entry_for_this_server_is_put_back(client: str, person: Person) -> None:
+def test_previous_entry_for_this_server_is_restored(client: str, person: Person) -> None:
     own = {"command": "my-lithos", "args": ["-d", str(person.home / "notes"), "serve"]}
     data = json.dumps({"mcpServers": {"lithos": own, "b": {}}}, indent=2).encode()
     if client == "codex":
@@ -173,7 +173,7 @@ def test_the_persons_own_entry_for_this_server_is_put_back(client: str, person: 
     assert servers_of(client, path.read_bytes())["lithos"] == own
 
 
-def test_a_comment_after_the_entry_is_never_lost(person: Person) -> None:
+def test_comment_after_the_entry_is_never_lost(person: Person) -> None:
     path = person.put("codex", b"a = 1\n")
     person.connect("codex", "--write")
     path.write_bytes(path.read_bytes().replace(b"command", b"# mine\ncommand").replace(b"args", b"args "))
@@ -186,14 +186,14 @@ def test_a_comment_after_the_entry_is_never_lost(person: Person) -> None:
 
 
 @pytest.mark.parametrize("number", ["1.10", "1e5", "-0", "9" * 5_000])
-def test_numbers_that_would_be_spelled_otherwise_keep_the_file_as_it_is(number: str, person: Person) -> None:
+def test_file_with_unusual_number_spellings_is_unchanged(number: str, person: Person) -> None:
     path = person.put("cursor", f'{{"a": {number}}}'.encode())
     assert "stays as it is" in person.connect("cursor", "--write", code=1)["error"]
     assert path.read_bytes() == f'{{"a": {number}}}'.encode()
 
 
-def test_a_client_that_rewrites_its_whole_file_loses_only_the_entry(person: Person) -> None:
-    """Claude Code does so at each start."""
+def test_removal_works_after_the_client_rewrote_its_file(person: Person) -> None:
+    """Claude Code rewrites its file at each start."""
     _, path = person.put_sample("claude-code")
     person.connect("claude-code", "--write")
     tree = json.loads(path.read_bytes())
@@ -206,7 +206,7 @@ def test_a_client_that_rewrites_its_whole_file_loses_only_the_entry(person: Pers
     assert [name for name in person.files() if "backup" in name] == []
 
 
-def test_a_backup_with_settings_that_the_file_lost_stays(person: Person) -> None:
+def test_backup_is_kept_when_the_file_lost_settings(person: Person) -> None:
     sample, path = person.put_sample("gemini-cli")
     done = person.connect("gemini-cli", "--write")
     tree = read_as_client("gemini-cli", path.read_bytes())
@@ -218,7 +218,7 @@ def test_a_backup_with_settings_that_the_file_lost_stays(person: Person) -> None
     assert json.loads(path.read_bytes()) == {"mcpServers": {}}
 
 
-def test_nothing_is_lost_when_it_is_written_edited_written_and_removed(person: Person) -> None:
+def test_write_edit_write_and_remove_lose_nothing(person: Person) -> None:
     sample = b'{"mcpServers": {"a": {"command": "a"}}}\n'
     path = person.put("windsurf", sample)
     person.connect("windsurf", "--write")
@@ -231,7 +231,7 @@ def test_nothing_is_lost_when_it_is_written_edited_written_and_removed(person: P
     assert [name for name in person.files() if "backup" in name] == []
 
 
-def test_a_file_deleted_by_another_program_leaves_its_backup(person: Person) -> None:
+def test_backup_is_kept_when_another_program_deletes_the_file(person: Person) -> None:
     path = person.put("cursor", b'{"mcpServers": {"a": {"command": "a"}}}')
     done = person.connect("cursor", "--write")
     path.unlink()
@@ -242,7 +242,7 @@ def test_a_file_deleted_by_another_program_leaves_its_backup(person: Person) -> 
     assert Path(done["backup"]).exists()
 
 
-def test_a_backup_of_the_persons_own_is_not_overwritten(person: Person) -> None:
+def test_backup_of_the_person_is_not_overwritten(person: Person) -> None:
     path = person.put("cursor", b"{}")
     own = path.with_name("mcp.json.lithos-backup")
     own.write_text("mine")
@@ -252,7 +252,7 @@ def test_a_backup_of_the_persons_own_is_not_overwritten(person: Person) -> None:
     assert not Path(f"{own}-2").exists()
 
 
-def test_an_entry_that_leads_elsewhere_stays_and_another_name_is_offered(person: Person) -> None:
+def test_foreign_entry_is_kept_and_another_name_is_offered(person: Person) -> None:
     sample = b'{"mcpServers": {"lithos": {"command": "my-lithos", "args": []}}}'
     path = person.put("cursor", sample)
     for does in ("--write", "--remove"):
@@ -264,7 +264,7 @@ def test_an_entry_that_leads_elsewhere_stays_and_another_name_is_offered(person:
     assert path.read_bytes() == sample
 
 
-def test_two_names_in_one_file_come_and_go_in_any_order(person: Person) -> None:
+def test_two_entries_in_one_file_are_added_and_removed_independently(person: Person) -> None:
     sample, path = person.put_sample("cursor")
     for order in (("a", "b"), ("b", "a")):
         for name in ("a", "b"):
@@ -275,7 +275,7 @@ def test_two_names_in_one_file_come_and_go_in_any_order(person: Person) -> None:
     assert [name for name in person.files() if "backup" in name] == []
 
 
-def test_settings_that_a_person_added_to_the_entry_are_not_overwritten(person: Person) -> None:
+def test_settings_added_to_the_entry_are_not_overwritten(person: Person) -> None:
     path = person.put("windsurf", b"{}")
     person.connect("windsurf", "--write")
     tree = json.loads(path.read_bytes())
@@ -303,7 +303,7 @@ def test_settings_that_a_person_added_to_the_entry_are_not_overwritten(person: P
         ("gemini-cli", b"[" * 500_000, "recursion"),
     ],
 )
-def test_unsafe_files_are_left_alone_with_a_reason(
+def test_unsafe_files_are_unchanged_and_the_reason_is_given(
     client: str, content: bytes, words: str, person: Person
 ) -> None:
     path = person.put(client, content)
@@ -314,8 +314,8 @@ def test_unsafe_files_are_left_alone_with_a_reason(
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
-def test_a_link_stays_a_link_and_its_target_is_written(person: Person) -> None:
-    """As people have it who keep their dotfiles in a repository."""
+def test_symbolic_link_is_kept_and_its_target_is_written(person: Person) -> None:
+    """People who keep their dotfiles in a repository have such links."""
     target = person.home / "dotfiles" / "mcp.json"
     target.parent.mkdir()
     target.write_bytes(b'{"mcpServers": {}}\n')
@@ -329,7 +329,7 @@ def test_a_link_stays_a_link_and_its_target_is_written(person: Person) -> None:
     assert (os.readlink(link), target.read_bytes()) == ("../dotfiles/mcp.json", b'{"mcpServers": {}}\n')
 
 
-def test_a_file_of_two_names_keeps_both(person: Person) -> None:
+def test_file_with_two_hard_links_keeps_both(person: Person) -> None:
     path = person.put("cursor", b"{}")
     os.link(path, person.home / "same.json")
     person.connect("cursor", "--write")
@@ -339,7 +339,7 @@ def test_a_file_of_two_names_keeps_both(person: Person) -> None:
     assert path.stat().st_nlink == 2
 
 
-def test_permissions_stay_and_the_backup_is_the_persons_alone(person: Person) -> None:
+def test_permissions_are_kept_and_the_backup_is_private(person: Person) -> None:
     path = person.put("cursor", b"{}")
     path.chmod(0o640)
     done = person.connect("cursor", "--write")
@@ -350,17 +350,15 @@ def test_permissions_stay_and_the_backup_is_the_persons_alone(person: Person) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_the_owner_stays(person: Person) -> None:
+def test_owner_of_the_file_is_kept(person: Person) -> None:
     path = person.put("cursor", b"{}")
     os.chown(path, 12_345, 12_345)
     person.connect("cursor", "--write")
     assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 12_345)
 
 
-def test_a_file_that_cannot_be_replaced_is_written_in_place(
-    person: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file of a group that the person is not in, in a folder that they may write."""
+def test_irreplaceable_file_is_written_in_place(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file belongs to a group without the person, in a folder that the person may write."""
 
     def denied(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -373,7 +371,7 @@ def test_a_file_that_cannot_be_replaced_is_written_in_place(
     assert path.stat().st_ino == inode
 
 
-def test_a_file_system_that_cannot_exchange_files_will_do(
+def test_connect_works_on_file_systems_without_atomic_exchange(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: object) -> None:
@@ -387,7 +385,7 @@ def test_a_file_system_that_cannot_exchange_files_will_do(
 
 
 @pytest.mark.parametrize("does", ["--write", "--remove"])
-def test_a_save_during_the_exchange_stays(does: str, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_during_the_exchange_is_kept(does: str, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     path = person.put("cursor", b'{"count": 0}')
     if does == "--remove":
         person.connect("cursor", "--write")
@@ -404,7 +402,7 @@ def test_a_save_during_the_exchange_stays(does: str, person: Person, monkeypatch
     assert ("lithos" in str(path.read_bytes())) == (does == "--write")
 
 
-def test_a_save_during_the_removal_of_a_new_file_stays(
+def test_save_during_the_removal_of_a_new_file_is_kept(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person.connect("cursor", "--write")
@@ -421,7 +419,7 @@ def test_a_save_during_the_removal_of_a_new_file_stays(
     assert "lithos" not in str(path.read_bytes())
 
 
-def test_a_container_that_knows_this_machine_by_another_name_stays_connected(person: Person) -> None:
+def test_entry_with_another_host_name_counts_as_connected(person: Person) -> None:
     path = person.put("agent-zero", b'{"mcp_servers": ""}')
     person.connect("agent-zero", "--write")
     edited = path.read_bytes().replace(b"127.0.0.1", b"host.docker.internal")
@@ -432,7 +430,7 @@ def test_a_container_that_knows_this_machine_by_another_name_stays_connected(per
     assert servers_of("agent-zero", path.read_bytes()) == {}
 
 
-def test_a_read_only_file_stays_as_it_is(person: Person) -> None:
+def test_read_only_file_is_unchanged(person: Person) -> None:
     path = person.put("cursor", b"{}")
     path.chmod(0o444)
     assert "read-only" in person.connect("cursor", "--write", code=1)["error"]
@@ -440,13 +438,13 @@ def test_a_read_only_file_stays_as_it_is(person: Person) -> None:
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
-def test_other_things_than_files_are_refused(person: Person) -> None:
+def test_paths_other_than_regular_files_are_refused(person: Person) -> None:
     person.path_of("cursor").mkdir(parents=True)
     assert "is not a file" in person.connect("cursor", "--write", code=1)["error"]
     assert person.connect("--list")["clients"]
 
 
-def test_a_huge_file_stays_as_it_is(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_huge_file_is_unchanged(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "LARGEST", 100)
     path = person.put("cursor", b"{}" + b" " * 99)
     assert "larger" in person.connect("cursor", "--write", code=1)["error"]
@@ -454,7 +452,7 @@ def test_a_huge_file_stays_as_it_is(person: Person, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("times", [1, 100])
-def test_a_save_of_the_client_is_never_overwritten(
+def test_save_of_the_client_is_never_overwritten(
     times: int, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = person.put("cursor", b'{"count": 0}')
@@ -478,9 +476,7 @@ def test_a_save_of_the_client_is_never_overwritten(
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
-def test_a_write_that_was_cut_short_is_found_by_the_next(
-    person: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_next_run_detects_an_interrupted_write(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     path = person.put("cursor", b'{"a": 1}')
 
     def killed(file: files.ConfigFile, data: bytes) -> None:
@@ -495,7 +491,7 @@ def test_a_write_that_was_cut_short_is_found_by_the_next(
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
-def test_a_token_is_never_written_only_its_variable(
+def test_variable_of_the_token_is_written_but_never_the_token(
     client: str, scope: str, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_AUTH_TOKEN", "a-secret-of-ours")
@@ -511,19 +507,19 @@ def test_a_token_is_never_written_only_its_variable(
     assert [name for name in kept if name.is_file() and b"a-secret" in name.read_bytes()] == []
 
 
-def test_projects_default_to_http_and_people_to_stdio(person: Person) -> None:
+def test_project_scope_defaults_to_http_and_user_scope_to_stdio(person: Person) -> None:
     assert person.connect("cursor", "--write", "--scope", "project")["transport"] == "http"
     assert person.connect("cursor", "--write")["transport"] == "stdio"
 
 
-def test_the_agent_id_of_a_client_is_the_same_in_every_session(person: Person) -> None:
+def test_agent_id_of_a_client_is_the_same_in_every_session(person: Person) -> None:
     notes = person.connect("cursor", "--write")["notes"]
     assert person.connect("cursor", "--write")["notes"][-1] == notes[-1]
     assert '"cursor@' in notes[-1]
     assert '"ann"' in person.connect("cursor", "--write", "--agent", "ann")["notes"][-1]
 
 
-def test_the_list_shows_installed_and_connected_clients(person: Person) -> None:
+def test_list_shows_installed_and_connected_clients(person: Person) -> None:
     person.put("cursor", b"{}")
     person.put("zed", b'{"context_servers": {"lithos": {"url": "http://other:1/mcp"}}}')
     person.put("gemini-cli", b'{"mcpServers": ')
@@ -543,7 +539,7 @@ def test_the_list_shows_installed_and_connected_clients(person: Person) -> None:
     assert installed == {"cursor", "zed", "gemini-cli"}
 
 
-def test_an_unknown_place_is_asked_for(person: Person) -> None:
+def test_client_without_a_known_path_needs_the_file_option(person: Person) -> None:
     assert "--file" in person.connect("agent-zero", "--write", code=1)["error"]
     path = person.home / "elsewhere.json"
     path.write_bytes(b'{"mcp_servers": ""}')
@@ -558,6 +554,6 @@ def test_contradictory_arguments_are_usage_errors(typed: list[str], person: Pers
     person.connect(*typed, code=2)
 
 
-def test_only_a_client_with_such_a_file_has_the_scope(person: Person) -> None:
+def test_project_scope_needs_a_client_with_a_project_file(person: Person) -> None:
     refused = person.connect("windsurf", "--write", "--scope", "project", code=1)
     assert "it knows user" in refused["error"]

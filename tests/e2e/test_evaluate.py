@@ -1,4 +1,4 @@
-"""`lithos evaluate` of real processes: of a server over HTTP, of files, and a setting that ranks worse."""
+"""`lithos evaluate` as real processes: with a server over HTTP, with files, and with a worse ranking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.process import run_lithos, running_lithos, start_lithos
 from tests.e2e.vault import snapshot
 from tests.servers import put_note
 
-#: Full-text only, without semantic search.
+#: Full-text search only, without semantic search.
 WORSE = {"LITHOS_SEARCH__SEMANTIC_WEIGHT": "0.0", "LITHOS_SEARCH__LEAD_WEIGHT": "0.0"}
 NOTES = {
     "spaghetti": "# Spaghetti\n\nBoil the noodles in salted water for nine minutes, then add tomato sauce.\n",
@@ -30,7 +30,7 @@ QUESTIONS = {
 
 
 def make_vault(folder: Path) -> tuple[Path, Path]:
-    """A data directory, and the file of its tests."""
+    """Create a data directory and a test file for `evaluate`. Return both paths."""
     data, tests = folder / "data", folder / "tests.yaml"
     for name, text in NOTES.items():
         put_note(data, f"{name}.md", text)
@@ -49,8 +49,8 @@ def evaluate(data: Path, tests: Path, *options: str | Path, code: int, **env: st
 
 
 @pytest.mark.slow
-def test_a_worse_ranking_is_caught_against_a_baseline(tmp_path: Path) -> None:
-    """Behaviour 234: two servers of different settings, every test still passing."""
+def test_worse_ranking_is_detected_against_a_baseline(tmp_path: Path) -> None:
+    """Behaviour 234: two servers with different settings, while every test still passes."""
     data, tests = make_vault(tmp_path)
     baseline = tmp_path / "base.json"
     with running_lithos(data):
@@ -65,8 +65,8 @@ def test_a_worse_ranking_is_caught_against_a_baseline(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_files_answer_as_the_server_does_and_stay_as_they_are(tmp_path: Path) -> None:
-    """Behaviour 234: also after a server was killed in the middle."""
+def test_evaluation_of_files_equals_the_server_and_changes_nothing(tmp_path: Path) -> None:
+    """Behaviour 234: also after a server was killed during its work."""
     data, tests = make_vault(tmp_path)
     server = start_lithos(data)
     try:
@@ -100,7 +100,7 @@ def test_citations_are_written_while_a_server_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_doctor_asks_a_running_server(tmp_path: Path) -> None:
+def test_doctor_queries_a_running_server(tmp_path: Path) -> None:
     """Behaviour 234."""
     data, tests = make_vault(tmp_path)
     tests.rename(data / "knowledge-tests.yaml")

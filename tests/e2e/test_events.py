@@ -1,4 +1,4 @@
-"""Event streams of a real server across a restart: exactly what was missed, in order, once."""
+"""Event streams of a real server across a restart: each missed event once and in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 BEFORE, MISSED = 3, 50
 
 
-def test_last_event_id_gives_exactly_what_was_missed_over_a_restart(tmp_path: Path) -> None:
+def test_last_event_id_returns_exactly_the_events_missed_during_restart(tmp_path: Path) -> None:
     """behaviours 133, 186, 187: Show 2."""
     data = tmp_path / "data"
     titles = [f"Note {n}" for n in range(BEFORE + MISSED + 1)]
@@ -42,7 +42,7 @@ def test_last_event_id_gives_exactly_what_was_missed_over_a_restart(tmp_path: Pa
     assert seqs == sorted(set(seqs))
 
 
-async def test_a_named_subscriber_resumes_over_a_restart(tmp_path: Path) -> None:
+async def test_named_subscriber_resumes_after_a_restart(tmp_path: Path) -> None:
     """behaviours 186, 188, 189: Show 2 over WebSocket, without `since`."""
     data = tmp_path / "data"
     titles = [f"Note {n}" for n in range(BEFORE + MISSED)]

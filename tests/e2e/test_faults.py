@@ -1,4 +1,4 @@
-"""Failures that a server survives, with counts that fit into the time of the gate.
+"""Failures that a server survives, repeated as often as the time of the gate allows.
 
 The kills are in `test_kill.py`, the full disk in `test_full_disk.py`, the bridges in `test_bridge.py`.
 """
@@ -22,7 +22,7 @@ Fault = Callable[[Path], Awaitable[Outcome]]
 
 
 @pytest.mark.slow
-async def test_a_process_without_write_permission_continues_when_it_returns(tmp_path: Path) -> None:
+async def test_server_continues_when_write_permission_returns(tmp_path: Path) -> None:
     """behaviours 139, 193"""
     await storage.limits_are_reached(tmp_path)
 
@@ -42,14 +42,14 @@ async def test_a_process_without_write_permission_continues_when_it_returns(tmp_
     ],
     ids=["volume vanishes", "pieces", "renames", "touches", "renames polled", "names"],
 )
-async def test_external_changes_of_a_folder_are_followed(fault: Fault, tmp_path: Path) -> None:
+async def test_external_folder_changes_are_followed(fault: Fault, tmp_path: Path) -> None:
     """behaviours 135, 136, 137, 198, 199"""
     await fault(tmp_path)
 
 
 @pytest.mark.nightly
 @pytest.mark.takes(70)
-def test_under_a_mixed_load_memory_is_flat_and_no_call_fails() -> None:
+def test_memory_is_flat_and_calls_succeed_under_mixed_load() -> None:
     """docs/spec/lifecycle.md §9: no call fails, and calls stay quick; too short to show a slow leak"""
     soaked = run_soak(SOAK_SECONDS)
     assert not soaked.problems(), soaked

@@ -1,4 +1,4 @@
-"""Kill -9 while tasks are completed with feedback: each completion teaches exactly once."""
+"""Kill -9 while tasks are completed with feedback: each completion is learned exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 60.0
 
 
 async def work(server: Lithos, note: str, acknowledged: list[str]) -> None:
-    """Retrieve for a task and complete it, again and again, until the server is gone."""
+    """Retrieve for a task and complete it, repeatedly, until the server is gone."""
     try:
         async with WireClient.open(server.address) as client:
             while True:
@@ -36,7 +36,7 @@ async def work(server: Lithos, note: str, acknowledged: list[str]) -> None:
 
 
 async def rage(server: Lithos, note: str, acknowledged: list[str], lag: float) -> None:
-    """Load the server, and kill it a moment after it has completed a few tasks."""
+    """Load the server, and kill it shortly after a few completed tasks."""
     enough = len(acknowledged) + CREWS
     async with trio.open_nursery() as nursery:
         for _ in range(CREWS):
@@ -49,7 +49,7 @@ async def rage(server: Lithos, note: str, acknowledged: list[str], lag: float) -
 
 
 def lessons(data: Path) -> list[Lesson]:
-    """Feedback that was not learned, or may not be."""
+    """Return feedback that is not learned yet, or that must not be learned."""
     store = CoordinationStore.open_read_only(data / ".lithos" / "coordination.db")
     try:
         return store.rows(TaskRows).lessons()
@@ -62,7 +62,7 @@ def lessons(data: Path) -> list[Lesson]:
 @pytest.mark.takes(5)
 @pytest.mark.deadline(180)
 @pytest.mark.nightly
-async def test_every_completion_teaches_once_however_often_the_process_is_killed(tmp_path: Path) -> None:
+async def test_each_completion_is_learned_once_despite_repeated_kills(tmp_path: Path) -> None:
     """behaviours 153, 187, 267"""
     data, acknowledged, random = tmp_path / "data", list[str](), Random(5)
     with running_lithos(data) as server:

@@ -1,4 +1,4 @@
-"""A disk that fills up during writes, or has no inodes left, and has space again later."""
+"""A disk that runs out of space or inodes during writes, and has space again later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE = 24 * 1024 * 1024
 
 @contextmanager
 def small_tmpfs(folder: Path, inodes: int = 0) -> Iterator[tuple[Path | None, str]]:
-    """A small file system for the block, or None and the reason; 0 inodes: no limit."""
+    """Yield a small file system, or None and the reason. With 0 inodes there is no inode limit."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE},nr_inodes={inodes}", "tmpfs", str(folder)]
     if os.geteuid() != 0:
@@ -45,7 +45,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(ballast: Path) -> None:
-    """Take all the space that is left."""
+    """Use up all remaining space."""
     with ballast.open("ab", buffering=0) as file:
         for size in (65536, 4096, 512):
             try:
@@ -56,13 +56,16 @@ def fill(ballast: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_full_disk_refuses_writes_loses_nothing_and_heals_without_restart(small_disk: Path) -> None:
+async def test_full_disk_refuses_writes_and_server_recovers_without_loss(small_disk: Path) -> None:
     """behaviours 1, 193"""
     await fill_and_heal(small_disk)
 
 
 async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
-    """Fill the disk under writes, free it, verify; how many writes were acknowledged and refused."""
+    """Fill the disk during writes, free it and verify.
+
+    Return the numbers of acknowledged and refused writes.
+    """
     data, ballast = small_disk / "data", small_disk / "ballast"
     acknowledged: dict[str, str] = {}
     refusals: list[dict[str, object]] = []
@@ -118,7 +121,7 @@ async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
 
 
 class InodesGone:
-    """Takes every inode that is left."""
+    """Uses up every inode that is left."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -135,7 +138,7 @@ class InodesGone:
 
 
 class SpaceGone:
-    """Takes every block that is left."""
+    """Uses up every block that is left."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder
@@ -156,10 +159,13 @@ agents:
 @pytest.mark.slow
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("gone", [InodesGone, SpaceGone])
-async def test_disk_without_inodes_or_space_refuses_every_change_and_heals(
+async def test_disk_without_inodes_or_space_refuses_changes_and_recovers(
     tmp_path: Path, gone: type[InodesGone | SpaceGone]
 ) -> None:
-    """Behaviour 411: writes, moves, restores and proposals; each refusal says so, nothing is lost."""
+    """Behaviour 411: writes, moves, restores and proposals.
+
+    Each refusal names the cause, and nothing is lost.
+    """
     with small_tmpfs(tmp_path / "disk", inodes=400) as (disk, reason):
         if disk is None:
             pytest.skip(reason)
@@ -179,7 +185,7 @@ async def test_disk_without_inodes_or_space_refuses_every_change_and_heals(
 
 
 async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) -> None:
-    """Every kind of change before, while and after there is nothing left."""
+    """Make every kind of change before, during and after the shortage."""
     filler = "filler " * 600
     notes = []
     for number in range(4):
@@ -202,7 +208,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
     refused, done = 0, set[str]()
     for _ in range(3):
         for name, arguments in calls.items():
-            if name in done:  # the server's own clean-up freed space: a second creation would collide
+            if name in done:  # the server's own clean-up freed space, and a second creation would collide
                 continue
             answer = await client.call(**arguments)
             if answer.get("status") == "error":
@@ -210,7 +216,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
                 told = str(answer["message"])
                 assert answer["code"] in ("internal_error", "update_failed", "storage_failed"), (name, answer)
                 assert any(word in told for word in ("space", "disk")), (name, told)
-            else:  # an answer is a promise; the acknowledged record has space within a database
+            else:  # acknowledged, because a database still had free space inside
                 done.add(name)
                 before = await everything(client)
             assert await everything(client) == before, name
@@ -226,7 +232,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
 
 
 async def everything(client: WireClient) -> dict[str, Any]:
-    """The stored state: notes with their kept versions, proposals and tasks."""
+    """Return the stored state: notes with their versions, proposals and tasks."""
     found: dict[str, Any] = {}
     for row in (await client.call("lithos_list", limit=100))["items"]:
         read = await client.call("lithos_read", id=row["id"])

@@ -1,8 +1,8 @@
-"""A vault that is a git repository, whose owner stashes, switches branches and rebases while agents write.
+"""A vault in a git repository, whose owner stashes, switches branches and rebases while agents write.
 
-Text that git takes out of the files is in git, or in the history of the notes: no acknowledged write is
-lost. Git checks a file and then replaces it, in two steps, so an edit in between is overwritten in the
-file; its version is kept.
+Text that git removes from the files is still in git or in the note history: no acknowledged write is lost.
+Git checks a file and replaces it in two steps, so an edit in between is overwritten in the file; its version
+is kept.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tests.repeats import repeats
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")]
 NOTES, AGENTS, STEPS = 20, 4, 30
-#: Errors caused by a person, not by the disk (such as a conflict in frontmatter): they say what to do.
+#: Errors caused by a person, not by the disk, such as a conflict in frontmatter. They say what to do.
 REFUSALS = {"version_conflict", "doc_not_found", "text_not_found", "invalid_input"}
 PATIENCE = 60.0
 
 
 class Repository:
-    """The vault, with `main` and a branch `side` on which half of the notes has another line."""
+    """The vault, with `main` and a branch `side` on which half of the notes has a different line."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class Repository:
         for number in range(NOTES):
             (folder / "notes" / f"n{number}.md").write_text(self._text(number))
         self.git("init", "-q", "-b", "main")
-        if file_system_of(str(folder)) not in SYNCS_UNNAMED:  # new bytes get a name: docs/reference/edits.md
+        if file_system_of(str(folder)) not in SYNCS_UNNAMED:  # needs named files: docs/reference/edits.md
             (folder / ".git" / "info" / "exclude").write_text(".lithos-*\n")
         self.commit("first")
         self.git("checkout", "-q", "-b", "side")
@@ -75,7 +75,7 @@ class Repository:
         self.git("commit", "-qam", message)
 
     def step(self, random: Random) -> str:
-        """One thing that people do."""
+        """Do one random git action as people do, and return its name."""
         what = random.choice(["commit", "stash", "pop", "side", "main", "rebase", "merge", "commit"])
         if what == "commit":
             self.commit("work")
@@ -95,16 +95,16 @@ class Repository:
         return what
 
     def _take_all(self) -> None:
-        """Conflicts are committed as they are, with both texts."""
+        """Commit conflicts unchanged, with both texts."""
         self.commit("both")
 
     def rest(self) -> None:
-        """Everything is committed, and `main` is checked out."""
+        """Commit all changes and check out `main`."""
         self.commit("at the end")
         self.git("checkout", "-q", "main")
 
     def everything(self) -> str:
-        """Every text that git has, in any branch or stash, and what was in reach of one."""
+        """Return all texts in git branches and stashes, including formerly reachable texts."""
         ids = self.git("cat-file", "--batch-all-objects", "--batch-check").stdout.splitlines()
         blobs = [line.split()[0] for line in ids if line.split()[1] == "blob"]
         return "".join(self.git("cat-file", "-p", each).stdout for each in blobs)
@@ -127,7 +127,7 @@ async def rows(client: WireClient) -> list[dict[str, Any]]:
 
 
 async def until_listed(client: WireClient, folder: Path) -> None:
-    """The notes are the files."""
+    """Wait until the server lists exactly the files as notes."""
     files, listed = [""], list[str]()
     with trio.move_on_after(PATIENCE):
         while files != listed:
@@ -198,10 +198,10 @@ async def is_in_history(client: WireClient, note: str, mark: str) -> bool:
     return False
 
 
-async def test_a_branch_with_few_notes_is_guarded_until_it_is_left(
+async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
     repository: Repository, server: Lithos
 ) -> None:
-    """Notes that vanish in bulk are kept, an edit of one says so, and afterwards all notes are as before."""
+    """Notes that vanish in bulk are kept, edits of them are refused, and later all notes are as before."""
     async with WireClient.open(server.address) as client:
         await until_listed(client, repository.folder)
         before = {row["path"]: row["id"] for row in await rows(client)}
@@ -209,7 +209,7 @@ async def test_a_branch_with_few_notes_is_guarded_until_it_is_left(
         with trio.fail_after(PATIENCE):
             while "few.md" not in {row["path"] for row in await rows(client)}:
                 await trio.sleep(0.1)
-        await trio.sleep(3)  # long enough for a note alone to be gone
+        await trio.sleep(3)  # long enough for the server to accept the loss of a single note
         assert before.keys() <= {row["path"] for row in await rows(client)}
         refused = await client.call(
             "lithos_note_edit", id=before["notes/n1.md"], op="append", text="x", agent="a"
@@ -221,7 +221,7 @@ async def test_a_branch_with_few_notes_is_guarded_until_it_is_left(
             "lithos_note_edit", id=before["notes/n1.md"], op="append", text="x", agent="a"
         )
         known = {row["path"]: row["id"] for row in await rows(client)}
-        # Notes that vanish while others are kept are kept as well: here until a person gives them up.
+        # A note that vanishes while others are kept back is kept too, until a person accepts the loss.
         assert {path: note for path, note in known.items() if path != "few.md"} == before
         assert edited["status"] == "updated", edited
         assert repository.git("status", "--short").stdout.split() == ["M", "notes/n1.md"]

@@ -1,4 +1,4 @@
-"""A source is quarantined and the process killed: its dependents are to be verified again once."""
+"""Kill -9 after a source is quarantined: each dependent gets exactly one verification task."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ pytestmark = pytest.mark.slow
 
 DEPENDENTS = 150
 KILLS = repeats("KILLS", 3)
-#: More kills until one came after the quarantine and before its tasks: on a busy machine some come too late.
+#: Maximum number of additional kills until one hits the time between the quarantine and its tasks. On a busy
+#: machine some kills come too late.
 MORE = 12
 PATIENCE = 60.0
 
 
 def reverifications(data: Path) -> list[Any]:
-    """The tasks there are, as stored."""
+    """Return the stored verification tasks."""
     store = CoordinationStore.open_read_only(data / ".lithos" / "coordination.db")
     try:
         return store.rows(TaskRows).tasks()
@@ -33,10 +34,10 @@ def reverifications(data: Path) -> list[Any]:
 
 
 @pytest.mark.deadline(900)
-async def test_a_repeated_call_repairs_a_kill_before_the_tasks(
+async def test_repeated_call_creates_the_tasks_after_a_kill(
     tmp_path: Path,
 ) -> None:
-    """behaviour 232: after a kill there are all tasks or none; the repeated call makes each once."""
+    """behaviour 232: after a kill all tasks exist or none. The repeated call creates each task once."""
     data = tmp_path / "data"
     notes = data / "knowledge"
     notes.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`lithos import` as a program: without a server, with a running one, and killed (behaviours 240 and 241)."""
+"""`lithos import` as a program: without a server, with one, and killed (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = Path(__file__).parents[1] / "data" / "import"
 
 
 def notes_of(data: Path) -> dict[str, str]:
-    """The notes without what differs from run to run: the times of those without any."""
+    """Return the notes without parts that differ between runs, such as generated times."""
     root = data / "knowledge"
     return {
         path.relative_to(root).as_posix(): re.sub(
@@ -36,7 +36,7 @@ def notes_of(data: Path) -> dict[str, str]:
 
 
 @pytest.mark.takes(25)
-def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
+def test_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
     """Behaviour 240"""
     data = tmp_path / "data"
     before = {path: path.read_bytes() for path in (DATA / "markdown").rglob("*") if path.is_file()}
@@ -62,7 +62,7 @@ def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.takes(25)
-def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
+def test_running_server_imports_the_files_of_the_command(tmp_path: Path) -> None:
     """Behaviour 240, with a running server; no other client may import over HTTP."""
     data = tmp_path / "data"
     (tmp_path / "damaged.jsonl").write_bytes((DATA / "damaged.jsonl").read_bytes())
@@ -98,7 +98,7 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.takes(25)
-def test_wrong_sources_are_reported_with_what_to_do(tmp_path: Path) -> None:
+def test_wrong_sources_are_reported_with_instructions(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n")
     for arguments, code, words in (
@@ -133,7 +133,7 @@ def make_vault(folder: Path) -> None:
 @pytest.mark.takes(25)
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("is_served", first_of([True, False], 1))
-def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_served: bool) -> None:
+def test_import_with_repeated_kills_equals_an_uninterrupted_import(tmp_path: Path, is_served: bool) -> None:
     """Behaviour 241: kill -9 of the import, and of the server that it writes through."""
     vault = tmp_path / "vault"
     make_vault(vault)
@@ -146,7 +146,7 @@ def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_s
             importing(killed, vault) as process,
         ):
             time.sleep(lag)
-            # The first kill is of the import, so early that it cannot have ended, on any machine.
+            # The first kill hits the import, so early that the import cannot have ended on any machine.
             (process if server is None or number % 2 == 0 else server).kill()
             died += process.wait(60) != 0
     assert died

@@ -1,4 +1,4 @@
-"""Every kind of source, from its sample to a question that is answered over MCP (behaviours 240 and 241)."""
+"""Every kind of source: import its sample and answer questions about it over MCP (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.imports.files.samples import DATA, EXPECTED, read, records
 from tests.repeats import first_of
 
 QUESTIONS: Final[list[dict[str, str]]] = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
-#: Samples that other tests count, with a question for each: kind, source, query, title of the note.
+#: Samples that other tests count, each with a question: kind, source, query, title of the note.
 OTHERS: Final = (
     ("markdown", "markdown", "atlas", "Atlas"),
     ("jsonl", "mem0.jsonl", "", ""),
@@ -28,7 +28,7 @@ OTHERS: Final = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", first_of([*EXPECTED], 3))
-def test_a_sample_is_planned_imported_and_answers_its_questions(sample: str, tmp_path: Path) -> None:
+def test_sample_is_planned_imported_and_answers_its_questions(sample: str, tmp_path: Path) -> None:
     """Behaviours 240 and 241: with a running server; `lithos import` detects the kind."""
     data, source, expected = tmp_path / "data", tmp_path / Path(sample).name, EXPECTED[sample]
     shutil.copytree(DATA / sample, source)
@@ -55,7 +55,7 @@ def test_a_sample_is_planned_imported_and_answers_its_questions(sample: str, tmp
 
 
 @pytest.mark.slow
-def test_upstream_data_and_the_other_kinds_answer_too(tmp_path: Path) -> None:
+def test_upstream_data_and_other_kinds_answer_their_questions(tmp_path: Path) -> None:
     """Behaviour 240"""
     data, theirs = tmp_path / "data", tmp_path / "theirs"
     upstream.build(theirs)
@@ -70,7 +70,7 @@ def test_upstream_data_and_the_other_kinds_answer_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_changed_source_updates_only_unchanged_notes(tmp_path: Path) -> None:
+def test_changed_source_updates_only_unchanged_notes(tmp_path: Path) -> None:
     """Behaviour 240, for a source that is not Markdown."""
     data, source = tmp_path / "data", tmp_path / "memory"
     shutil.copytree(DATA / "server-memory", source)
@@ -94,6 +94,6 @@ def test_a_changed_source_updates_only_unchanged_notes(tmp_path: Path) -> None:
         assert "told anew" in other
 
 
-def test_every_kind_has_a_sample() -> None:
+def test_every_source_kind_has_a_sample() -> None:
     kinds = {expected["kind"] for expected in EXPECTED.values()} | {kind for kind, *_ in OTHERS} | {"jsonl"}
     assert kinds == set(known_kinds())

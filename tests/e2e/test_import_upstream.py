@@ -1,4 +1,4 @@
-"""`lithos import --from lithos` as a command: into a folder of its own, into a running server, and killed."""
+"""`lithos import --from lithos` as a command: into an empty folder, into a running server, and killed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests import upstream
 from tests.e2e.imports import bring, importing
 from tests.e2e.process import run_lithos, running_lithos
 
-#: The imported data, and whether the report mentions claims and tasks.
+#: Imported tables, and whether the report mentions claims and tasks.
 KEPT = ("tasks", "claims", "findings", "task_edges", "access_log", "ready_tasks", "claim_ends")
 
 
 def enlarge(source: Path, notes: int, tasks: int) -> None:
-    """So much that an import takes a while."""
+    """Add many notes and tasks, so that an import takes some time."""
     for number in range(notes):
         text = f"---\ntitle: Many {number}\n---\n\nText {number}.\n"
         (source / "knowledge" / f"many-{number}.md").write_text(text)
@@ -42,7 +42,7 @@ def state(data: Path) -> dict[str, Any]:
     for name in KEPT:
         for row in found[name]:
             row.pop("id", None) if name in ("claims", "access_log", "task_edges") else None
-            row.pop("number", None)  # the rowid of a task, which depends on the order
+            row.pop("number", None)  # a task's rowid depends on the order of insertion
         rows[name] = sorted(map(repr, found[name]))
     rows["edges"] = sorted(map(repr, upstream.dump(data / ".lithos" / "edges.db")["edges"]))
     rows["stats"] = sorted(map(repr, upstream.dump(data / ".lithos" / "stats.db")["node_stats"]))
@@ -51,7 +51,7 @@ def state(data: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_directory_is_recognised_and_imported_with_and_without_a_server(tmp_path: Path) -> None:
+def test_upstream_directory_is_recognised_and_imported(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")
     plan = run_lithos("-d", tmp_path / "ours", "import", source, "--dry-run")
@@ -75,8 +75,8 @@ def test_a_directory_is_recognised_and_imported_with_and_without_a_server(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_an_import_killed_at_any_time_is_completed_by_a_second_run(tmp_path: Path) -> None:
-    """behaviour 241: kill -9 at several times; rows and notes are those of one run."""
+def test_import_killed_at_any_time_is_completed_by_rerun(tmp_path: Path) -> None:
+    """behaviour 241: kill -9 at several times. The final rows and notes are the same as after one run."""
     source = upstream.build(tmp_path / "theirs")
     enlarge(source, 300, 2000)
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Every command speaks JSON alone on stdout when asked to (behaviour 209)."""
+"""JSON output: with `--json` every command prints only JSON on stdout (behaviour 209)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos, until
 from tests.servers import put_note
 
-#: One invocation, with its exit code, of each command that exits on its own and needs no server.
+#: One call with its exit code for each command that ends without a server.
 TYPED = {
     "search": ("search raft", 0),
     "stats": ("stats", 0),
@@ -50,13 +50,13 @@ TYPED = {
 }
 #: Commands that need a running server.
 ASKING = {"brief": "brief raft", "checkpoint": "checkpoint --text kept"}
-#: Streams may have nothing to print.
+#: Stream commands that may print nothing.
 MAY_BE_EMPTY = {"events", "wait"}
 
 
 @pytest.mark.slow
-def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path: Path) -> None:
-    """Behaviour 209. `serve --json` is what every other test with a process starts."""
+def test_every_command_prints_one_json_document_per_line(tmp_path: Path) -> None:
+    """Behaviour 209. All other process tests start `serve --json`."""
     (commands,) = [action.choices for action in make_parser()._actions if action.dest == "command"]
     assert commands
     put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
@@ -68,7 +68,7 @@ def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path
     with running_lithos(tmp_path / "data") as server:
         for typed in [ASKING[name] for name in ASKING if name in commands]:
             expect_json(typed, tmp_path, 0)
-        # A command alone may end before the history has what it found.
+        # A command without a server may end before the history contains the note.
         until(lambda: call_tool(server, "lithos_history", path="raft.md")["versions"])
     for typed, code in [TYPED[name] for name in TYPED if name.split()[0] in commands]:
         expect_json(typed, tmp_path, code)

@@ -1,4 +1,4 @@
-"""Kill -9 in the middle of everything, again and again, on one data directory."""
+"""Kill -9 during all kinds of work, repeatedly, on one data directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kill -9 while a note with 500 links to it is moved: after the restart all links follow it, or none."""
+"""Kill -9 while a note with 500 incoming links is moved: after the restart all links follow it, or none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_vault(notes: Path) -> None:
 
 
 def places_of(notes: Path) -> set[str]:
-    """Where the links lead; each file must be whole."""
+    """Return the targets of the links. Raise if a file is incomplete."""
     places = set()
     for number in range(LINKS):
         text = (notes / "linking" / f"{number}.md").read_text()
@@ -47,7 +47,7 @@ def places_of(notes: Path) -> set[str]:
 
 
 async def move_and_kill(server: Lithos, note: str, place: str, lag: float) -> bool:
-    """Whether the move was acknowledged before the server was killed."""
+    """Move the note and kill the server. Return whether the move was acknowledged before the kill."""
     acknowledged = [False]
 
     async def move() -> None:
@@ -70,7 +70,7 @@ async def move_and_kill(server: Lithos, note: str, place: str, lag: float) -> bo
 
 
 async def settle(server: Lithos, data: Path, note: str) -> str:
-    """The place of the note, once everything that was begun is finished."""
+    """Wait until all started work is finished. Return the path of the note."""
     with trio.fail_after(PATIENCE):
         while any((data / ".lithos" / "moves").glob("*.json")):
             await trio.sleep(0.02)
@@ -84,7 +84,7 @@ async def settle(server: Lithos, data: Path, note: str) -> str:
 @pytest.mark.takes(16)
 @pytest.mark.deadline(300)
 @pytest.mark.nightly
-async def test_a_killed_move_is_whole_after_the_restart(tmp_path: Path) -> None:
+async def test_killed_move_is_complete_after_the_restart(tmp_path: Path) -> None:
     """behaviour 255"""
     data = tmp_path / "data"
     notes = data / "knowledge"

@@ -1,4 +1,7 @@
-"""Real servers whose lock is removed or replaced: no second one starts, and bridges find the first."""
+"""Real servers whose lock file is removed or replaced.
+
+No second server starts, and bridges find the first.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from tests.kernel.databases.test_lock_removed import Damage, remove, replace_by_
 
 pytestmark = pytest.mark.slow
 
-#: The others, and ten times each, with a process that owns but does not serve: tests/stores.
+#: Ways to lose the lock file. tests/stores has the other ways, with ten repetitions and a process that owns
+#: but does not serve.
 FILE = [remove, replace_by_copy, replace_by_empty]
 
 
@@ -49,8 +53,8 @@ def test_commands_and_backups_work_while_an_owner_holds_the_database(tmp_path: P
 
 
 @pytest.mark.deadline(150)
-async def test_the_first_writes_its_lock_again_and_bridges_find_it(tmp_path: Path) -> None:
-    """docs/spec/lifecycle.md §2; the ways side by side, since each takes a check of the owner."""
+async def test_owner_rewrites_its_lost_lock_and_bridges_find_it(tmp_path: Path) -> None:
+    """docs/spec/lifecycle.md §2: all ways run in parallel, since each waits for the owner's check."""
     with ExitStack() as stack:
         servers: dict[Damage, tuple[Path, Lithos, Any]] = {}
         for damage in FILE:
@@ -70,7 +74,7 @@ async def test_the_first_writes_its_lock_again_and_bridges_find_it(tmp_path: Pat
         assert call_tool(server, "lithos_stats")["documents"] == 1
 
 
-def test_a_server_whose_database_was_removed_exits_with_what_to_do(tmp_path: Path) -> None:
+def test_server_with_a_removed_database_exits_with_instructions(tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §2"""
     data = tmp_path / "data"
     with running_lithos(data) as server:

@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/ are run against a real server."""
+"""Examples in README.md and docs/, run against a real server."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 RUNNABLE = [page for page in PAGES if "<!-- run -->" in page.read_text(encoding="utf-8")]
-#: Pages that explain or list; `docs/index.md` repeats the commands of README.md.
+#: Pages with explanations or lists only. `docs/index.md` repeats the commands of README.md.
 WITHOUT_EXAMPLES = {"compare.md", "concepts.md", "faq.md", "glossary.md", "index.md", "style.md"}
 WITHIN = 90.0
 
@@ -29,8 +29,8 @@ def name_of(page: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", first_of(RUNNABLE, 6), ids=name_of)
-def test_the_examples_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
-    """From an empty home, after the first steps of README.md; a port of the system stands for 8765."""
+def test_page_examples_print_the_expected_output(page: Path, tmp_path: Path) -> None:
+    """Starts in an empty home after the first steps of README.md, with a free port in place of 8765."""
     (tmp_path / "checkout").mkdir()
     person = Person.at(tmp_path / "checkout", tmp_path / "home", put_claude(tmp_path / "programs"))
     blocks = read_blocks(page.read_text(encoding="utf-8"))
@@ -42,26 +42,26 @@ def test_the_examples_of_the_page_do_what_it_says(page: Path, tmp_path: Path) ->
     assert missing is None, missing
 
 
-def test_there_are_examples_in_every_page_for_a_task() -> None:
+def test_every_task_page_has_examples() -> None:
     tasks = [page for page in PAGES if page.name not in WITHOUT_EXAMPLES]
     assert [name_of(page) for page in tasks if page not in RUNNABLE] == []
 
 
 @pytest.mark.needs("access", "clients", "imports", "proposals", "upkeep.evaluation")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_command_that_is_shown_can_be_typed(page: Path) -> None:
-    """Blocks that cannot be run here are at least parsed."""
+def test_every_shown_command_can_be_parsed(page: Path) -> None:
+    """Covers blocks too that cannot run here."""
     for block in read_blocks(page.read_text(encoding="utf-8")):
         if block.language != "sh":
             continue
         for line in block.text.replace("\\\n", " ").splitlines():
             for words in commands_in(line):
                 if words != ["--version"]:
-                    parse_arguments(words)  # SystemExit where an option is unknown
+                    parse_arguments(words)  # raises SystemExit for an unknown option
 
 
 def commands_in(line: str) -> list[list[str]]:
-    """The arguments of every `lithos` in a line of shell."""
+    """Return the arguments of every `lithos` command in a line of shell."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()<>")
     lexer.whitespace_split, lexer.commenters = True, "#"
     found: list[list[str]] = []
@@ -79,14 +79,14 @@ def commands_in(line: str) -> list[list[str]]:
 
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
+def test_named_settings_tools_and_variables_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     sections = "|".join(sorted((re.escape(name) for name in SECTIONS), key=len, reverse=True))
     keys = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", text)) - SECTIONS
-    # Pages about other versions name settings that are gone, or how a group of them begins.
+    # Pages about other versions name retired settings, or the common prefix of several.
     gone = {key for key in keys if any(retired.startswith(key) for retired in RETIRED)}
     keys -= gone if page.name in ("back-up.md", "import.md") else set()
-    # `events.db` and the like are files
+    # `events.db` and similar names are files
     assert {key for key in keys if not key.endswith((".db", ".md"))} <= {*SETTINGS, *OLDER_NAMES}
     assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data", "lithos_note_words"} <= {
         tool.name for tool in all_tools()

@@ -1,4 +1,4 @@
-"""A plugin as written: its server starts, its hooks give the model what it should know (behaviour 244)."""
+"""The released plugin: its server starts, and its hooks inform the model (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
-    """The output of the hooks of an event, run as Claude Code does: those whose matcher fits."""
+    """Run the hooks that match an event like Claude Code. Return their outputs."""
     groups = json.loads((plugin / "hooks" / "hooks.json").read_text())["hooks"][event]
     value = told.get("source", told.get("trigger", ""))
     printed = []
@@ -38,7 +38,7 @@ def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
 
 
 def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
-    """The output of the hooks, each not empty; on a busy machine the first attempts may time out."""
+    """Return the non-empty outputs of the hooks. First attempts may time out on a busy machine."""
     printed: list[str] = []
     for _ in range(6):
         again = run_hooks(plugin, event, folder, **told)
@@ -48,8 +48,8 @@ def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[st
     return printed
 
 
-def test_a_session_with_the_plugin(tmp_path: Path) -> None:
-    """Behaviour 244: silence before there is a server; then a briefing once, and again after a compaction."""
+def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
+    """Behaviour 244: silence before a server runs, then one briefing, and another after a compaction."""
     plugin, folder = tmp_path / "plugin", tmp_path / "raft"
     folder.mkdir()
     assert main(["-d", str(tmp_path / "data"), "connect", "claude-code", "--plugin", str(plugin)]) == 0
@@ -63,7 +63,7 @@ def test_a_session_with_the_plugin(tmp_path: Path) -> None:
         )
         assert server.answer()["result"]["structuredContent"]["status"] == "created"
         server.call(2, "lithos_search", query="raft log")
-        assert server.answer()["id"] == 2  # it is indexed
+        assert server.answer()["id"] == 2  # the note is indexed
         (told,) = expect_words(plugin, "SessionStart", folder, source="startup")
         assert "A raft log is replicated." in told
         assert run_hooks(plugin, "SessionStart", folder, source="resume") == [""]

@@ -1,7 +1,7 @@
-"""Wheel, sdist, plugin and bundle as people get them: each installs and its server answers (behaviour 245).
+"""Wheel, sdist, plugin and bundle as published: each installs and its server answers (behaviour 245).
 
-Missing packages for building and installing come from the package index of pip and uv; without
-an index these tests are skipped, with the reason.
+Packages needed for building and installing come from the package index of pip and uv. Without an index these
+tests are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.takes(20)]
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """An environment in which only what was installed is found."""
+    """Return an environment that finds only installed programs."""
     kept = clean_environment(extra)
     for name in ("PYTHONPATH", "VIRTUAL_ENV"):
         kept.pop(name, None)
@@ -48,7 +48,7 @@ def run(*words: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def find_uv(folder: Path) -> Path:
-    """uv: that of this environment or of the machine, else one that pip installs."""
+    """Return the path of uv: from this environment, from the machine, or newly installed with pip."""
     found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if found:
         return Path(found)
@@ -70,7 +70,7 @@ def uv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(uv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with wheel and sdist; the wheel is built from the sdist."""
+    """Return the folder with wheel and sdist. The wheel is built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
     reach = subprocess.run(
         [uv, "tool", "run", "--quiet", "--from", "hatchling", "hatchling", "version", "--help"],
@@ -89,7 +89,7 @@ def wheel(built: Path) -> Path:
 
 
 def expect_server(words: Sequence[str | Path], folder: Path, **env: str) -> None:
-    """The program speaks MCP on stdio, and a note that it writes is in the folder."""
+    """Check that the program speaks MCP on stdio and writes a note into the folder."""
     settings = environment(env | {"LITHOS_DATA_DIR": str(folder / "data")})
     with stdio_program(words, settings, cwd=folder) as server:
         server.greet()
@@ -100,7 +100,7 @@ def expect_server(words: Sequence[str | Path], folder: Path, **env: str) -> None
     assert (folder / "data" / "knowledge" / "raft.md").exists()
 
 
-def test_wheel_and_sdist_pass_the_check_of_the_index(uv: Path, built: Path) -> None:
+def test_wheel_and_sdist_pass_the_package_index_check(uv: Path, built: Path) -> None:
     """Behaviour 245."""
     files = sorted(file for file in built.iterdir() if file.name != ".gitignore")
     assert [file.suffix for file in files] == [".whl", ".gz"]
@@ -113,11 +113,11 @@ def test_wheel_and_sdist_pass_the_check_of_the_index(uv: Path, built: Path) -> N
     assert not [name for name in names if name.startswith(("tests/", "docs/", "bench/"))]
 
 
-def test_pip_installs_it_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    """Behaviour 245: and what it installed writes the plugin, which starts what was installed."""
+def test_pip_installs_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """Behaviour 245: the installed program writes the plugin, which starts the installed program."""
     venv.create(tmp_path / "empty", with_pip=True)
     programs = tmp_path / "empty" / "bin"
-    # Modules are compiled when they are imported; compiling all of them takes longer than the installation.
+    # Modules are compiled on import, because compiling all of them takes longer than the installation.
     run(programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", wheel)
     expect_server([programs / "lithos-server", *SERVE], tmp_path)
     run(
@@ -135,21 +135,21 @@ def test_pip_installs_it_in_an_empty_environment(wheel: Path, tmp_path: Path) ->
     expect_server([entry["command"], *entry["args"]], tmp_path)
 
 
-def test_uvx_starts_it(uv: Path, wheel: Path, tmp_path: Path) -> None:
+def test_uvx_starts_the_server(uv: Path, wheel: Path, tmp_path: Path) -> None:
     """Behaviour 245."""
     expect_server([uv, "tool", "run", "--quiet", "--from", wheel, "lithos-server", *SERVE], tmp_path)
 
 
-def test_pipx_installs_it(uv: Path, wheel: Path, tmp_path: Path) -> None:
+def test_pipx_installs_the_server(uv: Path, wheel: Path, tmp_path: Path) -> None:
     """Behaviour 245."""
     homes = {f"PIPX_{name}": str(tmp_path / name.lower()) for name in ("HOME", "BIN_DIR", "MAN_DIR")}
-    search = f"{uv.parent}{os.pathsep}{os.environ['PATH']}"  # pipx takes uv where it finds it
+    search = f"{uv.parent}{os.pathsep}{os.environ['PATH']}"  # pipx finds uv through the path
     run(uv, "tool", "run", "--quiet", "pipx", "install", "--quiet", wheel, PATH=search, **homes)
     expect_server([tmp_path / "bin_dir" / "lithos-server", *SERVE], tmp_path)
 
 
-def test_the_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
-    """Behaviour 245: with the wheel where the index would have it."""
+def test_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
+    """Behaviour 245: with a local folder as package index for the wheel."""
     assert bundle.main([str(tmp_path / "forms")]) == 0
     plugin = tmp_path / "forms" / "plugins" / "lithos"
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
@@ -158,8 +158,8 @@ def test_the_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path:
     expect_server(command, tmp_path, UV_FIND_LINKS=str(built))
 
 
-def test_the_unpacked_bundle_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
-    """Behaviour 245: by the command of its manifest, with the wheel where the index would have it."""
+def test_unpacked_bundle_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
+    """Behaviour 245: runs the command of its manifest, with a local folder as package index for the wheel."""
     assert bundle.main([str(tmp_path / "forms")]) == 0
     unpacked = tmp_path / "unpacked"
     with zipfile.ZipFile(tmp_path / "forms" / f"lithos-{__version__}.mcpb") as archive:

@@ -1,4 +1,4 @@
-"""`lithos --vault`: real processes over one vault."""
+"""Real processes with `lithos --vault` on one vault."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {"XDG_DATA_HOME": str(tmp_path / "share"), "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
-def test_a_data_directory_that_is_a_vault_is_refused(
-    tmp_path: Path, vault: Path, env: dict[str, str]
-) -> None:
+def test_vault_as_data_directory_is_refused(tmp_path: Path, vault: Path, env: dict[str, str]) -> None:
     """Behaviour 249."""
     for command in (
         ["serve", "-t", "http", "-p", "0"],
@@ -47,7 +45,7 @@ def test_a_data_directory_that_is_a_vault_is_refused(
     assert "--vault" in doctor.stdout
 
 
-def test_a_missing_vault_or_one_with_the_data_directory_is_refused(
+def test_missing_vault_or_vault_around_the_data_directory_is_refused(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
     missing = run_lithos("--vault", tmp_path / "gone", "stats", env=env)
@@ -61,7 +59,7 @@ def test_a_missing_vault_or_one_with_the_data_directory_is_refused(
 def test_commands_share_the_default_data_directory_of_a_vault(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
-    """Without `--data-dir` state is kept in the data home; the option may precede or follow the command."""
+    """Without `--data-dir`, state is kept in the data home. `--vault` may precede or follow the command."""
     found = run_lithos("search", "cloves", "--vault", vault, "--json", env=env)
     assert [row["path"] for row in json.loads(found.stdout)["results"]] == ["Zanzibar.md"], found.stderr
     by_variable = run_lithos("--json", "stats", env=env | {"LITHOS_VAULT": str(vault)})
@@ -82,7 +80,7 @@ def test_commands_share_the_default_data_directory_of_a_vault(
     assert sorted(path.name for path in vault.iterdir()) == [".obsidian", "Zanzibar.md"]
 
 
-async def test_a_second_owner_is_refused_and_a_bridge_works(
+async def test_second_owner_is_refused_and_a_bridge_works(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
     """Behaviour 249; lifecycle, section 2."""
@@ -115,10 +113,10 @@ async def test_a_second_owner_is_refused_and_a_bridge_works(
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_tools_are_listed_while_a_large_vault_is_read(
+async def test_tools_are_listed_during_the_scan_of_a_large_vault(
     transport: str, tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
-    """Behaviour 250: on a machine of any speed, before the first scan is complete."""
+    """Behaviour 250: on any machine, the tools are listed before the first scan is complete."""
     for number in range(3_000):
         (vault / f"note {number}.md").write_text(
             f"# Note {number}\n\n" + f"word{number} text of a note\n" * 40

@@ -1,4 +1,4 @@
-"""How `lithos serve` starts, and with which words and exit codes it does not."""
+"""Start of `lithos serve`, and the messages and exit codes of failed starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e.process import LITHOS, START_BOUND, clean_environment, read_line,
 
 
 @pytest.mark.slow
-def test_a_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
+def test_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
     """behaviour 195"""
     data = tmp_path / "data"
     with running_lithos(data) as server:
@@ -32,7 +32,7 @@ def test_a_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_port_in_use_is_reported_with_exit_1(tmp_path: Path) -> None:
+def test_port_in_use_is_reported_with_exit_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "http", "-p", str(port))
@@ -55,7 +55,7 @@ def test_a_port_in_use_is_reported_with_exit_1(tmp_path: Path) -> None:
         ({}, "", ["-p", "x"], ["--port"]),
     ],
 )
-def test_a_wrong_setting_exits_2_and_names_its_source(
+def test_wrong_setting_exits_2_and_names_its_source(
     env: dict[str, str], yaml: str, arguments: list[str], named: list[str], tmp_path: Path
 ) -> None:
     """behaviour 163"""
@@ -75,13 +75,13 @@ def test_a_wrong_setting_exits_2_and_names_its_source(
     ("yaml", "env", "typed", "expected"),
     [("core", "standard", [], "standard"), ("full", "standard", ["--tools", "core"], "core")],
 )
-async def test_environment_beats_yaml_and_typed_options_beat_both(
+async def test_typed_options_override_environment_and_environment_overrides_yaml(
     yaml: str, env: str, typed: list[str], expected: str, tmp_path: Path
 ) -> None:
     """behaviours 163, 171"""
     data = tmp_path / "data"
     data.mkdir()
-    # The file's host must lose against the environment's, else this server would not start.
+    # The server can start only if the host in the environment overrides the host in the file.
     (data / "config.yaml").write_text(f"server:\n  tools: {yaml}\n  host: host.invalid\n")
     settings = {"LITHOS_SERVER__TOOLS": env, "LITHOS_HOST": "127.0.0.1"}
     with running_lithos(data, *typed, env=settings) as server:
@@ -93,7 +93,7 @@ async def test_environment_beats_yaml_and_typed_options_beat_both(
 
 
 @pytest.mark.slow
-def test_a_corrupt_coordination_database_stops_the_start_and_keeps_its_bytes(tmp_path: Path) -> None:
+def test_corrupt_coordination_database_prevents_start_and_keeps_its_bytes(tmp_path: Path) -> None:
     database = tmp_path / "data" / ".lithos" / "coordination.db"
     database.parent.mkdir(parents=True)
     damage = b"SQLite format 3\x00" + os.urandom(8176)
@@ -108,7 +108,7 @@ def test_a_corrupt_coordination_database_stops_the_start_and_keeps_its_bytes(tmp
 
 
 @pytest.mark.slow
-def test_a_file_as_data_directory_is_reported_with_exit_1(tmp_path: Path) -> None:
+def test_file_as_data_directory_is_reported_with_exit_1(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "http", "-p", "0")
     assert refused.returncode == 1
@@ -125,7 +125,7 @@ def test_a_file_as_data_directory_is_reported_with_exit_1(tmp_path: Path) -> Non
         ({"LITHOS_LOG_LEVEL": "loud"}, ("-t", "stdio"), 2),
     ],
 )
-def test_a_fatal_error_is_json_in_a_json_log(
+def test_fatal_error_is_json_in_a_json_log(
     env: dict[str, str], arguments: tuple[str, ...], code: int, tmp_path: Path
 ) -> None:
     refused = run_lithos("-d", tmp_path / "data", "serve", *arguments, env=env)
@@ -141,7 +141,7 @@ def test_a_fatal_error_is_json_in_a_json_log(
 
 
 @pytest.mark.slow
-def test_a_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None:
+def test_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None:
     program = (
         "import sys, lithos.app.serving.serve as serve; from lithos.app.main import main\n"
         "def fail(*_): raise ZeroDivisionError('a bug')\n"
@@ -160,7 +160,7 @@ def test_a_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_other_commands_than_serve_fail_with_plain_text(tmp_path: Path) -> None:
+def test_commands_other_than_serve_fail_with_plain_text(tmp_path: Path) -> None:
     failed = run_lithos("-d", tmp_path / "nowhere", "stats")
     assert failed.stderr.startswith("lithos: No notes found in ")
 
@@ -172,7 +172,7 @@ def modes_in(folder: Path) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 def test_only_the_owner_may_read_databases_and_indexes(tmp_path: Path) -> None:
-    """As with umask 077, whatever the umask is; notes keep the mode that it gives."""
+    """Private files get modes as under umask 077. Notes get the modes of the real umask."""
     data = tmp_path / "data"
     (data / "knowledge").mkdir(parents=True)
     (data / "knowledge" / "a.md").write_text("# A\n\nzanzibar\n")
@@ -181,7 +181,7 @@ def test_only_the_owner_may_read_databases_and_indexes(tmp_path: Path) -> None:
         with running_lithos(data) as server:
             call_tool(server, "lithos_write", title="B", content="b", agent="ada")
             databases = modes_in(data / ".lithos")
-        folders = modes_in(data)  # the vectors are saved at the end
+        folders = modes_in(data)  # after the stop, which saves the vectors
     finally:
         os.umask(before)
     private = (".lithos", ".tantivy", ".usearch")
@@ -192,7 +192,7 @@ def test_only_the_owner_may_read_databases_and_indexes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_banner_shows_the_address_that_is_bound(tmp_path: Path) -> None:
+def test_banner_shows_the_bound_address(tmp_path: Path) -> None:
     with running_lithos(tmp_path / "data", "--host", "127.0.0.1") as server:
         bound = server.url.removeprefix("http://")
     everywhere = [*LITHOS, "-d", str(tmp_path / "data"), "serve", "-t", "http", "-p", "0"]

@@ -17,7 +17,7 @@ from tests.e2e.vault import make_vault
 
 
 @pytest.mark.slow
-def test_only_protocol_is_on_stdout_and_everything_asked_is_answered(tmp_path: Path) -> None:
+def test_stdout_has_only_protocol_and_all_requests_are_answered(tmp_path: Path) -> None:
     """behaviour 204"""
     make_vault(tmp_path / "data")
     with (
@@ -28,7 +28,7 @@ def test_only_protocol_is_on_stdout_and_everything_asked_is_answered(tmp_path: P
         server.send_line("this is no JSON")
         for number in range(1, 20):
             server.call(number, "lithos_write", title=f"Note {number}", content="text", agent="a")
-        server.close_input()  # with most calls still running
+        server.close_input()  # most calls are still running
         messages = [json.loads(line) for line in server.rest().splitlines()]
     answers = {message["id"]: message for message in messages if message.get("id") is not None}
     assert set(answers) == set(range(1, 20))
@@ -41,11 +41,11 @@ def test_only_protocol_is_on_stdout_and_everything_asked_is_answered(tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path) -> None:
+def test_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path) -> None:
     """behaviours 176, 204"""
     folder = tmp_path / "data" / "knowledge"
     folder.mkdir(parents=True)
-    for number in range(300):  # one warning each at the start
+    for number in range(300):  # each file causes one warning at the start
         (folder / f"broken-{number}.md").write_bytes(b"---\nx: [\n---\n" if number % 2 else b"\x00\xff\xfe")
     reading, writing = os.pipe()
     try:
@@ -70,7 +70,7 @@ def test_a_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["SIGTERM", "SIGINT"])
-def test_a_signal_ends_a_server_whose_stdin_stays_open(ending: str, tmp_path: Path) -> None:
+def test_signal_ends_a_server_with_open_stdin(ending: str, tmp_path: Path) -> None:
     with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:
         server.greet()
         server.process.send_signal(signal.Signals[ending])
@@ -78,7 +78,7 @@ def test_a_signal_ends_a_server_whose_stdin_stays_open(ending: str, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_the_lock_has_the_address_of_a_stdio_server(tmp_path: Path) -> None:
+def test_lock_contains_the_address_of_a_stdio_server(tmp_path: Path) -> None:
     """behaviours 197, 201"""
     data = tmp_path / "data"
     with stdio_server(data, subprocess.DEVNULL) as server:

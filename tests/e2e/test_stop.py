@@ -1,4 +1,4 @@
-"""Stopping a real server by signal: exit 0 within five seconds, and nothing acknowledged is lost."""
+"""Stopping a real server by signal: it exits with 0 within five seconds and keeps acknowledged writes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[Lithos]:
 
 @pytest.fixture
 def connect(server: Lithos) -> Iterator[Callable[[], socket.socket]]:
-    """Opens connections with a small receive buffer; they are closed after the test."""
+    """Yield a function that opens connections with a small receive buffer. They are closed after the test."""
     with ExitStack() as opened:
 
         def open_one() -> socket.socket:
@@ -90,7 +90,7 @@ def test_sigterm_ends_open_sse_streams_and_idle_connections(server: Lithos, conn
 
 
 @pytest.mark.slow
-async def test_writes_acknowledged_while_the_stop_begins_survive(tmp_path: Path) -> None:
+async def test_writes_acknowledged_at_the_start_of_a_stop_survive(tmp_path: Path) -> None:
     """behaviours 51, 193"""
     data = tmp_path / "data"
     acknowledged: dict[str, str] = {}
@@ -152,7 +152,7 @@ def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_signal_that_came_while_modules_loaded_ends_the_start(tmp_path: Path) -> None:
+def test_signal_during_module_loading_ends_the_start(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
         "from lithos.app.main import main; from lithos.server.command import streams\n"

@@ -19,10 +19,10 @@ from tests.repeats import first_of
 
 pytestmark = pytest.mark.slow
 
-#: Seconds within which a change must be seen at all, on a machine as busy as may be. That the file is read
-#: often enough for the promised 2 s is tested on a mock clock (`tests/access/service/test_keyring.py`).
+#: Maximum seconds until a token change takes effect, even on a very busy machine.
+#: `tests/access/service/test_keyring.py` checks the promised 2 s on a mock clock.
 WITHIN = 60.0
-#: A secret as it is printed.
+#: Pattern of a printed secret.
 SECRET = re.compile(r"lithos_[\w-]{43}")
 
 
@@ -46,8 +46,8 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-async def test_two_agents_write_as_themselves_and_a_reader_not_at_all(data: Path) -> None:
-    """behaviours 246, 247: over streamable HTTP and SSE; and a revoked one is out within 2 s (248)."""
+async def test_two_agents_write_as_themselves_and_a_reader_cannot_write(data: Path) -> None:
+    """behaviours 246, 247: over streamable HTTP and SSE. A revoked agent is refused within 2 s (248)."""
     ada, bob = create(data, "ada", "--agent", "ada"), create(data, "bob", "--agent", "bob")
     reader = create(data, "looker", "--rights", "read")
     with running_lithos(data) as server:
@@ -89,7 +89,7 @@ async def test_two_agents_write_as_themselves_and_a_reader_not_at_all(data: Path
 
 
 async def _revoke_and_see(data: Path, server: Lithos, secret: str) -> None:
-    """An open stream ends and new calls are refused, in time after the command."""
+    """Revoke a token with the command. Its open stream must end and new calls must be refused in time."""
     stream = await trio.open_tcp_stream(*server.address)
     async with stream:
         request = f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n"
@@ -107,8 +107,8 @@ async def _revoke_and_see(data: Path, server: Lithos, secret: str) -> None:
     assert time.monotonic() - began < WITHIN
 
 
-def test_the_owners_commands_need_no_token_of_their_own(data: Path) -> None:
-    """The lock holds one, readable by its user alone; clients are given the address all the same."""
+def test_owners_commands_need_no_token(data: Path) -> None:
+    """The lock contains a token that only its user can read. Clients find the address without it."""
     with running_lithos(data) as server:
         secret = create(data, "ci", "--rights", "read")
         until(lambda: get(server, "/metrics")[0] == 401)
@@ -132,7 +132,7 @@ def test_the_owners_commands_need_no_token_of_their_own(data: Path) -> None:
 
 @pytest.fixture
 def refusals(data: Path) -> Iterator[tuple[str, list[str]]]:
-    """All that a server says when everything is refused, and the secrets that were used."""
+    """Yield every output of a server that refuses all requests, and the secrets used."""
     secrets = [create(data, "reader", "--rights", "read", "--agent", "bot"), create(data, "gone")]
     wrong = "lithos_" + "w" * 43
     said: list[str] = []
@@ -165,7 +165,7 @@ def refusals(data: Path) -> Iterator[tuple[str, list[str]]]:
     return "\n".join(said), [*secrets, wrong]
 
 
-def test_no_token_is_in_any_log_metric_or_error(refusals: tuple[str, list[str]], data: Path) -> None:
+def test_no_token_appears_in_logs_metrics_or_errors(refusals: tuple[str, list[str]], data: Path) -> None:
     """behaviour 248"""
     said, secrets = refusals
     assert len(secrets) == 4
@@ -184,7 +184,7 @@ def test_no_token_is_in_any_log_metric_or_error(refusals: tuple[str, list[str]],
 
 
 @pytest.mark.parametrize("fault", first_of(["damaged", "removed", "unreadable"], 1))
-def test_a_start_with_a_lost_file_refuses_all_callers_with_reason(data: Path, fault: str) -> None:
+def test_start_with_a_lost_token_file_refuses_callers_with_reason(data: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(data, "ci", "--rights", "admin")
     file = data / ".lithos" / "tokens.json"
@@ -209,7 +209,7 @@ def test_a_start_with_a_lost_file_refuses_all_callers_with_reason(data: Path, fa
         assert "Named tokens are refused" in server.log()
 
 
-def test_a_restored_server_asks_for_the_tokens_of_its_backup(data: Path, tmp_path: Path) -> None:
+def test_restored_server_requires_the_tokens_of_its_backup(data: Path, tmp_path: Path) -> None:
     secret = create(data, "ci", "--rights", "admin")
     with running_lithos(data):
         assert run_lithos("-d", data, "backup", tmp_path / "copy").returncode == 0

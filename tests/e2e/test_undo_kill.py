@@ -1,4 +1,4 @@
-"""Kill -9 during `lithos undo` and during restores: repeated, they end where one run ends."""
+"""Kill -9 during `lithos undo` and during restores: repeated runs end in the same state as one run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def text_of(number: int) -> str:
 
 
 async def make_notes(client: WireClient) -> dict[str, str]:
-    """Notes that `bot` changed twice, with another agent's change in between; and the text without `bot`."""
+    """Create notes that `bot` changed before and after another agent. Return their texts without `bot`."""
     wanted = {}
     for number in range(NOTES):
         made = await client.call("lithos_write", title=f"N{number}", content=text_of(number), agent="ann")
@@ -48,8 +48,8 @@ async def history(client: WireClient, note: str) -> list[dict[str, Any]]:
 @pytest.mark.takes(40)
 @pytest.mark.deadline(400)
 @pytest.mark.parametrize("is_served", first_of([True, False], 0, 1))
-async def test_undo_killed_again_and_again_ends_as_one_run(tmp_path: Path, is_served: bool) -> None:
-    """Behaviour 412: kill -9 of the command, and of the server that it asks."""
+async def test_undo_with_repeated_kills_ends_like_one_run(tmp_path: Path, is_served: bool) -> None:
+    """Behaviour 412: kill -9 of the command, and of the server that it calls."""
     data, random = tmp_path / "data", Random(7)
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
@@ -85,8 +85,8 @@ async def test_undo_killed_again_and_again_ends_as_one_run(tmp_path: Path, is_se
 
 @pytest.mark.takes(30)
 @pytest.mark.deadline(400)
-async def test_restores_killed_at_any_moment_are_whole_or_absent(tmp_path: Path) -> None:
-    """Behaviour 412: of existing and of deleted notes; acknowledged changes stay."""
+async def test_restores_killed_at_any_moment_are_complete_or_absent(tmp_path: Path) -> None:
+    """Behaviour 412: for existing and deleted notes. Acknowledged changes are kept."""
     data, random = tmp_path / "data", Random(8)
     wanted: dict[str, str] = {}
     with running_lithos(data) as server:

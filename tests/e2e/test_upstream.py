@@ -1,4 +1,4 @@
-"""Directories of upstream 0.2 to 0.4, served in place by a real server: each row and column is there."""
+"""Data directories of upstream 0.2 to 0.4, served in place by a real server with every row and column."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from tests.repeats import first_of
 pytestmark = pytest.mark.slow
 
 SHAPES = ("0.4", "0.3", "0.2")
-#: The only names that change: docs/import.md lists them.
+#: The only renamed columns, listed in docs/import.md.
 RENAMED = {("tasks", "completed_at"): "resolved_at"}
 
 
 def comparable(table: str, column: str, value: Any) -> Any:
-    """Times are compared as instants, everything else by type and value."""
+    """Return a comparable value: times as instants, everything else unchanged with its type."""
     if column.endswith(("_at", "timestamp")) and (moment := read_time(value)) is not None:
         return moment
     return (type(value).__name__, value)
 
 
 def lost(before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
-    """The rows of `before` of which no row of `after` has every column with its value."""
+    """Yield the rows of `before` that have no equal row in `after` (columns of `before` only)."""
     for table, rows in before.items():
         found = [
             {column: comparable(table, column, value) for column, value in row.items()}
@@ -76,7 +76,7 @@ async def check_all_is_shown(url: str, shape: str) -> None:
         assert "zanzibar" in note["content"]
         assert note["metadata"]["extra"] == {"owner_key": 7}
         assert (note["metadata"]["author"], note["metadata"]["tags"]) == ("ada", ["consensus"])
-        assert note["retrieval_count"] >= 2  # the one in upstream's access log, and those of this test
+        assert note["retrieval_count"] >= 2  # reads from upstream's access log and from this test
         older = await call(client, "lithos_read", path="old/mapping.md", agent_id="observer")
         assert older["metadata"]["derived_from_ids"] == [upstream.RAFT]
         tasks = (await call(client, "lithos_task_list", with_claims=True))["tasks"]
@@ -121,9 +121,7 @@ async def check_what_only_0_4_has(client: Any, tasks: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("shape", first_of(SHAPES, 1))
-async def test_every_row_and_column_of_an_upstream_directory_is_served_and_stays(
-    tmp_path: Path, shape: str
-) -> None:
+async def test_every_upstream_row_and_column_is_served_and_kept(tmp_path: Path, shape: str) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data", shape)
     before = databases(data, shape)
@@ -159,19 +157,19 @@ async def test_agents_keep_the_columns_that_only_upstream_knows(tmp_path: Path) 
     assert (ada["name"], ada["theirs"]) == ("Ada L.", "x")
     (task,) = (row for row in after["tasks"] if row["id"] == upstream.OPEN)
     assert (task["title"], task["status"], task["theirs"]) == ("Changed", "completed", "x")
-    assert len(after["tasks"]) == 5  # references of upstream's tables delete nothing
+    assert len(after["tasks"]) == 5  # foreign keys in upstream's tables must not delete rows
     rows = upstream.dump(data / ".lithos" / "stats.db")["node_stats"]
     assert next(row for row in rows if row["node_id"] == upstream.RAFT)["theirs"] == "s"
 
 
 def is_owner(data: Path, pid: int) -> bool:
-    """Whether the process has begun to open the directory."""
+    """Return whether the process has begun to open the directory."""
     owner = read_owner(data / ".lithos" / "lock")
     return owner is not None and owner.pid == pid
 
 
 @pytest.mark.parametrize("shape", first_of(SHAPES, 1))
-async def test_a_first_start_that_is_killed_anywhere_is_begun_again(tmp_path: Path, shape: str) -> None:
+async def test_first_start_killed_at_any_point_is_repeated(tmp_path: Path, shape: str) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data", shape)
     before = databases(data, shape)
@@ -181,14 +179,14 @@ async def test_a_first_start_that_is_killed_anywhere_is_begun_again(tmp_path: Pa
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(),
         ) as process:  # fmt: skip
             until(partial(is_owner, data, process.pid))
-            time.sleep(0.02 * round_)  # each time somewhat further into the start
+            time.sleep(0.02 * round_)  # each round kills a little later in the start
             process.kill()
     with running_lithos(data) as server:
         await check_all_is_shown(server.url, shape)
     check_nothing_is_lost(data, before)
 
 
-def test_rows_that_only_the_wal_holds_are_moved_along(tmp_path: Path) -> None:
+def test_rows_only_in_the_wal_are_migrated(tmp_path: Path) -> None:
     """behaviour 242: the other server was killed, with its last commits in the write-ahead log."""
     data = upstream.build(tmp_path / "data", "0.3")
     script = (
@@ -206,7 +204,7 @@ def test_rows_that_only_the_wal_holds_are_moved_along(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", first_of(["0.4", "0.3"], 1))
-def test_a_damaged_coordination_database_is_refused_with_its_bytes_intact(tmp_path: Path, shape: str) -> None:
+def test_damaged_coordination_database_is_refused_and_kept_intact(tmp_path: Path, shape: str) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data", shape)
     path = upstream.coordination_path(data, shape)
@@ -230,7 +228,7 @@ def test_damaged_statistics_are_set_aside_with_their_bytes(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_cannot_be_written_is_refused_and_stays(tmp_path: Path) -> None:
+def test_unwritable_directory_is_refused_and_unchanged(tmp_path: Path) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data")
     before = databases(data, "0.4")

@@ -1,4 +1,4 @@
-"""`lithos reconcile --accept-vanished`, and external edits of a real process."""
+"""`lithos reconcile --accept-vanished`, and external edits with a real process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def wait_for(server: Lithos, component: str, **expected: object) -> None:
-    """Until a component of `/health` says all this."""
+    """Wait until a component of `/health` has all these values."""
     until(lambda: server.health()[1][component].items() >= expected.items(), server.health)
 
 
@@ -31,7 +31,7 @@ async def make_corpus(data: Path) -> None:
 
 
 async def documents(data: Path) -> tuple[int, list[str]]:
-    """How many notes a server knows, and the deletions it ever journalled."""
+    """Return the number of known notes and the paths of all deletions in the journal."""
     async with serving(data) as lithos:
         events = lithos.server.get(Coordinator)._store.events_after(0)
         gone = [str(e.draft.payload["path"]) for e in events if e.draft.type == "note.deleted"]
@@ -42,7 +42,7 @@ async def documents(data: Path) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("whole_folder", [False, True])
-async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, whole_folder):
+async def test_vanished_files_are_dropped_at_once_without_a_server(tmp_path, whole_folder):
     """behaviour 198"""
     data = tmp_path / "data"
     await make_corpus(data)
@@ -66,7 +66,7 @@ async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, wh
     assert await documents(data) == (30 - len(lost), lost)
 
 
-async def test_the_command_leaves_its_approval_and_waits_while_a_server_runs(tmp_path):
+async def test_reconcile_leaves_its_approval_for_a_running_server(tmp_path):
     """behaviour 198"""
     data = tmp_path / "data"
     await make_corpus(data)

@@ -1,4 +1,4 @@
-"""A vault of files made by other programs, served, searched, changed in one place, stopped."""
+"""A vault of files from other programs: served, searched, changed in one place, and stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUERIES = {
 
 
 async def use_everything(transport: str, url: str, data: Path) -> None:
-    """List tools, write, search in three modes, read back."""
+    """List tools, write a note, search in three modes, and read the note."""
     async with connected(transport, url=url, data=data) as client:
         listed = {tool.name for tool in (await client.list_tools()).tools}
         assert {"lithos_write", "lithos_read", "lithos_search", "lithos_restore"} <= listed
@@ -41,7 +41,7 @@ async def use_everything(transport: str, url: str, data: Path) -> None:
         assert written["id"] in [row["id"] for row in answer["results"]]
         read = await call(client, "lithos_read", id=written["id"])
         assert content in read["content"]
-        with trio.fail_after(60):  # the first index may still be written
+        with trio.fail_after(60):  # the first index may still be incomplete
             while (stats := await call(client, "lithos_stats"))["index_drift_detected"]:
                 await trio.sleep(0.05)
         assert stats["documents"] >= NOTES
@@ -49,7 +49,7 @@ async def use_everything(transport: str, url: str, data: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["mcp", "sse", "stdio"])
-async def test_a_served_vault_keeps_every_foreign_byte_and_mtime(transport: str, tmp_path: Path) -> None:
+async def test_served_vault_keeps_every_foreign_byte_and_mtime(transport: str, tmp_path: Path) -> None:
     """behaviours 176, 180, 181, 195, 204"""
     data = tmp_path / "data"
     folder = make_vault(data)
@@ -71,7 +71,7 @@ async def test_a_served_vault_keeps_every_foreign_byte_and_mtime(transport: str,
 
 
 @pytest.mark.slow
-async def test_a_tool_update_changes_only_the_spans_it_means(tmp_path: Path) -> None:
+async def test_tool_update_changes_only_the_intended_spans(tmp_path: Path) -> None:
     """behaviours 10, 175, 176"""
     data = tmp_path / "data"
     folder = make_vault(data)
@@ -106,7 +106,7 @@ async def test_a_tool_update_changes_only_the_spans_it_means(tmp_path: Path) -> 
 
 
 def removed_lines(old: bytes, new: bytes) -> list[bytes]:
-    """The lines of `old` that are not in `new`, as a line diff sees them."""
+    """Return the lines of `old` that are missing in `new`, according to a line diff."""
     before, after = old.splitlines(True), new.splitlines(True)
     changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return [line for kind, start, end, _, _ in changes if kind != "equal" for line in before[start:end]]

@@ -1,4 +1,4 @@
-"""Several vaults in one real process: stdio of one is passed on, the process outlives troubles of some."""
+"""Several vaults in one real process, which bridges stdio of one vault and survives failures of others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("work", "home", "third")
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Three vaults, each with a note."""
+    """Create three vaults with one note each."""
     lines = ["vaults:"]
     for name in NAMES:
         (tmp_path / name).mkdir()
@@ -35,7 +35,7 @@ def config(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(config: Path) -> Iterator[Lithos]:
-    """All vaults on one port; stopped afterwards, with exit code 0."""
+    """Serve all vaults on one port. Afterwards the server is stopped and must exit with 0."""
     errors = config.with_suffix(".stderr")
     with errors.open("ab") as sink:
         process = subprocess.Popen(
@@ -59,7 +59,7 @@ def serving(config: Path) -> Iterator[Lithos]:
 
 @contextmanager
 def stdio(config: Path, *arguments: str | Path) -> Iterator[StdioServer]:
-    """A server on stdio for what these arguments name."""
+    """Yield a stdio server for the vault that these arguments name."""
     with config.with_suffix(".bridge").open("ab") as sink:
         words = [*LITHOS, *arguments, "serve", "-t", "stdio"]
         with stdio_program(words, clean_environment(), stderr=sink.fileno(), cwd=config.parent) as server:
@@ -75,12 +75,12 @@ def structured(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def states(server: Lithos) -> dict[str, str]:
-    """The components of each vault, as `/health` reports them."""
+    """Return the components of each vault, as `/health` reports them."""
     return {name: told["status"] for name, told in server.health()[1].items()}
 
 
 def ways(config: Path, name: str) -> Sequence[Sequence[str | Path]]:
-    """How a client may name one vault."""
+    """Return the ways in which a client can name one vault."""
     folder, data = config.parent / name, config.parent / f"{name}-data"
     return (
         ("--vault", folder, "--data-dir", data),
@@ -89,8 +89,8 @@ def ways(config: Path, name: str) -> Sequence[Sequence[str | Path]]:
     )
 
 
-def test_stdio_of_one_vault_reaches_the_process_of_several_vaults(config: Path) -> None:
-    """behaviour 296: the answers are that vault's alone, whether a token is asked for or not"""
+def test_stdio_of_one_vault_reaches_the_multi_vault_process(config: Path) -> None:
+    """behaviour 296: the answers come from that vault only, with and without required tokens"""
     with serving(config) as server:
         until(lambda: states(server) == dict.fromkeys(NAMES, "ok"), server.health)
         for has_tokens in (False, True):
@@ -116,7 +116,7 @@ def test_stdio_of_one_vault_reaches_the_process_of_several_vaults(config: Path) 
             until(lambda: server.ask("GET", "/v/work/audit")[0] == 401)
 
 
-def test_the_process_lives_while_one_vault_serves_and_takes_up_the_others(config: Path) -> None:
+def test_process_survives_with_one_vault_and_adds_the_others(config: Path) -> None:
     """behaviour 295"""
     locks = [OwnerLock(config.parent / f"{name}-data" / ".lithos" / "lock") for name in ("home", "third")]
     for lock in locks:

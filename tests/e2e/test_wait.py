@@ -1,4 +1,4 @@
-"""`lithos wait`, `events`, `audit` and `inspect tasks` with a real server, across its restarts."""
+"""`lithos wait`, `events`, `audit` and `inspect tasks` with a real server and across its restarts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_wait_in_another_process_returns_with_the_finding(server: Lithos, data: 
 
 
 @pytest.mark.slow
-def test_wait_exits_3_when_nothing_comes_in_time(server: Lithos, data: Path, tmp_path: Path) -> None:
+def test_wait_without_an_event_exits_3_after_its_timeout(server: Lithos, data: Path, tmp_path: Path) -> None:
     """behaviours 208, 209: with a server and without one."""
     for place in (data, tmp_path / "nowhere"):
         waited = run_lithos("-d", place, "--json", "wait", "--types", "no.such", "--timeout", "0.3")
@@ -54,7 +54,7 @@ def test_wait_exits_3_when_nothing_comes_in_time(server: Lithos, data: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_cursor_skips_and_repeats_no_event_between_calls(server: Lithos, data: Path) -> None:
+def test_cursor_skips_and_repeats_no_event_between_calls(server: Lithos, data: Path) -> None:
     """behaviour 208"""
     arguments = ("wait", "--types", "note.created", "--cursor", "show", "--timeout")
     assert run_lithos("-d", data, *arguments, "0.5").returncode == 3
@@ -149,7 +149,7 @@ def test_audit_shows_readers_and_notes(server: Lithos, data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_inspect_tasks_shows_open_ones_or_all(server: Lithos, data: Path) -> None:
+def test_inspect_tasks_shows_open_tasks_or_all(server: Lithos, data: Path) -> None:
     """behaviour 209"""
     done, held = (
         call_tool(server, "lithos_task_create", title=title, agent="ada")["task_id"] for title in ("D", "H")
@@ -164,7 +164,7 @@ def test_inspect_tasks_shows_open_ones_or_all(server: Lithos, data: Path) -> Non
 
 
 @pytest.mark.slow
-def test_inspect_tasks_shows_findings_and_what_is_waited_for(server: Lithos, data: Path) -> None:
+def test_inspect_tasks_shows_findings_and_blockers(server: Lithos, data: Path) -> None:
     first = call_tool(server, "lithos_task_create", title="Lay the pipes", agent="ada")["task_id"]
     then = call_tool(server, "lithos_task_create", title="Fill them", agent="ada", depends_on=[first])
     for summary in ("Dug a trench.", "Half of\nthem " + "lie " * 40):
@@ -183,7 +183,7 @@ def test_inspect_tasks_shows_findings_and_what_is_waited_for(server: Lithos, dat
     assert (by_id[first]["blockers"], by_id[first]["claims"]) == ([], [])
 
 
-def test_a_wrong_command_line_exits_2() -> None:
+def test_wrong_command_line_exits_2() -> None:
     for typed in (
         "wait --timeout -1", "wait --timeout nan", "wait --since 1 --cursor x", "events --limit 0",
         "audit -n x",

@@ -1,4 +1,4 @@
-"""A server to which the system grants too few watches: it follows its notes all the same."""
+"""A server with too few file watches from the system, which must still follow its notes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.e2e import process
 from tests.e2e.faults.scene import scene
 
 LIMIT = "/proc/sys/user/max_inotify_watches"
-#: In a user namespace of its own, for the limit of the whole machine is not ours to lower.
+#: Lower the limit in a separate user namespace, because the limit of the machine must not change.
 SCRIPT = f'echo 3 > {LIMIT} && exec "$@"'
 
 
 @pytest.mark.slow
-async def test_edits_beyond_the_watch_limit_are_followed_and_shown_in_health(
+async def test_edits_beyond_the_watch_limit_are_followed_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 199"""

@@ -1,4 +1,4 @@
-"""The workers of docs/tasks.md with a real server: each task once, in order, also when one is killed."""
+"""The workers of docs/tasks.md with a real server: each task runs once and in order, despite kills."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.e2e.pages import read_blocks
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
-#: A tenth of a minute, the shortest claim there is.
+#: A tenth of a minute, the shortest possible claim.
 MINUTES = "0.1"
-#: The work on a task: it prints when it began and ended. The slow one hangs, but only once.
+#: The work on a task, which prints its begin and end. The slow task hangs the first time only.
 WORK = """
 echo "begin $1 $(date +%s.%N) $PPID" >> "$LOG"
 if [ "$2" = slow ] && mkdir "$LOG.hung" 2> /dev/null; then sleep 600; fi
@@ -40,14 +40,14 @@ def program(name: str) -> str:
 
 
 def strip_types(source: str) -> str:
-    """As Node 22.18 does on its own: it removes the few annotations of the worker."""
+    """Remove the worker's type annotations, as Node 22.18 does automatically."""
     stripped = re.sub(r"(?<=[\w)]): (?:string|object|Promise<any>)(?=[,) ])", "", source)
     assert stripped != source
     return stripped
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """How each kind of worker is started that this machine can run."""
+    """Return the start command of each worker kind that this machine can run."""
     (folder / "work.sh").write_text(WORK)
     (folder / "worker.py").write_text(program("worker.py"))
     (folder / "worker.mjs").write_text(strip_types(program("worker.ts")))
@@ -59,7 +59,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def worker(command: list[str], server: Lithos, agent: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A running worker, in a process group of its own, so that what it started can be killed with it."""
+    """Yield a running worker in its own process group, so that its children can be killed with it."""
     process = subprocess.Popen(
         [*command, server.url, agent, MINUTES, "sh", str(folder / "work.sh")],
         env=os.environ | {"LOG": str(folder / "log")},
@@ -75,25 +75,25 @@ def worker(command: list[str], server: Lithos, agent: str, folder: Path) -> Iter
 
 
 def logged(folder: Path, what: str) -> list[tuple[str, float]]:
-    """(task, time) of each begin or end, in order."""
+    """Return (task, time) of each begin or end in order."""
     lines = [line.split() for line in (folder / "log").read_text().splitlines()]
     return [(task, float(moment)) for kind, task, moment, _ in lines if kind == what]
 
 
 def completed(data: Path) -> list[str]:
-    """The tasks whose completion was reported."""
+    """Return the tasks with a reported completion."""
     told = run_lithos("-d", data, "events", "--types", "task.completed", "--since", "0", "--no-follow")
     return re.findall(r'"task_id": "([^"]+)"', told.stdout)
 
 
-def test_the_workers_are_short() -> None:
+def test_example_workers_are_short() -> None:
     for name in ("worker.py", "worker.ts"):
         assert len(program(name).splitlines()) <= 35
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["python", "typescript"])
-def test_a_worker_does_what_there_is_in_order_and_ends(tmp_path: Path, kind: str) -> None:
+def test_worker_completes_all_tasks_in_order_and_ends(tmp_path: Path, kind: str) -> None:
     """behaviour 258"""
     command = commands(tmp_path).get(kind)
     if command is None:
@@ -111,7 +111,7 @@ def test_a_worker_does_what_there_is_in_order_and_ends(tmp_path: Path, kind: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["python", "typescript"])
-def test_a_task_whose_work_fails_is_tried_three_times_and_then_failed(tmp_path: Path, kind: str) -> None:
+def test_failing_task_is_tried_three_times_and_then_failed(tmp_path: Path, kind: str) -> None:
     """Behaviour 404."""
     command = commands(tmp_path).get(kind)
     if command is None:
@@ -130,7 +130,7 @@ def test_a_task_whose_work_fails_is_tried_three_times_and_then_failed(tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.deadline(180)
-def test_four_workers_do_a_hundred_tasks_and_one_is_killed(tmp_path: Path) -> None:
+def test_four_workers_complete_a_hundred_tasks_despite_a_kill(tmp_path: Path) -> None:
     """Issue 14, Show 4; behaviours 258, 259, 260."""
     kinds = list(commands(tmp_path).values())
     with running_lithos(tmp_path / "data") as server, ExitStack() as stack:
@@ -172,7 +172,7 @@ def test_four_workers_do_a_hundred_tasks_and_one_is_killed(tmp_path: Path) -> No
 
 @pytest.mark.slow
 async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
-    """behaviour 258: each task is given once, the oldest first, none that is blocked; fences grow."""
+    """behaviour 258: each task is claimed once, oldest first, never while blocked. Fences grow."""
     with running_lithos(tmp_path / "data") as server:
         first = call_tool(server, "lithos_task_create", title="first", agent="a")["task_id"]
         tasks = [first]
@@ -202,8 +202,8 @@ async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.deadline(120)
-def test_an_expiry_is_reported_once_despite_repeated_kills(tmp_path: Path) -> None:
-    """behaviour 260: also claims that expire while it is down."""
+def test_expiry_is_reported_once_despite_repeated_kills(tmp_path: Path) -> None:
+    """behaviour 260: also for claims that expire while the server is down."""
     data = tmp_path / "data"
     fences: list[int] = []
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""A small vault as people keep them: other programs' frontmatter, line endings and habits."""
+"""A small realistic vault: frontmatter, line endings and conventions of other programs."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ FILES: dict[str, bytes] = {
     "attachments/pixel.png": b"\x89PNG\r\n\x1a\n\x00",
 }
 NOTES = sum(path.endswith(".md") for path in FILES)
-#: An old, odd time, so that a rewritten file cannot look untouched by luck.
+#: An old, unusual time in nanoseconds, so that a rewritten file cannot have it by chance.
 MTIME_NS = 1_600_000_000_123_456_789
 
 
 def make_vault(data: Path) -> Path:
-    """Write the vault below `data/knowledge`; returns that folder."""
+    """Write the vault below `data/knowledge` and return that folder."""
     folder = data / "knowledge"
     for path, content in FILES.items():
         file = folder / path
@@ -67,7 +67,7 @@ def make_vault(data: Path) -> Path:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Bytes and mtime (ns) of every file."""
+    """Return bytes and mtime (ns) of every file."""
     return {
         str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in sorted(folder.rglob("*"))

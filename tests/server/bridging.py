@@ -1,4 +1,4 @@
-"""A bridge between a scripted client and scripted owners, without sockets, for a clock that jumps."""
+"""Test bridge between a scripted client and scripted owners, without sockets, for a mock clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = "2025-06-18"
 
 @define(eq=False)
 class FakeOwner:
-    """A server as a bridge sees it: `wait` answers at `release`, `sleep` after its seconds."""
+    """A fake server for the bridge. Tool `wait` answers after `release`, tool `sleep` after `seconds`."""
 
     pid: int
     status: int = 200
@@ -41,7 +41,7 @@ class FakeOwner:
         return OwnerRecord(self.pid, "here", f"http://127.0.0.1:{self.pid}", "then", f"token-{self.pid}")
 
     def names(self) -> list[str]:
-        """The tools that were called."""
+        """Return the names of the called tools."""
         return [message["params"]["name"] for message in self.asked if message["method"] == "tools/call"]
 
     async def answer(self, request: httpx2.Request) -> httpx2.Response:
@@ -109,7 +109,7 @@ async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
 
 @define(eq=False)
 class Client:
-    """The client's side of stdin and stdout."""
+    """The client at the other end of the bridge's stdin and stdout."""
 
     lines: trio.MemorySendChannel[str]
     answers: list[dict[str, Any]] = field(factory=list)
@@ -125,7 +125,7 @@ class Client:
         await self.lines.send(json.dumps(rpc("notifications/cancelled", None, requestId=request_id)))
 
     async def write_bytes(self, data: bytes) -> None:
-        """Take what the bridge writes: whole lines, each a message."""
+        """Receive one whole line with one message from the bridge."""
         assert data.endswith(b"\n")
         assert data.count(b"\n") == 1
         message = json.loads(data)
@@ -135,7 +135,7 @@ class Client:
         self.changed = trio.Event()
 
     async def answer(self, request_id: int) -> dict[str, Any]:
-        """The answer to a request, waited for."""
+        """Wait for the answer to a request and return it."""
         while True:
             for message in self.answers:
                 if message.get("id") == request_id:
@@ -143,13 +143,13 @@ class Client:
             await self.changed.wait()
 
     async def reason(self, request_id: int) -> str:
-        """The bridge's word for the error that a request got."""
+        """Return the reason that the bridge gave for a failed request."""
         return str((await self.answer(request_id))["error"]["data"]["reason"])
 
 
 @define(eq=False)
 class House:
-    """The data directory: its owner, and whether another process may own it."""
+    """A fake data directory: its owner, and whether another process may take the lock."""
 
     owner: FakeOwner | None = None
     successor: FakeOwner | None = None
@@ -159,13 +159,13 @@ class House:
     hosting: Callable[[], Any] | None = None
 
     def install(self, owner: FakeOwner | None) -> None:
-        """Let `owner` have the lock."""
+        """Make `owner` the holder of the lock."""
         self.owner = owner
         if owner is not None:
             self.owners[owner.record.url or ""] = owner
 
     def kill(self) -> None:
-        """End the owner as SIGKILL does."""
+        """Kill the owner like SIGKILL."""
         assert self.owner is not None
         self.owner.dead.set()
         self.owner = None
@@ -188,7 +188,7 @@ class House:
         return OwnerLock(Path("lock"))
 
     async def host(self, lock: OwnerLock, ended: trio.Event) -> None:
-        """Serve in the bridge's process; a start takes two seconds."""
+        """Serve in the bridge's own process. The start takes two seconds."""
         await trio.sleep(2)
         if self.hosting is not None:
             self.hosting()
@@ -201,7 +201,7 @@ class House:
 
 
 def owned(**settings: Any) -> tuple[House, FakeOwner]:
-    """A house and its owner."""
+    """Return a data directory and its owner, a server with these settings."""
     house, owner = House(), FakeOwner(7, **settings)
     house.install(owner)
     return house, owner
@@ -209,7 +209,7 @@ def owned(**settings: Any) -> tuple[House, FakeOwner]:
 
 @asynccontextmanager
 async def bridged(house: House, *, greet: bool = True) -> AsyncIterator[Client]:
-    """A client whose messages are bridged to the owner of the house; leaving ends its input."""
+    """Yield a client connected to the owner through a bridge. Leaving the block closes its input."""
     sender, lines = trio.open_memory_channel[str](1000)
     trail = house.trail()
     client = Client(sender)

@@ -1,4 +1,4 @@
-"""A running front with fake tools, for the tests of this folder."""
+"""A running HTTP front with fake tools."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from lithos.server.http.quart_app import RouteModule
 from lithos.server.http.serve import serve_http
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec, UnknownTool
 
-# Each client would read all certificates again, though nothing here is encrypted.
+# Cache the TLS context, because every client would load all certificates and no test uses TLS.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 SETTINGS = FrontSettings(host="127.0.0.1", port=0, version="9.8.7", max_body_bytes=100_000)
-#: Seconds; a patience. `test_stop.py` has the bound that is promised.
+#: Maximum duration of a stop in seconds. This is a generous test timeout; `test_stop.py` tests the promised
+#: limit.
 STOP_BOUND = 60.0
 
 
 @asynccontextmanager
 async def tokens_known_soon() -> AsyncIterator[None]:
-    """Within, the server notices new and revoked tokens without the usual half second.
+    """Let the server notice new and revoked tokens without its usual half-second delay.
 
-    `tests/access/service/test_keyring.py` tests on a mock clock that the server checks often enough.
+    `tests/access/service/test_keyring.py` tests the real checking interval on a mock clock.
     """
     keyring = import_if_there("lithos.access", "service.keyring")
     with pytest.MonkeyPatch.context() as patch:
@@ -53,7 +54,7 @@ def spec(name: str, **hints: bool) -> ToolSpec:
 
 @define
 class FakeToolBox:
-    """`echo`, `nothing`, `refuse`, `crash`, `big`, and `wait`, which waits for `release`."""
+    """Fake tools `echo`, `nothing`, `refuse`, `crash`, `big` and `wait`, which waits for `release`."""
 
     told: ClassVar[str] = ""
     calls: list[str] = field(factory=list)
@@ -123,7 +124,7 @@ class Front:
         return stream
 
     async def exchange(self, request: bytes) -> bytes:
-        """Send bytes, end the sending side, and return all that comes back."""
+        """Send bytes, close the sending side and return the complete answer."""
         stream = await self.connect()
         async with stream:
             await stream.send_all(request)
@@ -154,7 +155,7 @@ async def read_until(stream: trio.SocketStream, wanted: bytes) -> bytes:
 async def running_front(
     routes: Iterable[RouteModule] = (), apps: Mapping[str, AsgiApp] = NO_APPS, **changes: Any
 ) -> AsyncIterator[Front]:
-    """Run a front on a free port; leaving stops it, which must not take longer than `STOP_BOUND`."""
+    """Run a front on a free port. Leaving the block stops it within `STOP_BOUND`."""
     tools, shutdown, rejected = FakeToolBox(), trio.Event(), []
     serve = partial(
         serve_http,

@@ -1,4 +1,4 @@
-"""Event streams over a real journal, for the endpoints' tests."""
+"""Event streams with a real journal, for tests of both endpoints."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Counts:
 
 @define(eq=False, slots=False)
 class Station:
-    """A coordinator with its journal, and both endpoints over it."""
+    """A coordinator with its journal, and the two event endpoints that read it."""
 
     store: CoordinationStore
     queue: int = 100
@@ -70,7 +70,7 @@ class Station:
     async def publish(
         self, type: str = "note.created", tags: tuple[str, ...] = (), agent: str = "ada", **payload: Any
     ) -> int:
-        """Journal and broadcast one event; its seq."""
+        """Store and broadcast one event. Return its sequence number."""
         draft = EventDraft(
             type=type, agent=agent, payload=payload, tags=tags, timestamp=START, origin="tool:secret"
         )
@@ -80,7 +80,7 @@ class Station:
         return [await self.publish(**payload) for _ in range(count)]
 
     def broadcast(self, count: int, **payload: Any) -> None:
-        """Deliver a burst without any other event in between."""
+        """Broadcast `count` events without a break."""
         draft = EventDraft(type="note.created", agent="ada", payload=payload, timestamp=START)
         events = [Event(seq=self.head + 1 + n, draft=draft) for n in range(count)]
         with self.store.transaction():
@@ -101,7 +101,7 @@ def station_at(path: Path, **settings: Any) -> Iterator[Station]:
 
 @asynccontextmanager
 async def broadcasting(path: Path, **settings: Any) -> AsyncIterator[tuple[Station, Front]]:
-    """A station and its front on a free port; settings of either."""
+    """Yield a station and its front on a free port. The settings go to whichever of the two has them."""
     own = {name: settings.pop(name) for name in ("queue", "enabled", "limit") if name in settings}
     with station_at(path, **own) as station:
         async with (
@@ -113,7 +113,7 @@ async def broadcasting(path: Path, **settings: Any) -> AsyncIterator[tuple[Stati
 
 @define(eq=False)
 class Frame:
-    """One frame of server-sent events, or a comment."""
+    """One server-sent frame or comment."""
 
     fields: Mapping[str, str]
     comment: str = ""
@@ -128,14 +128,14 @@ class Frame:
 
 
 class SseClient:
-    """Reads frames from a raw connection; chunk lines are skipped."""
+    """A client that reads frames from a raw connection. Chunk headers are skipped."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
         self.rest = b""
 
     async def next(self) -> Frame | None:
-        """The next frame; None at the end."""
+        """Return the next frame, or None at the end."""
         while b"\n\n" not in self.rest:
             part = await self.stream.receive_some()
             if not part:
@@ -152,7 +152,7 @@ class SseClient:
 
 
 async def open_sse(front: Front, query: str = "", headers: str = "") -> SseClient:
-    """Open an event stream that must be served."""
+    """Open an event stream, which the server must accept."""
     stream = await front.connect()
     await stream.send_all(f"GET /events?{query} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
     head = await read_until(stream, b"\r\n\r\n")
@@ -163,7 +163,7 @@ async def open_sse(front: Front, query: str = "", headers: str = "") -> SseClien
 
 
 class WsClient:
-    """Reads and sends JSON frames."""
+    """A client that reads and sends JSON frames over a WebSocket."""
 
     def __init__(self, socket: WebSocketConnection) -> None:
         self.socket = socket
@@ -182,12 +182,12 @@ class WsClient:
 async def open_ws(
     front: Front, query: str = "", headers: list[tuple[str, str]] | None = None
 ) -> AsyncIterator[tuple[WsClient, Any]]:
-    """A client and the hello it got."""
+    """Yield a connected client and the hello message that it received."""
     url = f"ws://{front.host}:{front.port}/events/ws?{query}"
     async with open_websocket_url(url, extra_headers=headers) as socket:
         client = WsClient(socket)
         try:
             yield client, await client.next()
         finally:
-            if socket.closed is not None:  # the library leaves open what the server closed
+            if socket.closed is not None:  # the library does not close a stream that the server closed
                 await socket._stream.aclose()

@@ -1,4 +1,4 @@
-"""`/health`, `lithos_stats` and `/metrics` show the values that capabilities register."""
+"""Values from capabilities in `/health`, `lithos_stats` and `/metrics`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.server.service_state import Gauges, ServerState
 
 @define
 class Shelf:
-    """A part of a server."""
+    """An example component of a server."""
 
     books: int = 3
     trouble: str = ""
@@ -68,7 +68,7 @@ def made(*listed: Capability) -> Parts:
     return Parts((Shelf, Metrics, ServerState, Gauges), given)
 
 
-async def test_components_keep_their_order_and_add_details() -> None:
+async def test_components_keep_their_order_and_merge_their_details() -> None:
     parts = made(SHELVES, MORE)
     status, body = await parts.get(ServerState).report()
     assert (status, list(body["components"])) == (200, ["first", "shelf"])
@@ -78,7 +78,7 @@ async def test_components_keep_their_order_and_add_details() -> None:
     assert (status, body["components"]["shelf"]) == (503, {"status": "unavailable", "error": "It fell."})
 
 
-async def test_numbers_are_counted_after_all_waits_and_keep_their_order() -> None:
+async def test_statistics_are_counted_after_all_waits_and_keep_their_order() -> None:
     assert list((await made(SHELVES, MORE).get(ServerState).stats()).items()) == [
         ("books", 4),
         ("last", "last"),
@@ -92,6 +92,6 @@ async def test_missing_capability_reports_nothing() -> None:
     assert body["components"]["shelf"] == {"status": "ok"}
 
 
-async def test_a_failing_database_drops_its_own_gauges_alone() -> None:
+async def test_failing_database_drops_only_its_own_gauges() -> None:
     text = (await made(SHELVES, MORE).get(Gauges).scrape()).decode()
     assert "lithos_documents 3.0" in text

@@ -1,4 +1,4 @@
-"""Frames that break the protocol: each ends with a close frame that says why (RFC 6455, section 7.4.1)."""
+"""Invalid WebSocket frames, each answered with a close frame and its code (RFC 6455, section 7.4.1)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def close(code: int, reason: bytes = b"") -> bytes:
 
 
 def frames_in(data: bytes) -> list[tuple[int, bytes]]:
-    """(opcode, payload) of what a server sent."""
+    """Return the (opcode, payload) pairs that a server sent."""
     found = []
     while len(data) >= 2:
         size, start = data[1], 2
@@ -56,7 +56,10 @@ async def upgraded(front: Front) -> trio.SocketStream:
 
 
 async def is_admitted(front: Front) -> bool:
-    """Whether there is a place; the library's client leaves the stream open that is refused one."""
+    """Return whether a new client is admitted.
+
+    Closes the stream after a refusal, because the library does not.
+    """
     stream = await front.connect()
     async with stream:
         await stream.send_all(UPGRADE + b"\r\n")
@@ -64,7 +67,7 @@ async def is_admitted(front: Front) -> bool:
 
 
 async def code_after(front: Front, sent: bytes) -> int | None:
-    """The code of the close frame that ends the connection; None where it ends without one."""
+    """Send frames and return the code of the final close frame, or None without such a frame."""
     stream = await upgraded(front)
     async with stream:
         await stream.send_all(sent)
@@ -101,7 +104,7 @@ BAD = {
 }
 
 
-async def test_a_frame_that_breaks_the_protocol_is_answered_with_its_close_code(
+async def test_invalid_frame_is_answered_with_its_close_code(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """behaviour 188"""
@@ -118,8 +121,8 @@ async def test_a_frame_that_breaks_the_protocol_is_answered_with_its_close_code(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_data_after_a_broken_frame_keeps_the_close_frame(tmp_path: Path) -> None:
-    """A connection closed with unread input would be reset."""
+async def test_data_after_an_invalid_frame_keeps_the_close_frame(tmp_path: Path) -> None:
+    """Closing a connection with unread input would reset it."""
     async with broadcasting(tmp_path) as (_, front):
         assert await code_after(front, frame(FIN | 3) + b"x" * 400_000) == PROTOCOL_ERROR
 
@@ -129,7 +132,7 @@ async def test_frames_before_the_handshake_are_refused_and_hold_no_place(tmp_pat
         for _ in range(6):
             answer = await front.exchange(UPGRADE + b"\r\n" + frame(FIN | TEXT, b"{}"))
             assert answer.startswith(b"HTTP/1.1 400 ")
-        with trio.fail_after(60):  # a place is free once the server is done with its connection
+        with trio.fail_after(60):  # the place is free again once the server has closed its connection
             while not await is_admitted(front):
                 await trio.sleep(0.01)
 
@@ -167,8 +170,8 @@ async def test_random_frames_never_cause_an_error(tmp_path: Path, capfd: pytest.
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_a_method_in_small_letters_gets_no_other_websocket(tmp_path: Path) -> None:
-    """Hypercorn takes it for GET, and its own WebSocket has no bounds."""
+async def test_lower_case_method_opens_no_websocket(tmp_path: Path) -> None:
+    """Hypercorn treats the method as GET, and its own WebSocket has no limits."""
     async with broadcasting(tmp_path) as (_, front):
         stream = await front.connect()
         async with stream:

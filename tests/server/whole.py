@@ -1,4 +1,4 @@
-"""A whole server behind its HTTP front, and clients of several protocol versions."""
+"""A complete server behind its HTTP front, and clients of several protocol versions."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.servers import Lithos, serving
 HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN = "2026-07-28"
 VERSIONS = [*HANDSHAKE, MODERN]
-#: Seconds; a patience, no promise.
+#: Maximum seconds to wait for a notification. This is a test timeout, not a promise.
 TOLD_BOUND = 60.0
 
 
 @define
 class Whole:
-    """A running server and where it answers."""
+    """A running server and its address."""
 
     lithos: Lithos
     url: str
     shutdown: trio.Event
 
     async def ask(self, version: str, method: str, **params: Any) -> dict[str, Any]:
-        """The JSON-RPC answer of `/mcp`."""
+        """Send a request to `/mcp` and return the JSON-RPC answer."""
         headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": version}
         if version == MODERN:
             params["_meta"] = {
@@ -49,13 +49,13 @@ class Whole:
             return dict((await client.post("/mcp", json=rpc(method, **params), headers=headers)).json())
 
     async def result(self, version: str, method: str, **params: Any) -> dict[str, Any]:
-        """The result of a request that must succeed."""
+        """Return the result of a request, which must succeed."""
         answer = await self.ask(version, method, **params)
         assert "result" in answer, answer
         return dict(answer["result"])
 
     async def error(self, version: str, method: str, **params: Any) -> dict[str, Any]:
-        """The error of a request that must fail."""
+        """Return the error of a request, which must fail."""
         answer = await self.ask(version, method, **params)
         assert "error" in answer, answer
         return dict(answer["error"])
@@ -63,7 +63,10 @@ class Whole:
 
 @asynccontextmanager
 async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
-    """Run a server on `data` with its front on a free port; leaving stops both within `STOP_BOUND`."""
+    """Run a server on `data` with its front on a free port.
+
+    Leaving the block stops both within `STOP_BOUND`.
+    """
     async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
         async with trio.open_nursery() as nursery:
@@ -77,7 +80,7 @@ async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
 
 @define
 class SseSession:
-    """A client of `/sse` that speaks for itself, in whatever version it likes."""
+    """A raw client of `/sse` that can speak any protocol version."""
 
     client: httpx2.AsyncClient
     stream: trio.SocketStream
@@ -89,7 +92,7 @@ class SseSession:
     @classmethod
     @asynccontextmanager
     async def open(cls, whole: Whole) -> AsyncIterator[SseSession]:
-        """A session before its handshake."""
+        """Open a session without a handshake."""
         host, _, port = whole.url.removeprefix("http://").rpartition(":")
         async with (
             httpx2.AsyncClient(base_url=whole.url) as client,
@@ -101,16 +104,16 @@ class SseSession:
             yield session
 
     async def greet(self, version: str) -> dict[str, Any]:
-        """Shake hands; the server's capabilities."""
+        """Shake hands and return the server's capabilities."""
         me = {"name": "t", "version": "1"}
         hello = await self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=me)
         assert hello["result"]["protocolVersion"] == version
         await self.send(rpc("notifications/initialized", None))
-        await self.ask("ping")  # answered after it was taken note of
+        await self.ask("ping")  # the answer shows that the server processed the notification before
         return dict(hello["result"]["capabilities"])
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """The answer to a request; notices that come before it are kept."""
+        """Send a request and return its answer. Notifications that arrive before the answer are kept."""
         self.asked += 1
         await self.send(rpc(method, self.asked, **params))
         with trio.fail_after(TOLD_BOUND):
@@ -120,7 +123,7 @@ class SseSession:
         return message
 
     async def notice(self) -> tuple[str, str | None]:
-        """The next notice: its method and its URI."""
+        """Return method and URI of the next notification."""
         with trio.fail_after(TOLD_BOUND):
             message = self.notices.pop(0) if self.notices else await self.message()
         assert "id" not in message, message
@@ -131,7 +134,7 @@ class SseSession:
         assert (await self.client.post(self.endpoint, json=message)).status_code == 202
 
     async def message(self) -> dict[str, Any]:
-        """The next message, of any kind."""
+        """Return the next message of any kind."""
         with trio.fail_after(TOLD_BOUND):
             return dict(json.loads(await self._data()))
 

@@ -1,7 +1,7 @@
-"""The whole server on one event loop in simulated time: everything that chance decides comes from a seed.
+"""Simulation of the whole server on one event loop with virtual time. A seed decides everything random.
 
-`python -m tests.simulation --minutes N` runs seed after seed; `--seed N` runs one again, the same in each
-step. `plan` draws the contents of a seed. `world` has its parties: lives of the server (`standins` for
-omitted parts), `agents` over a `network`, `people`, crashes. `loop` has time, scheduling, threads and
-randomness, `disk` the file system and its failures. `ledger` has the promises, `checking` the final checks.
+`python -m tests.simulation --minutes N` runs seed after seed, and `--seed N` repeats one seed step by step.
+`plan` draws the contents of a seed. `world` has its parties: lives of the server (`standins` for omitted
+parts), `agents` over a `network`, `people`, crashes. `loop` has time, scheduling, threads and randomness,
+`disk` the file system and its failures. `ledger` has the promises, `checking` the final checks.
 """

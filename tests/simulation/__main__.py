@@ -1,4 +1,4 @@
-"""`python -m tests.simulation --minutes N | --seeds N | --seed N`: 1 when a seed broke a promise."""
+"""`python -m tests.simulation --minutes N | --seeds N | --seed N`: exits with 1 if a seed broke a promise."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 MEMORY = Path("/dev/shm")
-#: Sets of texts have the same order in every process with the same one.
+#: Hash seed of Python. With the same value, sets of texts have the same order in every process.
 HASHES = "0"
 
 
 def main() -> int:
-    """Run the seeds that were asked for, and print what they came to."""
+    """Run the requested seeds and print their outcomes."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--minutes", type=float, help="run seed after seed for so long")
     parser.add_argument("--seeds", type=int, help="run so many seeds")

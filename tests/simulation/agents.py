@@ -1,4 +1,4 @@
-"""Agents at work: each calls one tool after the other, and holds every answer against the ledger."""
+"""Simulated agents that call one tool after another and check every answer against the ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.simulation.network import Gone
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-#: The words of a refusal of something that is, or may be, stored all the same.
+#: Pattern of refusals whose change is stored, or may be stored, nevertheless.
 _MAY_BE_STORED = re.compile(
     r"unknown|was (moved|restored)|is (created|updated|deleted|stored|moved) in|may |stored"
 )
@@ -33,18 +33,18 @@ OPERATIONS = {
 
 
 def is_refusal(answer: Mapping[str, Any]) -> bool:
-    """Whether it is an error envelope."""
+    """Return whether the answer is an error envelope."""
     return answer.get("status") == "error"
 
 
 def is_definite(answer: Mapping[str, Any]) -> bool:
-    """Whether a refusal says that nothing was done."""
+    """Return whether a refusal guarantees that nothing was changed."""
     return answer["code"] != "internal_error" or not _MAY_BE_STORED.search(str(answer["message"]))
 
 
 @define(eq=False)
 class Agent:
-    """One agent; `seen` has the versions that it read last."""
+    """One agent. `seen` has the versions that it read last."""
 
     world: World
     name: str
@@ -52,12 +52,12 @@ class Agent:
     think: float
     weights: dict[str, float]
     seen: dict[str, int] = field(factory=dict)
-    #: (task, aspect, fence) of its own claims.
+    #: (task, aspect, fence) of the agent's own claims.
     mine: list[tuple[str, str, int]] = field(factory=list)
     old: list[tuple[str, str, int]] = field(factory=list)
 
     async def work(self) -> None:
-        """One operation after the other until the world winds down."""
+        """Do one operation after another until the world winds down."""
         while not self.world.winds_down():
             await trio.sleep(self.random.expovariate(1 / self.think))
             if self.world.winds_down():
@@ -84,7 +84,7 @@ class Agent:
         return self.random.choice(tasks) if tasks else None
 
     async def _change(self, promise: Promise, tool: str, **arguments: Any) -> dict[str, Any] | None:
-        """Ask for a change of a note, and enter what is answered; None unless it was done."""
+        """Request a change of a note and record the answer. Return None unless the change was made."""
         ledger = self.world.ledger
         try:
             answer = await self._call(tool, **arguments)
@@ -204,13 +204,13 @@ class Agent:
         self.world.ledger.read(began, note.id, self.seen[note.id], answer["content"])
 
     async def _find_own(self, promise: Promise) -> None:
-        """Read your writes: a search right after finds it."""
+        """Check that a search immediately after a write finds the written text."""
         assert promise.note is not None
         note = self.world.ledger.notes[promise.note]
         answer = await self._call("lithos_search", query=promise.token, mode="fulltext")
         if is_refusal(answer) or answer.keys() != {"results"}:
             return
-        # Another write of the same moment may have come after it, though it was answered before.
+        # Another simultaneous write may have followed this one, although it was answered earlier.
         is_last = promise.version == max(one.version or 0 for one in note.kept)
         if is_last and self.world.ledger.is_quiet(note, promise.ended + 1e-9, self._now):
             found = [row["id"] for row in answer["results"]]
@@ -218,7 +218,7 @@ class Agent:
             self.world.ledger.checks["found"] += 1
 
     async def _find(self) -> None:
-        """Text that was permanently overwritten is not found any more."""
+        """Check that search no longer finds permanently overwritten text."""
         note = self._note()
         if note is None:
             return
@@ -354,7 +354,7 @@ class Agent:
             self.old.append(claim)
 
     async def _stale(self) -> None:
-        """Continue with a claim that was lost: it must be refused once another agent has a newer one."""
+        """Continue with a lost claim. The server must refuse it once another agent has a newer claim."""
         if not self.old:
             return
         task, aspect, fence = self.random.choice(self.old)

@@ -1,4 +1,7 @@
-"""Bugs that are put in on purpose: a change of the product could bring each, and runs must find it."""
+"""Deliberate bugs for the simulation.
+
+Each could be introduced by a change of the product, and runs must find it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ Patch = pytest.MonkeyPatch
 
 
 def drop_fsync_of_notes(patch: Patch) -> None:
-    """A note's bytes are not synced before its name is."""
+    """Do not sync a note's content before its name."""
     sync = KernelCalls.fsync
     import os  # noqa: PLC0415 - hooked while a run is under way
     import stat  # noqa: PLC0415
@@ -44,22 +47,22 @@ def drop_fsync_of_notes(patch: Patch) -> None:
 
 
 def lose_a_rename(patch: Patch) -> None:
-    """A folder is not synced after a rename in it: a power failure takes the rename back."""
+    """Do not sync a folder after a rename in it, so that a power failure undoes the rename."""
     patch.setattr(lithos.notes.files.files, "sync_folder", lambda *_: None)
 
 
 def drop_fsync_of_databases(patch: Patch) -> None:
-    """Commits do not wait for the disk."""
+    """Let commits return before the data is on the disk."""
     patch.setattr(Durability.FULL, "_value_", "NORMAL")
 
 
 def acknowledge_early(patch: Patch) -> None:
-    """A write is answered before its event is in the journal."""
+    """Answer a write before its event is in the journal."""
     announce = Publisher._announce
 
     async def announce_later(self: Publisher, changes: Sequence[Any]) -> None:
         async def late() -> None:
-            with suppress(Exception, Killed):  # its error is reported nowhere
+            with suppress(Exception, Killed):  # drop the error without a report
                 await trio.sleep(1.0)
                 await announce(self, changes)
 
@@ -70,7 +73,7 @@ def acknowledge_early(patch: Patch) -> None:
 
 
 def swap_two_events(patch: Patch) -> None:
-    """Of a batch of events the last two are delivered in the wrong order."""
+    """Deliver the last two events of a batch in the wrong order."""
     publish = Broadcaster.publish
 
     def swapped(self: Broadcaster, events: Sequence[Any]) -> None:
@@ -80,7 +83,7 @@ def swap_two_events(patch: Patch) -> None:
 
 
 def give_a_fence_twice(patch: Patch) -> None:
-    """The counter of fences is read, not moved on."""
+    """Read the fence counter without advancing it."""
     take = TaskRows.take_fence
 
     def take_fence(self: TaskRows) -> int:
@@ -90,13 +93,13 @@ def give_a_fence_twice(patch: Patch) -> None:
 
 
 def skip_the_fence_check(patch: Patch) -> None:
-    """A stale fence is as good as a valid one."""
+    """Accept a stale fence like a valid one."""
     for module in (lithos.tasks.board.task_claims, lithos.tasks.board.task_board):
         patch.setattr(module, "check_fence", lambda *_: None)
 
 
 def grant_what_is_held(patch: Patch) -> None:
-    """Two agents are granted one aspect."""
+    """Grant one aspect to two agents."""
     module = lithos.tasks.board.task_claims
     check = lithos.tasks.model.task.check_claimable
 
@@ -107,7 +110,7 @@ def grant_what_is_held(patch: Patch) -> None:
 
 
 def forget_an_index_entry(patch: Patch) -> None:
-    """Of a batch of several notes the last is not indexed."""
+    """Leave the last note of a batch out of the index."""
     apply = FulltextPort.apply
 
     def apply_most(self: FulltextPort, upserts: Sequence[Any], removals: Sequence[int]) -> None:
@@ -117,7 +120,7 @@ def forget_an_index_entry(patch: Patch) -> None:
 
 
 def forget_versions(patch: Patch) -> None:
-    """Of a batch of versions the last is not kept."""
+    """Drop the last version of a batch."""
     record = Recorder.record
 
     async def record_most(self: Recorder, versions: Sequence[Any], **more: Any) -> list[int]:
@@ -127,7 +130,7 @@ def forget_versions(patch: Patch) -> None:
 
 
 def overwrite_what_changed(patch: Patch) -> None:
-    """A write does not look whether the file is the one it was decided upon."""
+    """Write a file without checking that it is still the file that the decision was based on."""
     carry_out = Replacing.carry_out
 
     def carry_out_anyway(self: Replacing, change: Any, target: str) -> Any:
@@ -141,7 +144,7 @@ def overwrite_what_changed(patch: Patch) -> None:
 
 
 def skip_an_event_at_a_resume(patch: Patch) -> None:
-    """A listener that comes back misses the first event."""
+    """Skip the first event for a listener that resumes."""
     known_position = EventStream._known_position
 
     def known(self: EventStream, since: str) -> int | None:
@@ -152,7 +155,7 @@ def skip_an_event_at_a_resume(patch: Patch) -> None:
 
 
 def count_no_outside_edit(patch: Patch) -> None:
-    """A person's edit has the version of what it replaced."""
+    """Give an external edit the version of the text it replaced."""
     patch.setattr(
         lithos.notes.catalogue.note_records,
         "effective_version",

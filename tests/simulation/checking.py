@@ -1,4 +1,4 @@
-"""The end of a run: all parties are gone, the server settles, and its state is checked against promises."""
+"""The end of a run: all parties stop, the server settles, and its state is checked against the promises."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.simulation.ledger import demand, tokens
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-#: Virtual seconds in which a call is answered, whatever the disk does.
+#: Maximum virtual seconds until a call is answered, whatever the disk does.
 PATIENCE = 180.0
-#: Virtual seconds after which everything has converged, once people and failures are gone.
+#: Maximum virtual seconds until everything has converged, once people and failures are gone.
 SETTLING = 200.0
 
 
 async def settle(world: World) -> None:
-    """Wait until nothing is left to be done, and check everything."""
+    """Wait until no work is left, and check everything."""
     with trio.fail_after(PATIENCE):
         await world.wait_up()
     await trio.sleep(65.0 if world.plan.hearing.loss else 10.0)
@@ -55,7 +55,7 @@ async def settle(world: World) -> None:
 
 
 def _looks_settled(world: World, server: Server) -> bool:
-    """Whether every file is known as it is, and no file of the server is left next to the notes."""
+    """Return whether the server knows every file and has left no file of its own next to the notes."""
     known = {entry.path: entry.digest for entry in server.get(Catalogue)}
     no_notes = _no_notes(server)
     files = {path: digest_of(content) for path, content in _files(world).items() if path not in no_notes}
@@ -63,9 +63,9 @@ def _looks_settled(world: World, server: Server) -> bool:
 
 
 def _no_notes(server: Server) -> set[str]:
-    """Files that are not notes; an unreadable file may become a note once it is read again.
+    """Return files that are not notes. Unreadable files may still become notes after another read.
 
-    A person may save a note under its old name after a move; a power loss may leave a file without text.
+    A person may save a note under its old name after a move. A power loss may leave a file without text.
     """
     return {
         path
@@ -75,18 +75,17 @@ def _no_notes(server: Server) -> set[str]:
 
 
 def _is_all_heard(world: World, server: Server) -> bool:
-    """Whether every listener has the newest event; a claim may expire at any time."""
+    """Return whether every listener has the newest event. A claim may expire at any time."""
     head = server.get(Coordinator).head
     return all(listener.heard and listener.heard[-1][0] == head for listener in world.listeners)
 
 
 async def stop(world: World) -> None:
-    """An orderly stop; now and then a start after it, which must find all as it was."""
+    """Stop the server cleanly. Sometimes start it again, and check that it finds the same state."""
     before = _files(world)
     await _end_life(world)
     left = _leftovers(world)
-    # Files displaced in a folder that a person renames, and files that a failing disk kept, are tidied
-    # up by the next start.
+    # The next start removes displaced files that a renamed folder or a failing disk left behind.
     demand(not left or world.plan.habits["folder"] or world.had_faults, f"left behind: {left}")
     journal = _journal(world, _private(world))
     if left or world.chance.of("server").random() < 0.25:
@@ -126,7 +125,7 @@ def _leftovers(world: World) -> list[str]:
 
 
 async def _check_indexes(world: World, server: Server) -> None:
-    """The tools show the notes that are in the folder."""
+    """Check that the tools show exactly the notes in the folder."""
     files = _files(world)
     listed = await world.call_undisturbed("lithos_list", limit=1000)
     paths = {item["path"]: item["id"] for item in listed["items"]}
@@ -211,7 +210,7 @@ def _check_stores(world: World, private: Path) -> None:
             newest.setdefault(note, (row.path, content, row.op))
     files = _files(world)
     for note, (path, content, op) in newest.items():
-        # Changes that the history could not take are reported, and taken up by the next start.
+        # The server reports changes that the history could not store, and stores them at the next start.
         if op != "deleted" and not world.had_faults and life.server.get(Catalogue).get(note) is not None:
             demand(files.get(path) == content, f"the newest version of {path} is not what is in its file")
     displaced = [

@@ -1,8 +1,8 @@
-"""The file system of a run: real files in memory, with the state that a crash would leave, and with failures.
+"""The simulated file system: real files in memory, failures, and the state after a crash.
 
 Every change below one folder passes the hooks of `tests.crashpoints.recording` and is applied to the model of
-`tests.crashpoints.disk` at once. Before a call of the server others may act, the call may fail, or the
-process may die; times of files are virtual, in the steps of a kernel's clock.
+`tests.crashpoints.disk` at once. Before a call of the server other parties may act, the call may fail, or the
+process may die. Times of files are virtual and advance in the steps of a kernel's clock.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tests.crashpoints.disk import Disk, File, Folder, Image, Node, Operation, b
 from tests.crashpoints.recording import REBUILDABLE, SPARED, SYSTEM_CALLS, Recorder, _Calls, _DatabaseDisk
 from tests.simulation.loop import Killed, SimulatedClock, Workers, running_process
 
-#: Nanoseconds between two ticks of the clock that file times are taken from.
+#: Nanoseconds between two ticks of the clock for file times.
 TICK_NS = 4_000_000
 CODES = (errno.ENOSPC, errno.EIO)
 
 
 @define
 class Faults:
-    """Shares of calls that fail, and of writes that are short, while they are on."""
+    """Share of calls that fail and share of writes that are short, while failures are on."""
 
     share: float = 0.0
     short: float = 0.0
@@ -49,22 +49,22 @@ class Faults:
 
 @define(eq=False)
 class SimulatedDisk(Recorder):
-    """The disk of one run; `root` is another folder after each crash."""
+    """The disk of one run. `root` is a new folder after each crash."""
 
     clock: SimulatedClock = field(kw_only=True)
     random: Random = field(kw_only=True)
     faults: Faults = field(factory=Faults)
     model: Disk = field(init=False)
-    #: Called with the path of every note, folder or other file below the notes that was touched.
+    #: Called with the path of every changed note, folder or other file in the notes folder.
     on_touch: Callable[[str], None] = field(default=lambda _: None)
-    #: Called before each call of the server: others may act.
+    #: Called before each call of the server, so that other parties can act.
     reach: Callable[[], None] = field(default=lambda: None)
-    #: Called at the call of this number: it ends the process.
+    #: Number of the call at which the process crashes.
     crash_at: int | None = None
     crash: Callable[[], None] = field(default=lambda: None)
-    #: While the files of a dead process are closed.
+    #: True while the files of a dead process are closed.
     is_muted: bool = False
-    #: By inode number: when it was changed last, in nanoseconds.
+    #: Time of the last change in nanoseconds, by inode number.
     changed: dict[int, int] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -73,7 +73,7 @@ class SimulatedDisk(Recorder):
     # -- calls and answers of the hooks -------------------------------------------------------------
 
     def _parts(self, path: str) -> list[str]:
-        """As above, for a folder without symbolic links."""
+        """Return the path parts like the base class, for a folder without symbolic links."""
         full = (
             path
             if path.startswith("/") and "//" not in path and "/." not in path[-3:]
@@ -106,7 +106,7 @@ class SimulatedDisk(Recorder):
             raise OSError(code, f"{os.strerror(code)} (injected: {what})")
 
     def look_around(self) -> None:
-        """Before a call: the process may be gone, and others may act."""
+        """Let other parties act before a call, and raise if the process is gone."""
         process = running_process()
         if process is not None:
             if process.is_dead:
@@ -132,7 +132,7 @@ class SimulatedDisk(Recorder):
 
     @contextmanager
     def outside(self) -> Iterator[None]:
-        """Calls in the block are made by other programs, and never fail."""
+        """Attribute the calls in the block to other programs. These calls never fail."""
         was, self.is_outside = self.is_outside, True
         try:
             yield
@@ -140,11 +140,11 @@ class SimulatedDisk(Recorder):
             self.is_outside = was
 
     def tick(self) -> int:
-        """The time that a file changed now has, in nanoseconds."""
+        """Return the time for a file that changes now, in nanoseconds."""
         return self.clock.wall_ns() // TICK_NS * TICK_NS
 
     def stamp(self, where: int | str, node: Node | None = None) -> None:
-        """Give a file that was written the time of now."""
+        """Set the modification time of a written file to the current time."""
         now = self.tick()
         os.utime(where, ns=(now, now))
         self.changed[os.stat(where).st_ino] = now
@@ -152,7 +152,7 @@ class SimulatedDisk(Recorder):
             node.mtime_ns = now
 
     def set_back(self, path: str, mtime_ns: int) -> None:
-        """As a sync client does that keeps times."""
+        """Set an old modification time, like a sync client that preserves times."""
         os.utime(path, ns=(mtime_ns, mtime_ns))
         self.changed[os.stat(path).st_ino] = self.tick()
         node = self.node(path)
@@ -160,11 +160,11 @@ class SimulatedDisk(Recorder):
             node.mtime_ns = mtime_ns
 
     def named(self, path: str) -> None:
-        """A name of this file changed."""
+        """Record that a name of this file changed."""
         self.changed[os.lstat(path).st_ino] = self.tick()
 
     def status(self, real: os.stat_result) -> os.stat_result:
-        """With the virtual time of the last change instead of the real one."""
+        """Return the status with the virtual time of the last change instead of the real one."""
         if not stat.S_ISREG(real.st_mode):
             return real
         at = self.changed.get(real.st_ino, real.st_mtime_ns)
@@ -179,13 +179,13 @@ class SimulatedDisk(Recorder):
     # -- crashes ---------------------------------------------------------------------------------
 
     def kill(self, target: Path) -> None:
-        """The process is gone: all that it wrote is there, in another folder."""
+        """Kill the process. Everything it wrote is kept, in a new folder."""
         with self.outside():
             _copy(Path(self.root), target, self)
         self._go_on(target)
 
     def cut_power(self, target: Path) -> str:
-        """The machine is gone: of what was not synced some is there. Returns what kind of loss it was."""
+        """Cut the power. Only some unsynced data is kept. Return the kind of loss."""
         kinds: dict[str, Callable[[], Image]] = {
             "nothing unsynced": self.model.after_power_loss,
             "names first": self.model.after_late_data,
@@ -203,7 +203,7 @@ class SimulatedDisk(Recorder):
         return kind
 
     def _lose_some(self, source: Path, target: Path) -> None:
-        """Files past the hooks, which can be rebuilt: all, none, or some of them cut short."""
+        """Keep all, none or truncated versions of rebuildable files, which bypass the hooks."""
         luck = self.random.randrange(3)
         if luck == 0 or not source.is_dir():
             return
@@ -228,14 +228,14 @@ def _copy(source: Path, target: Path, disk: SimulatedDisk) -> None:
         try:
             shutil.copy2(entry.path, target / entry.name)
         except FileNotFoundError:
-            continue  # of an index, which tidies up in a thread of its own
+            continue  # index files, which a separate thread removes
         known = disk.changed.get(entry.inode())
         if known is not None:
             disk.changed[os.stat(target / entry.name).st_ino] = known
 
 
 def _adopt(folder: Path) -> Folder:
-    """The nodes of what is on a disk: all of it is safe."""
+    """Return the nodes of an existing folder, all of them synced."""
     found = Folder()
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name in REBUILDABLE:
@@ -325,7 +325,7 @@ def _looking(disk: SimulatedDisk, name: str) -> Callable[..., Any]:
 
 @contextmanager
 def attached(disk: SimulatedDisk, workers: Workers) -> Iterator[None]:
-    """All calls of this interpreter below the disk's folder go through it inside the block."""
+    """Route all calls of this interpreter below the disk's folder through the disk inside the block."""
     databases = _DatabaseDisk(disk)
     walk = lithos.notes.files.tree.walk_notes
 

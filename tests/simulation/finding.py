@@ -1,6 +1,6 @@
-"""`python -m tests.simulation.finding BUG`: the first seed that detects the bug, and passes without it.
+"""`python -m tests.simulation.finding BUG`: finds the first seed that detects the bug and passes without it.
 
-A program of its own, begun with fixed hashes: it finds the same whenever it is run.
+It is a separate program because it starts with a fixed hash seed and always finds the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.seeds import run_seed
 
 SEEDS = 200
-#: The bugs that take longest to find are searched from the seed that found them first.
+#: First seed to try for bugs that are slow to find, because this seed found them first.
 BEGIN = {"skip_the_fence_check": 10}
 
 
 def main(bug: str) -> int:
-    """Return 0 when a seed broke a promise with the bug and none without it; print the broken promise."""
+    """Return 0 if a seed broke a promise only with the bug. Print the broken promise."""
     folder = Path(mkdtemp(prefix="lithos-simulation-", dir=MEMORY if MEMORY.is_dir() else None))
     first = BEGIN.get(bug, 1)
     try:

@@ -1,4 +1,4 @@
-"""How the watcher hears of changes: notifications of the simulated disk, late, together, or never."""
+"""Simulated file notifications, which arrive late, in groups, or never."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import lithos.notes.watching.notifications
 
 @define
 class Hearing:
-    """How notifications come: seconds that they take at most, and the share that is lost."""
+    """Maximum delay of notifications in seconds, and the share of lost ones."""
 
     delay: float = 0.3
     loss: float = 0.0
@@ -21,7 +21,7 @@ class Hearing:
     feeds: list[Feed] = field(factory=list)
 
     def touch(self, path: str) -> None:
-        """Something happened to a path."""
+        """Record a change at a path."""
         for feed in self.feeds:
             if self.random.random() >= self.loss:
                 feed.paths.append(path)
@@ -30,14 +30,14 @@ class Hearing:
 
 @define(eq=False)
 class Feed:
-    """The queue of one listener."""
+    """The notification queue of one listener."""
 
     paths: list[str] = field(factory=list)
     news: trio.Event = field(factory=trio.Event)
 
 
 def make_listening(hearing: Hearing) -> type:
-    """A class in the shape of `FolderWatch`, which hears of the simulated disk."""
+    """Return a substitute class for `FolderWatch` that gets notifications of the simulated disk."""
 
     class SimulatedListening:
         def __init__(self, *_: Any) -> None:

@@ -1,7 +1,7 @@
-"""The promises of a run, and their checks: after every answer, and completely at the end.
+"""The promises of a run, checked after every answer and completely at the end.
 
-A *token* is a word that occurs in one change only. Agents are promised that their text is in the version
-that they were given, permanently. Text that people save may be lost only through people.
+A *token* is a word that occurs in one change only. Agents are promised that their text is permanently in the
+version that they were given. Text that people save may be lost only through people.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TOKEN = re.compile(r"\bzq[ap]\d+z\b")
 
 
 class Broken(AssertionError):
-    """An invariant does not hold."""
+    """Raised when an invariant does not hold."""
 
 
 def demand(condition: object, *text: object) -> None:
@@ -27,13 +27,13 @@ def demand(condition: object, *text: object) -> None:
 
 
 def tokens(text: str | bytes) -> set[str]:
-    """The tokens in a text."""
+    """Return the tokens in a text."""
     return set(TOKEN.findall(text.decode("utf-8", "replace") if isinstance(text, bytes) else text))
 
 
 @define(eq=False)
 class Promise:
-    """One change that an agent asked for; times in virtual seconds."""
+    """One change that an agent requested. Times are in virtual seconds."""
 
     agent: str
     tool: str
@@ -41,15 +41,15 @@ class Promise:
     note: str | None
     expected: int | None
     began: float
-    #: pending, kept (it was acknowledged), refused, unknown.
+    #: "pending", "kept" (acknowledged), "refused" or "unknown".
     state: str = "pending"
     ended: float = float("inf")
     version: int | None = None
-    #: "created" or "updated", as it was reported; a restored note may be either.
+    #: "created" or "updated", as reported. A restored note may be either.
     status: str | None = None
 
     def may_be(self, kind: str) -> bool:
-        """Whether a `note.<kind>` event may be of this change."""
+        """Return whether a `note.<kind>` event may belong to this change."""
         if self.tool == "lithos_delete":
             return kind == "deleted"
         if self.tool == "lithos_note_move":
@@ -63,15 +63,15 @@ class Promise:
 
 @define(eq=False)
 class NoteAccount:
-    """The answers about one note."""
+    """All answers about one note."""
 
     id: str
     path: str
     promises: list[Promise] = field(factory=list)
-    #: When a deletion was asked for, and when it was acknowledged.
+    #: Virtual times of the requested deletion and of its acknowledgement.
     deleting: float | None = None
     deleted: float | None = None
-    #: By version: the text that a reader got.
+    #: Text that a reader got, by version.
     told: dict[int, str] = field(factory=dict)
 
     @property
@@ -83,28 +83,28 @@ class NoteAccount:
 
 @define(eq=False)
 class Grant:
-    """A claim that an agent was granted; times in virtual seconds."""
+    """A claim granted to an agent. Times are in virtual seconds."""
 
     agent: str
     fence: int
     began: float
     ended: float
     expires: float
-    #: When an agent began to end it: a release, a completion.
+    #: Virtual time at which an agent began to end the claim by a release or a completion.
     ending: float = float("inf")
 
 
 @define(eq=False)
 class TaskAccount:
-    """The answers about one task."""
+    """All answers about one task."""
 
     id: str
     grants: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list))
     findings: list[str] = field(factory=list)
-    #: Whether a change of its status is unknown to have happened.
+    #: Whether a change of the task's status has an unknown outcome.
     is_unsure: bool = False
     status: str = "open"
-    #: Changes of the status that are under way.
+    #: Number of unanswered changes of the status.
     closing: int = 0
 
 
@@ -116,19 +116,19 @@ class Ledger:
     tasks: dict[str, TaskAccount] = field(factory=dict)
     creations: list[Promise] = field(factory=list)
     refused: set[str] = field(factory=set)
-    #: Tokens that people saved, and those that people made an end of, or a power loss may have.
+    #: Tokens that people saved, and tokens that people deleted or that a power loss may have deleted.
     saved: dict[str, str] = field(factory=dict)
     excused: set[str] = field(factory=set)
-    #: Tokens of people that were seen in the history once.
+    #: Tokens of people that appeared in the history at least once.
     recorded: set[str] = field(factory=set)
     #: Times during which people worked on a path: (begin, end).
     touches: dict[str, list[list[float]]] = field(factory=lambda: defaultdict(list))
-    #: Notes that were gone for a while, as far as the server could see: their versions go on from the file's.
+    #: Notes that the server saw as deleted for a while. Their versions continue from the file.
     reborn: set[str] = field(factory=set)
     checks: Counter[str] = field(factory=Counter)
 
     def gone(self) -> Iterator[NoteAccount]:
-        """Notes that were deleted for good: people left them alone, and no restore may have come after."""
+        """Yield permanently deleted notes: no person touched them, and no restore may have followed."""
         for note in self.notes.values():
             began = note.deleting
             if note.deleted is None or began is None or self.touches.get(note.path):
@@ -147,7 +147,7 @@ class Ledger:
         note: str | None,
         expected: int | None = None,
     ) -> Promise:
-        """An agent asks for a change; `note` is `None` for a creation."""
+        """Record that an agent requests a change. `note` is `None` for a creation."""
         promise = Promise(agent, tool, token, note, expected, now)
         if note is None:
             self.creations.append(promise)
@@ -158,7 +158,7 @@ class Ledger:
         return promise
 
     def acknowledge(self, now: float, promise: Promise, answer: Mapping[str, Any]) -> None:
-        """It was reported as done."""
+        """Record that the change was reported as made."""
         promise.state, promise.ended = "kept", now
         if promise.tool == "lithos_delete":
             assert promise.note is not None
@@ -166,7 +166,7 @@ class Ledger:
             demand(account.deleted is None, "a note was deleted twice:", account.path)
             account.deleted = now
             return
-        if promise.tool == "lithos_note_move":  # the version stays
+        if promise.tool == "lithos_note_move":  # a move keeps the version
             assert promise.note is not None
             self.rename(self.notes[promise.note].path, str(answer["path"]))
             return
@@ -201,17 +201,17 @@ class Ledger:
         self.checks["acknowledged"] += 1
 
     def refuse(self, now: float, promise: Promise) -> None:
-        """It was reported as not done."""
+        """Record that the change was reported as not made."""
         promise.state, promise.ended = "refused", now
         if promise.token is not None:
             self.refused.add(promise.token)
 
     def doubt(self, now: float, promise: Promise) -> None:
-        """No agent knows whether it was done."""
+        """Record that no agent knows whether the change was made."""
         promise.state, promise.ended = "unknown", now
 
     def read(self, began: float, note: str, version: int, text: str) -> None:
-        """A reader got the text of a version."""
+        """Check the text of a version that a reader got."""
         account = self.notes.get(note)
         if account is None:
             return
@@ -234,7 +234,7 @@ class Ledger:
         self.checks["reads"] += 1
 
     def missing(self, began: float, note: str) -> None:
-        """A reader got the answer that there is no such note."""
+        """Check the answer that a note does not exist."""
         account = self.notes.get(note)
         if (
             account is not None
@@ -244,7 +244,7 @@ class Ledger:
             raise Broken(f"{account.path} is not there, and nobody deleted it")
 
     def is_quiet(self, account: NoteAccount, begin: float, end: float) -> bool:
-        """Whether a note was unchanged between two times."""
+        """Return whether a note was unchanged between two times."""
         if account.deleting is not None or self.has_touched(account.path, begin - 5.0, end):
             return False
         return not any(
@@ -255,13 +255,13 @@ class Ledger:
     # -- people ----------------------------------------------------------------------------------
 
     def touch(self, path: str, now: float) -> list[float]:
-        """A person begins to work on a path; the second number of what is returned is when it ends."""
+        """Record that a person begins to work on a path. Return (begin, end); the caller sets the end."""
         span = [now, float("inf")]
         self.touches[path].append(span)
         return span
 
     def rename(self, old: str, new: str) -> None:
-        """A file has another name; people who had to do with it still have."""
+        """Record a new file name. Earlier work of people on the file counts for the new name too."""
         self.touches[new] += self.touches[old]
         for account in self.notes.values():
             if account.path == old:
@@ -271,21 +271,21 @@ class Ledger:
                 self.saved[token] = new
 
     def has_touched(self, path: str, begin: float, end: float) -> bool:
-        """Whether a person worked on a path between two times."""
+        """Return whether a person worked on a path between two times."""
         return any(span[0] <= end and span[1] >= begin for span in self.touches.get(path, ()))
 
     def save(self, path: str, text: str | bytes) -> None:
-        """A person's text is in a file now."""
+        """Record that a person's text is in a file now."""
         for token in tokens(text):
             if token.startswith("zqp"):
                 self.saved[token] = path
 
     def excuse(self, text: str | bytes) -> None:
-        """A person made an end of what was in a file."""
+        """Record that a person removed this text from a file."""
         self.excused |= {token for token in tokens(text) if token.startswith("zqp")}
 
     def lose_power(self) -> None:
-        """Saves of people that the server did not take up may be gone, with the versions counted for them."""
+        """Excuse people's saves that the server did not record, and the versions counted for them."""
         self.excused |= self.saved.keys() - self.recorded
         for account in self.notes.values():
             account.told.clear()
@@ -295,7 +295,7 @@ class Ledger:
     def grant(
         self, task: str, aspect: str, agent: str, fence: int, began: float, ended: float, expires: float
     ) -> None:
-        """An agent got the answer that it holds an aspect."""
+        """Check and record the answer that an agent holds an aspect."""
         account = self.tasks[task]
         for other in account.grants[aspect]:
             if other.ended < began:
@@ -310,13 +310,13 @@ class Ledger:
         self.checks["grants"] += 1
 
     def restart_time(self, task: str, aspect: str, agent: str, until: float) -> None:
-        """An agent begins to claim again or to renew: its old claim may end then, even unanswered."""
+        """Record that an agent claims again or renews. Its old claim may end then, even without an answer."""
         for grant in self.tasks[task].grants[aspect]:
             if grant.agent == agent:
                 grant.expires = min(grant.expires, until)
 
     def accept_fence(self, task: str, aspect: str | None, fence: int, began: float) -> None:
-        """Something that named a fence was done; of a closed task no fence counts."""
+        """Check a successful operation that named a fence. Fences of closed tasks are not checked."""
         account = self.tasks[task]
         if account.status != "open" or account.is_unsure or account.closing:
             return
@@ -331,7 +331,7 @@ class Ledger:
         self.checks["fences"] += 1
 
     def end_claims(self, task: str, agent: str | None, aspect: str | None, now: float) -> None:
-        """An agent or person begins to end claims: of one agent, or all."""
+        """Record that an agent or person begins to end claims, of one agent or of all agents."""
         for name, grants in self.tasks[task].grants.items():
             if aspect is None or name == aspect:
                 for grant in grants:
@@ -346,7 +346,7 @@ class Ledger:
         files: Mapping[str, bytes],
         displaced: Iterable[bytes],
     ) -> None:
-        """Nothing that was promised is lost: by what the history, the folder and the displaced files hold."""
+        """Check that the history, the folder and the displaced files contain every promised text."""
         everywhere: set[str] = set()
         for content in (*(one for many in versions.values() for one in many), *files.values(), *displaced):
             everywhere |= tokens(content)
@@ -373,7 +373,7 @@ class Ledger:
         self.checks["texts"] += 1
 
     def check_files(self, files: Mapping[str, bytes]) -> None:
-        """The file has the last acknowledged text, unless another party changed it."""
+        """Check that each file has the last acknowledged text, unless another party changed it."""
         for account in self.notes.values():
             is_alone = (
                 not self.touches.get(account.path)
@@ -396,7 +396,7 @@ class Ledger:
             self.checks["files"] += 1
 
     def check_events(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Of every acknowledged change there is one event, in order; they are (seq, type, agent, payload)."""
+        """Check that every acknowledged change has one event, in order: (seq, type, agent, payload)."""
         seqs = [seq for seq, *_ in events]
         demand(seqs == sorted(set(seqs)), "numbers of events repeat or go back:", seqs)
         told: Counter[tuple[str, str, str]] = Counter()
@@ -423,7 +423,7 @@ class Ledger:
                 least = sum(one.state == "kept" for one in of_kind)
                 most = least + sum(one.state in ("unknown", "pending") for one in of_kind)
                 if kind == "updated":
-                    most += self._moves_of(agent)  # the links in a note may be rewritten, its own as well
+                    most += self._moves_of(agent)  # a move may rewrite links in this note too
                 number = told[f"note.{kind}", account.id, agent]
                 demand(
                     least <= number <= most,
@@ -439,7 +439,7 @@ class Ledger:
         )
 
     def _check_order(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Events of one note are in the order of its versions, as far as agents can distinguish them."""
+        """Check that events of one note follow the order of its versions, as far as agents can see it."""
         for account in self.notes.values():
             order = [
                 agent

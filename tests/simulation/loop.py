@@ -1,9 +1,9 @@
-"""Time, scheduling, worker threads and random numbers of a run, all of them drawn from its seed.
+"""Time, scheduling, worker threads and random numbers of a run, all drawn from its seed.
 
 Trio runs on a clock that jumps to the next deadline as soon as nothing can run, with its own order of ready
-tasks drawn from the seed. A worker thread is a task here: it waits, does its call in one step of the loop,
-and waits again before it delivers, so that anything may happen before and between. Real time is
-not used: calls of the product to `time`, `datetime`, `uuid` and `os.urandom` are answered from here.
+tasks drawn from the seed. A simulated worker thread is a task: it waits, makes its call in one step of the
+loop, and waits again before it delivers the result, so that anything may happen before and between. Real time
+is not used: the product's calls to `time`, `datetime`, `uuid` and `os.urandom` get their results here.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ import lithos.search.index.vectors
 import lithos.search.indexing.ports
 import lithos.search.service.duplicates
 
-#: When every run begins.
+#: Start time of every run.
 EPOCH = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
 class Deadlock(Exception):
-    """Nothing can run, and nothing is going to."""
+    """Raised when nothing can run and no deadline is left."""
 
 
 class Killed(BaseException):
-    """The process of the server is gone; it must do nothing more."""
+    """Raised in tasks of a dead server process, which must do nothing more."""
 
 
 class Process(Protocol):
@@ -57,35 +57,35 @@ class Process(Protocol):
     is_dead: bool
 
 
-#: The life of the server that a task belongs to; None is the world around it.
+#: Life of the server that a task belongs to, or None for tasks outside the server.
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 @define(eq=False)
 class SimulatedClock(trio.abc.Clock):
-    """Virtual seconds, which pass when nothing else can happen."""
+    """Virtual seconds, which advance when nothing else can happen."""
 
     now: float = 0.0
     _idle: int = 0
-    #: Tasks that sleep without a cancel scope, as threads cannot be cancelled: (time, number, task).
+    #: Tasks that sleep without a cancel scope, because threads cannot be cancelled: (time, number, task).
     _sleepers: list[tuple[float, int, trio.lowlevel.Task]] = field(factory=list)
     _number: int = 0
 
     def start_clock(self) -> None:
-        """Nothing is to be started."""
+        """Do nothing, because virtual time needs no start."""
 
     def current_time(self) -> float:
         return self.now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Trio asks it when no task can run: time jumps to the deadline, or to that of a sleeper."""
+        """Jump to the deadline or to the next sleeper, because trio calls this when no task can run."""
         if self._sleepers and self._sleepers[0][0] <= deadline:
             at, _, task = heapq.heappop(self._sleepers)
             self._idle, self.now = 0, max(self.now, at)
             trio.lowlevel.reschedule(task)
             return 0.0
         if math.isinf(deadline):
-            self._idle += 1  # Trio wakes itself through a socket, at once
+            self._idle += 1  # trio wakes itself up at once through a socket
             if self._idle > 100:
                 raise Deadlock
             return 0.0
@@ -100,17 +100,17 @@ class SimulatedClock(trio.abc.Clock):
         await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
 
     def wall(self) -> datetime:
-        """The time of day."""
+        """Return the virtual time of day."""
         return EPOCH + timedelta(seconds=self.now)
 
     def wall_ns(self) -> int:
-        """Nanoseconds since 1970."""
+        """Return nanoseconds since 1970."""
         return int(EPOCH.timestamp()) * 1_000_000_000 + int(self.now * 1_000_000_000)
 
 
 @frozen
 class Pace:
-    """How long worker threads wait for the processor, and the disk lets them wait: seconds, and shares."""
+    """Waiting times of worker threads for processor and disk, in seconds, with their shares."""
 
     usual: float = 0.0002
     slow: float = 0.02
@@ -119,7 +119,7 @@ class Pace:
     stall_share: float = 0.0
 
     def draw(self, random: Random) -> float:
-        """One wait."""
+        """Draw one waiting time in seconds."""
         luck = random.random()
         if luck < self.stall_share:
             return random.random() * self.stall
@@ -130,12 +130,12 @@ class Pace:
 
 @define(eq=False)
 class Workers:
-    """The worker threads: each call is one step of the loop, at a time of its own."""
+    """The simulated worker threads: each call is one step of the loop at its own time."""
 
     clock: SimulatedClock
     random: Random
     pace: Pace
-    #: Seconds that the call under way slept.
+    #: Seconds that the current call slept.
     slept: float = 0.0
     calls: int = 0
 
@@ -147,7 +147,7 @@ class Workers:
         abandon_on_cancel: bool = False,
         limiter: trio.CapacityLimiter | None = None,
     ) -> Any:
-        """`trio.to_thread.run_sync`; no thread takes so long here that it would be abandoned."""
+        """Replace `trio.to_thread.run_sync`. No simulated thread is slow enough to be abandoned."""
         await trio.lowlevel.checkpoint_if_cancelled()
         process = PROCESS.get()
         token = object()
@@ -164,7 +164,7 @@ class Workers:
         return result.unwrap()
 
     def start_call(self, call: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """`lithos.kernel.actors.threads.start_call`."""
+        """Replace `lithos.kernel.actors.threads.start_call`."""
 
         async def run() -> None:
             process = PROCESS.get()
@@ -203,7 +203,7 @@ _running: list[Process | None] = []
 
 @contextmanager
 def running(process: Process | None) -> Iterator[None]:
-    """The calls in the block are those of this process."""
+    """Attribute the calls in the block to this process."""
     _running.append(process)
     try:
         yield
@@ -212,12 +212,12 @@ def running(process: Process | None) -> Iterator[None]:
 
 
 def running_process() -> Process | None:
-    """Whose call is under way in a worker thread, if any."""
+    """Return the process whose call runs in a worker thread, or None."""
     return _running[-1] if _running else None
 
 
 class _Pool:
-    """`ThreadPoolExecutor` of the note files: in any order, one after the other."""
+    """Substitute for the `ThreadPoolExecutor` of note files: runs calls one after another in any order."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -230,18 +230,18 @@ class _Pool:
         return iter([results[number] for number in range(len(waiting))])
 
     def shutdown(self, *_: Any, **__: Any) -> None:
-        """There is nothing to end."""
+        """Do nothing, because no thread runs."""
 
 
 @define(eq=False)
 class Chance:
-    """Independent streams of random numbers of one seed, by what they decide."""
+    """Independent streams of random numbers from one seed, one stream per kind of decision."""
 
     seed: int
     streams: dict[str, Random] = field(factory=dict)
 
     def of(self, what: str) -> Random:
-        """The stream for one kind of decision."""
+        """Return the stream for one kind of decision."""
         if what not in self.streams:
             self.streams[what] = Random(f"{self.seed} {what}")
         return self.streams[what]
@@ -263,7 +263,7 @@ def _datetime_of(clock: SimulatedClock) -> type:
 
 @contextmanager
 def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterator[None]:
-    """Everything of the product that time or chance decides is decided by the seed inside the block."""
+    """Replace time and randomness of the product by the seed's inside the block."""
     ids = chance.of("ids")
     scheduling = trio._core._run
     seconds = lambda: clock.now  # noqa: E731 - one of a row of the like
@@ -312,7 +312,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         )
         patch.setattr(lithos.app.server, "keep_returning", trio.sleep_forever)
         was_collecting = gc.isenabled()
-        gc.disable()  # its results depend on more than the seed
+        gc.disable()  # collections depend on more than the seed
         try:
             yield
         finally:
@@ -322,7 +322,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
 
 @functools.cache
 def _askers() -> list[tuple[Any, str, str]]:
-    """Where the product's modules ask for the time: (module, name there, what it asks for)."""
+    """Return the places where product modules get the time: (module, name in it, what it returns)."""
     kinds = {
         time.perf_counter: "seconds",
         time.monotonic: "seconds",
@@ -342,5 +342,5 @@ def _askers() -> list[tuple[Any, str, str]]:
 
 
 def _sleep(workers: Workers, seconds: float) -> None:
-    """A worker thread sleeps: its answer comes so much later."""
+    """Replace `time.sleep` in worker threads: delay the result by this time."""
     workers.slept += seconds

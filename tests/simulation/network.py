@@ -1,4 +1,4 @@
-"""The way from agents to the server: the ASGI applications of the front, over connections that may break."""
+"""The connection from agents to the server: the front's ASGI applications, with broken connections."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _HEADERS = [
 
 
 class Gone(Exception):
-    """No answer came: the result of the request is unknown."""
+    """Raised when no answer arrives. The result of the request is unknown."""
 
 
 @frozen
 class Weather:
-    """Seconds that a message takes at most, and shares of requests and answers that are lost."""
+    """Maximum delay of a message in seconds, and the shares of lost requests and answers."""
 
     delay: float = 0.01
     lost_requests: float = 0.0
     lost_answers: float = 0.0
-    #: Share of calls that go to the tools without the front.
+    #: Share of calls that go directly to the tools without the front.
     direct: float = 0.5
-    #: Seconds for which a stream of events lasts on average.
+    #: Average duration of an event stream in seconds.
     stream_life: float = 120.0
 
 
 def make_front(server: Server) -> AsgiApp:
-    """`/mcp` and `/events` as they are served, behind access control and without sockets."""
+    """Return `/mcp` and `/events` behind access control, as served but without sockets."""
     mcp = McpEndpoints(server.tools, server.get(Library), "0", MAX_BODY, trio.Event(), trio.Event())
     events = SseEndpoint(server.get(EventStreams), Subscribers("SSE", limit=50))
 
@@ -61,7 +61,7 @@ def make_front(server: Server) -> AsgiApp:
 
 
 async def call_over_http(front: AsgiApp, tool: str, arguments: Mapping[str, Any]) -> Any:
-    """A tool call as `POST /mcp`; the structured answer."""
+    """Call a tool through `POST /mcp` and return the structured answer."""
     message = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -113,14 +113,14 @@ class Listener:
 
     random: Random
     weather: Weather
-    #: (seq, type, data) of every event, in the order of arrival.
+    #: (seq, type, data) of every event in order of arrival.
     heard: list[tuple[int, str, dict[str, Any]]] = field(factory=list)
     resyncs: int = 0
     #: Called with every event.
     on_event: Callable[[str, dict[str, Any]], None] = field(default=lambda *_: None)
 
     async def listen(self, front: AsgiApp) -> None:
-        """One stream, until it ends or breaks."""
+        """Read one stream until it ends or breaks."""
         headers = list(_HEADERS[:2])
         query = b""
         if self.heard:

@@ -1,4 +1,4 @@
-"""People at the same notes, each with an editor or another program; they act in single system calls."""
+"""People who edit the same notes with editors and other programs, one system call at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ("in place", "atomic", "new", "rename", "delete", "sync", "bulk", "folde
 
 @define(eq=False)
 class Person:
-    """One who saves files; a step that answers False is tried again later, as while a lease holds it back."""
+    """A person who saves files. A step that returns False is tried again, for example during a lease."""
 
     world: World
     random: Random
@@ -30,16 +30,16 @@ class Person:
     steps: deque[Step] = field(factory=deque)
     spans: list[list[float]] = field(factory=list)
     descriptor: int | None = None
-    #: A new name for each file of theirs.
+    #: Counter for names of the person's new files.
     made: int = 0
 
     @property
     def folder(self) -> Path:
-        """Where the notes are now."""
+        """Return the current folder of the notes."""
         return Path(self.world.disk.root) / "knowledge"
 
     async def work(self) -> None:
-        """Save one thing after the other until the world winds down."""
+        """Save one file after another until the world winds down."""
         while True:
             if not self.steps:
                 if self.world.winds_down():
@@ -48,14 +48,14 @@ class Person:
                 if self.world.winds_down():
                     return
                 if any(person.steps for person in self.world.people):
-                    continue  # one at a time: races between people do not concern the server
+                    continue  # one at a time, because races between people do not concern the server
                 self._begin()
                 continue
             await trio.sleep(self.random.choice((0.0, 0.0005, 0.01, 0.2, 1.0)) * self.random.random())
             self.step()
 
     def step(self) -> None:
-        """One system call."""
+        """Make one system call."""
         if not self.steps:
             return
         with self.world.disk.outside():
@@ -65,7 +65,7 @@ class Person:
             self._end()
 
     def rush(self) -> None:
-        """Save a note whole, between two calls of the server."""
+        """Save a complete note between two calls of the server."""
         notes = self._notes()
         if notes and not self.world.winds_down():
             self.world.trace("person", "rush")
@@ -81,7 +81,7 @@ class Person:
         self.world.trace("person", "done")
 
     def move_over(self, old: str, new: str) -> None:
-        """The process is gone, its folder was replaced: files open here are open there."""
+        """Reopen the person's open files in the folder that replaced the dead process's folder."""
         if self.descriptor is None:
             return
         was = os.readlink(f"/proc/self/fd/{self.descriptor}")
@@ -95,14 +95,14 @@ class Person:
         os.lseek(self.descriptor, place, os.SEEK_SET)
 
     def give_up(self) -> None:
-        """The machine, and with it the editor, is gone."""
+        """Stop all work, because the machine with the editor is gone."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
         self.steps.clear()
         self._end()
 
-    # -- what they do ----------------------------------------------------------------------------
+    # -- actions of people -------------------------------------------------------------------------
 
     def _begin(self) -> None:
         notes = self._notes()
@@ -131,7 +131,7 @@ class Person:
             return None
 
     def _edited(self, text: bytes) -> bytes:
-        """A new text with a token of its own."""
+        """Return a new text with its own token."""
         line = f"A person says {self.world.token('p')}.\n".encode()
         return text + (b"" if text.endswith(b"\n") or not text else b"\n") + line
 
@@ -182,7 +182,7 @@ class Person:
         )
 
     def _put(self, name: str, text: bytes, *, synced: bool, mtime_ns: int | None = None) -> None:
-        """Steps of a file written next to the old one and renamed."""
+        """Prepare the steps of writing a new file next to the old one and renaming it."""
         number = self.world.take_number()
         beside = str(Path(name).with_name(f".{Path(name).name}.{number}.part"))
         ledger = self.world.ledger
@@ -262,14 +262,14 @@ class Person:
         self.steps.append(unlink)
 
     def _bulk(self, notes: list[Path]) -> None:
-        """As a checkout does: several files, one right after the other."""
+        """Rewrite several files in quick succession, like a git checkout."""
         for path in self.random.sample(notes, min(len(notes), 4)):
             old = self._read(path)
             if old is not None:
                 self._put(self._mark(path), self._edited(old), synced=False)
 
     def _folder(self, notes: list[Path]) -> None:
-        """A folder is renamed."""
+        """Rename a folder."""
         folders = sorted({path.parent for path in notes} - {self.folder})
         if not folders:
             self._new(notes)

@@ -16,7 +16,7 @@ from tests.simulation.people import KINDS
 
 @frozen
 class Crash:
-    """An end of the process: at a time, or at one of the next calls after it."""
+    """An end of the process: at a time, or at one of the next calls after that time."""
 
     at: float
     is_power: bool
@@ -25,7 +25,7 @@ class Crash:
 
 @frozen
 class Plan:
-    """The contents of a seed; each has only some kinds of failures, so that each kind gets more time."""
+    """The contents of a seed. Each seed has only some kinds of failures, so that each kind gets more time."""
 
     seconds: float
     agents: int
@@ -39,14 +39,14 @@ class Plan:
     hearing: Hearing
     watch_mode: str
     reach: float
-    #: Times at which the machine sleeps, and for how long.
+    #: Start and duration of the machine's sleep phases.
     lapses: tuple[tuple[float, float], ...]
     weights: dict[str, float]
     habits: dict[str, float]
 
 
 def make_plan(random: Random, hearing: Random) -> Plan:
-    """Draw it."""
+    """Draw the plan of a seed."""
     seconds = random.choice((20.0, 40.0, 60.0, 120.0, 300.0))
     crashes = tuple(
         Crash(

@@ -1,4 +1,4 @@
-"""Running one seed, and what it came to."""
+"""Running one seed, and its outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The one line that replays a failure."""
+        """Return the line with the command that replays a failure."""
         return f"python -m tests.simulation --seed {self.seed}"
 
 
@@ -55,7 +55,7 @@ def run_seed(seed: int, folder: Path, tell: Callable[[str], object] | None = Non
 
 
 def _describe(failure: BaseException) -> str:
-    """The first broken invariant, else the first of what was raised."""
+    """Return the first broken invariant, or else the first raised error."""
     if isinstance(failure, BaseExceptionGroup):
         found = failure.split(Broken)[0]
         return _describe((found or failure).exceptions[0])

@@ -1,4 +1,4 @@
-"""Parts of the product that a simulation replaces: the model, notifications, merges of the index."""
+"""Substitutes for the embedding model, file notifications and index merges."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.simulation.loop import PROCESS, simulated
 from tests.simulation.world import Life, World
 
 DIMS = 32
-#: Segments of a full-text index with which tantivy begins to merge them.
+#: Number of segments of a full-text index at which tantivy begins to merge them.
 MERGING = 8
 
 
 class Embedder:
-    """Words at random places of a small space: enough to distinguish notes."""
+    """A fake embedding model that puts words at random places of a small space."""
 
     identity = EmbedderIdentity("simulated", DIMS, "int8", "0")
 
@@ -44,7 +44,7 @@ class Embedder:
 
 @contextmanager
 def installed(world: World) -> Iterator[None]:
-    """The product's parts that are other ones in a simulation."""
+    """Install the substitutes for the block."""
     opened = lithos.app.stores.open_stores
 
     def open_stores(*given: Any) -> Stores:
@@ -62,7 +62,7 @@ def installed(world: World) -> Iterator[None]:
             return
         writer, self._writer = self._writer, None
         assert writer is not None
-        writer.wait_merging_threads()  # else the order of hits depends on how far a thread has come
+        writer.wait_merging_threads()  # otherwise the order of hits depends on the progress of a thread
         self._index.reload()
         self._searcher = self._index.searcher()
 

@@ -1,4 +1,4 @@
-"""Each check of the ledger fails when what it is about is broken."""
+"""Tests of the ledger: each check fails when its promise is broken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Event = tuple[int, str, str, dict[str, Any]]
 def kept(
     ledger: Ledger, version: int, begin: float, end: float, *, agent: str = "ann", expected: int | None = None
 ) -> Promise:
-    """A change of the note that was acknowledged; version 1 makes it."""
+    """Return an acknowledged change of the note. Version 1 creates the note."""
     promise = ledger.begin(
         begin, agent, "lithos_write", f"zqa{version}z", "n" if version > 1 else None, expected
     )
@@ -27,7 +27,7 @@ def kept(
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """A note with two acknowledged versions."""
+    """Return a ledger with one note in two acknowledged versions."""
     made = Ledger()
     kept(made, 1, 0, 1)
     kept(made, 2, 2, 3, expected=1)
@@ -39,8 +39,8 @@ VERSIONS = {("n", 1): [b"zqa1z"], ("n", 2): [b"zqa2z"]}
 EVENTS: list[Event] = [(1, "note.created", "ann", {"id": "n"}), (2, "note.updated", "ann", {"id": "n"})]
 
 
-def test_kept_promises_pass(ledger: Ledger) -> None:
-    """No check fails without a reason."""
+def test_kept_promises_pass_all_checks(ledger: Ledger) -> None:
+    """Checks must not fail without a reason."""
     ledger.read(4, "n", 2, "It says zqa2z.")
     ledger.save(PATH, "zqp9z")
     ledger.grant("t", "code", "ann", 5, 0, 1, 60)
@@ -53,13 +53,13 @@ def test_kept_promises_pass(ledger: Ledger) -> None:
 
 
 def later_grant(ledger: Ledger, *, fence: int = 6, began: float = 70, ended: float = 71) -> None:
-    """Two grants of one aspect, the second to another agent."""
+    """Grant one aspect twice, the second time to another agent."""
     ledger.grant("t", "code", "ann", 5, 0, 1, 60)
     ledger.grant("t", "code", "bob", fence, began, ended, 130)
 
 
 def claim_again(ledger: Ledger, *, answered: bool = True) -> None:
-    """Ann, who holds an aspect until 3600, claims it again until 70; it may be that no answer came."""
+    """Let Ann, who holds an aspect until 3600, claim it again until 70, perhaps without an answer."""
     ledger.grant("t", "code", "ann", 5, 0, 1, 3600)
     ledger.restart_time("t", "code", "ann", 70)
     if answered:
@@ -139,28 +139,30 @@ BREACHES: dict[str, Callable[[Ledger], Any]] = {
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_a_claim_made_again_restarts_the_time(answered: bool, ledger: Ledger) -> None:
-    """behaviour 93: a shorter time ends the claim earlier, for all that the first answer said."""
+def test_repeated_claim_restarts_the_time(answered: bool, ledger: Ledger) -> None:
+    """behaviour 93: a shorter time ends the claim earlier, despite the first answer."""
     claim_again(ledger, answered=answered)
     ledger.grant("t", "code", "bob", 7, 71, 72, 130)
 
 
 @pytest.mark.parametrize("breach", [granted_before_the_new_time, another_asks_for_less_time])
-def test_a_restart_frees_no_aspect_too_early(breach: Callable[[Ledger], Any], ledger: Ledger) -> None:
-    """Until the new time it is held, and another agent's request changes nothing."""
+def test_repeated_claim_does_not_free_the_aspect_early(
+    breach: Callable[[Ledger], Any], ledger: Ledger
+) -> None:
+    """The agent holds the aspect until the new time. Another agent's request changes nothing."""
     with pytest.raises(Broken, match="holds it"):
         breach(ledger)
 
 
 @pytest.mark.parametrize("told", BREACHES)
-def test_a_breach_is_reported(told: str, ledger: Ledger) -> None:
+def test_every_breach_is_reported(told: str, ledger: Ledger) -> None:
     """Each invariant can fail."""
     with pytest.raises(Broken, match=told):
         BREACHES[told](ledger)
 
 
-def test_a_loss_by_power_cut_is_not_a_breach(ledger: Ledger) -> None:
-    """A save that the server did not take up may be lost; text seen in the history stays promised."""
+def test_loss_by_power_cut_is_not_a_breach(ledger: Ledger) -> None:
+    """A save that the server did not record may be lost. Text seen in the history stays promised."""
     ledger.save(PATH, "zqp8z zqp9z")
     ledger.check_texts(VERSIONS | {("n", 3): [b"zqp8z"]}, {PATH: b"zqp9z"}, [])
     ledger.lose_power()

@@ -15,12 +15,12 @@ from tests.simulation.world import Life
 
 
 def make_workers(clock: SimulatedClock) -> Workers:
-    """Workers that always wait."""
+    """Return workers that always wait."""
     return Workers(clock, Random(1), Pace(usual=2.0, slow_share=0.0))
 
 
-def test_a_worker_of_a_dead_process_does_nothing() -> None:
-    """A kill comes between the beginning of a call and the call."""
+def test_worker_of_a_dead_process_does_nothing() -> None:
+    """The kill comes after a call is requested and before it runs."""
     clock = SimulatedClock()
     workers, done, life = make_workers(clock), list[str](), Life(0)
 
@@ -40,13 +40,16 @@ def test_a_worker_of_a_dead_process_does_nothing() -> None:
 
 
 def make_disk(folder: Path) -> SimulatedDisk:
-    """An empty one."""
+    """Return an empty disk."""
     folder.mkdir()
     return SimulatedDisk(str(folder), clock=SimulatedClock(), random=Random(3))
 
 
-def test_a_kill_keeps_what_a_power_loss_takes(tmp_path: Path) -> None:
-    """Of two files one was synced, with its name; a kill before the power loss makes nothing safer."""
+def test_kill_keeps_files_that_a_power_loss_removes(tmp_path: Path) -> None:
+    """Only one of two files was synced with its name.
+
+    A kill before the power loss does not save the other.
+    """
     disk = make_disk(tmp_path / "0")
     with attached(disk, make_workers(disk.clock)):
         for name in ("safe", "lost"):
@@ -69,7 +72,7 @@ def test_a_kill_keeps_what_a_power_loss_takes(tmp_path: Path) -> None:
     assert (Path(disk.root) / "safe").read_text() == "safe"
 
 
-def test_a_call_fails_where_the_seed_says_so(tmp_path: Path) -> None:
+def test_call_fails_at_the_number_that_the_seed_gives(tmp_path: Path) -> None:
     """Failures affect only calls of the server."""
     disk = make_disk(tmp_path / "0")
     disk.faults.is_on, disk.faults.share = True, 1.0

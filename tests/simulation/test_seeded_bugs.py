@@ -1,4 +1,4 @@
-"""The simulation finds what it is for: each bug that is put in breaks a promise within 200 seeds."""
+"""Power of the simulation: each deliberate bug breaks a promise within 200 seeds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.simulation.test_simulation import simulate
 @pytest.mark.slow
 @pytest.mark.takes(6)
 @pytest.mark.parametrize("bug", first_of([*BUGS], 2))
-def test_a_bug_is_found(bug: str) -> None:
-    """The broken promise is reported, by a seed that passes without the bug."""
+def test_deliberate_bug_is_found(bug: str) -> None:
+    """A seed that passes without the bug reports the broken promise."""
     done = simulate(bug, module="tests.simulation.finding")
     assert done.returncode == 0, done.stdout + done.stderr[-2_000:]
     print(done.stdout)  # noqa: T201 - for `pytest -s`

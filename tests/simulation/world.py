@@ -33,7 +33,7 @@ from tests.simulation.network import Gone, Listener, call_over_http, make_front
 from tests.simulation.people import Person
 from tests.simulation.plan import Plan, make_plan
 
-#: Share of the chances between two calls of the server at which a person who is idle saves at once.
+#: Share of moments between two server calls at which an idle person saves at once.
 RUSH = 0.1
 
 
@@ -55,7 +55,7 @@ class Life:
 
 @define(eq=False)
 class World:
-    """The parties of one seed, and what they have in common."""
+    """The parties of one seed and their shared state."""
 
     WORD = "quokka"
 
@@ -103,7 +103,7 @@ class World:
     # -- for the parties -------------------------------------------------------------------------
 
     def trace(self, *what: Any) -> None:
-        """Something happened: the digest of all of it is the same whenever the seed is run."""
+        """Add an event to the digest, which is the same for every run of the seed."""
         self.steps += 1
         line = f"{self.clock.now:.6f} {' '.join(map(str, what))}".replace(str(self.folder), "")
         self._hash.update(line.encode())
@@ -111,25 +111,25 @@ class World:
             self.tell(line)
 
     def token(self, kind: str) -> str:
-        """A word that occurs once."""
+        """Return a word that occurs only once."""
         self._tokens += 1
         return f"zq{kind}{self._tokens}z"
 
     def tokens_of(self, text: bytes) -> set[str]:
-        """The tokens in a text."""
+        """Return the tokens in a text."""
         return tokens(text)
 
     def winds_down(self) -> bool:
-        """Whether all parties come to an end."""
+        """Return whether all parties should stop."""
         return self.is_winding_down
 
     def take_number(self) -> int:
-        """A number for a title."""
+        """Return a number for a title."""
         self.number += 1
         return self.number
 
     def unlinked_save(self, name: str, text: bytes) -> None:
-        """A person saved into a file that has no name any more: it must have one of the server's."""
+        """Raise `Broken`, because a person saved into a file that the server had unlinked."""
         raise Broken(f"a person saved {sorted(tokens(text))} into {name}, which has no name any more")
 
     def _hear(self, kind: str, data: dict[str, Any]) -> None:
@@ -137,7 +137,7 @@ class World:
             self.ledger.reborn.add(data["id"])
 
     def excuse_failure(self, answer: dict[str, Any]) -> None:
-        """A tool failed: only failures of the disk and a stop are allowed reasons."""
+        """Raise unless the tool failed for an allowed reason, such as a disk failure or a stop."""
         message = str(answer["message"])
         is_reason = (
             self.had_faults
@@ -161,7 +161,7 @@ class World:
                 person.rush()
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool of the server that is up; raises `Gone` when no answer comes."""
+        """Call a tool of the running server. Raise `Gone` if no answer arrives."""
         random, weather = self.chance.of("network"), self.plan.weather
         await self.wait_up()
         life = self.life
@@ -198,7 +198,7 @@ class World:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(give_up)
-            for _ in range(2):  # the machine may sleep for longer than one of them
+            for _ in range(2):  # the machine may sleep longer than one timeout
                 with trio.move_on_after(PATIENCE):
                     await answered.wait()
                     break
@@ -277,14 +277,14 @@ class World:
             PROCESS.set(None)
 
     def _is_fault(self, failure: BaseException) -> bool:
-        """Whether the process may end of this: the disk failed a moment ago."""
+        """Return whether the process may end with this failure, because the disk failed recently."""
         if isinstance(failure, BaseExceptionGroup):
             return all(self._is_fault(one) for one in failure.exceptions)
         kinds = (OSError, apsw.Error, StorageFailed, trio.Cancelled)
         return self.had_faults and isinstance(failure, kinds)
 
     def _close_quietly(self, stores: Stores) -> None:
-        """The files of a dead process are closed; nothing of that reaches the disk that lives on."""
+        """Close the files of a dead process without any effect on the current disk."""
         with self.disk.outside(), suppress(Exception):
             self.disk.is_muted = True
             try:
@@ -299,7 +299,7 @@ class World:
             await trio.sleep(listener.random.random() * 3)
 
     def crash(self, *, is_power: bool) -> None:
-        """The process, or the machine, is gone."""
+        """End the process, or the whole machine."""
         life = self.life
         if life is None or life.is_dead:
             return
@@ -325,7 +325,7 @@ class World:
     # -- the run ---------------------------------------------------------------------------------
 
     async def _guarded(self, work: Callable[..., Any], *given: Any) -> None:
-        """Run a part; its exception ends everything at once, like a kill."""
+        """Run a part. Its exception ends the whole run at once, like a kill."""
         try:
             await work(*given)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it is what the seed came to
@@ -343,7 +343,7 @@ class World:
         self._root.cancel()
 
     async def run(self) -> None:
-        """Run the whole seed; raises `Broken` and any other error."""
+        """Run the whole seed. Raise `Broken` or any other error."""
         with self._root:
             await self._guarded(self._run)
         if self.problem is not None:
@@ -380,7 +380,7 @@ class World:
                 for at, length in self.plan.lapses:
                     del at
                     self.trace("sleep", length)
-                    self.clock.now += length  # as a laptop does: all deadlines are over at once
+                    self.clock.now += length  # all deadlines pass at once, as after a laptop's sleep
                     await trio.sleep(5)
                 self.is_winding_down = True
             self.disk.faults.is_on = False
@@ -408,7 +408,7 @@ class World:
             self.trace("faults end")
 
     async def call_undisturbed(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """A call whose answer comes."""
+        """Call a tool in a phase without disturbances and return its answer."""
         while True:
             with suppress(Gone):
                 return await self.call(tool, **arguments)

@@ -1,4 +1,4 @@
-"""Clients that registered: which are kept, and for how long, where strangers register without end."""
+"""Registered OAuth clients: which ones are kept and for how long when strangers register without limit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def client(name: str, at: datetime = NOW, *, is_added: bool = False) -> OAuthCli
     return OAuthClient(name, name, ("https://client.example/cb",), at, is_added)
 
 
-def test_flood_of_registrations_evicts_no_other_client(tmp_path: Path) -> None:
-    """behaviour 272: at most 500; those with a grant and those that a command added stay."""
+def test_flood_of_registrations_evicts_no_older_client(tmp_path: Path) -> None:
+    """behaviour 272: at most 500 clients. Clients with a grant and clients added by command are kept."""
     store = ClientStore(tmp_path)
     for number in range(3):
         store.add(client(f"c{number}", is_added=number == 1), (), NOW)
@@ -34,7 +34,7 @@ def test_flood_of_registrations_evicts_no_other_client(tmp_path: Path) -> None:
     assert [each.id for each in store.read()] == ["c0", "c1", "more"]
 
 
-def test_clients_of_a_clock_that_was_ahead_go(tmp_path: Path) -> None:
+def test_clients_with_future_registration_times_are_dropped(tmp_path: Path) -> None:
     store = ClientStore(tmp_path)
     store.add(client("ahead", NOW + timedelta(days=400)), (), NOW + timedelta(days=400))
     store.add(client("now"), (), NOW)
@@ -42,7 +42,7 @@ def test_clients_of_a_clock_that_was_ahead_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"clients": [{}]}', b"[" * 100_000, b"\xff"])
-def test_a_damaged_file_has_no_clients_and_the_next_replaces_it(tmp_path: Path, data: bytes) -> None:
+def test_damaged_client_file_is_empty_and_replaced_on_write(tmp_path: Path, data: bytes) -> None:
     (tmp_path / CLIENTS).write_bytes(data)
     store = ClientStore(tmp_path)
     assert store.read() == ()

@@ -1,4 +1,4 @@
-"""Whether tokens are required, without reading their file."""
+"""Check for required tokens without parsing the token file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def become_unreadable(private: Path) -> None:
     [lambda _: None, remove_tokens, damage_tokens, put_a_folder_there, remove_both, ask_no_more,
      become_unreadable],
 )  # fmt: skip
-def test_the_files_say_what_reading_them_says(change: Callable[[Path], None], tmp_path: Path) -> None:
+def test_quick_token_check_agrees_with_reading_the_file(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
     private = tmp_path / ".lithos"
     assert not asks_for_tokens(private)
     TokenStore(private).create("ci", "read", "bot", NOW, None)

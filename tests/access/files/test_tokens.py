@@ -1,4 +1,4 @@
-"""The file of named tokens: hashes only, mode 0600, nothing lost, never open by accident (behaviour 248)."""
+"""The file of named tokens: hashes only, mode 0600, no loss, never opened by accident (behaviour 248)."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_token_is_stored_as_a_hash_in_owner_only_file(store: TokenStore, private
     assert token.digest not in repr(token)
 
 
-def test_a_revoked_token_is_gone_and_the_others_stay(store: TokenStore, private: Path) -> None:
+def test_revoked_token_is_removed_and_others_are_kept(store: TokenStore, private: Path) -> None:
     kept, _ = store.create("kept", "write", None, NOW, None)
     store.create("lost", "admin", None, NOW, None)
     revoked, left = store.revoke("lost")
     assert (revoked.name, left, read_tokens(private)) == ("lost", 1, (kept,))
 
 
-def test_names_are_unique_and_of_printable_letters(store: TokenStore) -> None:
+def test_token_names_are_unique_and_printable(store: TokenStore) -> None:
     store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="already"):
         store.create("ci", "admin", None, NOW, None)
@@ -96,11 +96,11 @@ def test_names_are_unique_and_of_printable_letters(store: TokenStore) -> None:
         Scope(("notes/**", "!notes/plans/"), ("notes/plans/**",)),
         Scope((), ("**",)),
         Scope(("Zürich/", "😀/*.md"), ()),
-        Scope((), ()),  # writes nothing: not to be read as one that may write everything
+        Scope((), ()),  # permits no writes, and must not be read as unlimited
         Scope(),
     ],
 )
-def test_a_scope_is_kept_with_its_token(store: TokenStore, private: Path, scope: Scope) -> None:
+def test_scope_is_stored_with_its_token(store: TokenStore, private: Path, scope: Scope) -> None:
     """behaviour 278"""
     token, _ = store.create("ci", "write", "bot", NOW, None, scope)
     other, _ = store.create("all", "write", None, NOW, None)
@@ -108,7 +108,7 @@ def test_a_scope_is_kept_with_its_token(store: TokenStore, private: Path, scope:
     assert read_tokens(private) == (token, other)
 
 
-def test_a_file_without_scopes_is_as_it_always_was(store: TokenStore, private: Path) -> None:
+def test_file_without_scopes_keeps_its_original_format(store: TokenStore, private: Path) -> None:
     token, _ = store.create("ci", "write", "bot", NOW, None)
     kept = (private / TOKENS).read_bytes()
     assert kept == (
@@ -123,20 +123,20 @@ def test_a_file_without_scopes_is_as_it_always_was(store: TokenStore, private: P
     assert (private / TOKENS).read_bytes() == kept
 
 
-def test_a_lithos_that_knows_no_scopes_refuses_a_file_with_some(store: TokenStore, private: Path) -> None:
-    """It would let the token change everything."""
+def test_older_version_refuses_a_file_with_scopes(store: TokenStore, private: Path) -> None:
+    """An older version would let the token change everything."""
     store.create("ci", "write", None, NOW, None, Scope(("a/",), ()))
     assert json.loads((private / TOKENS).read_text())["version"] == 2
 
 
-def test_a_token_that_only_reads_has_no_scope(store: TokenStore, private: Path) -> None:
+def test_read_only_token_has_no_scope(store: TokenStore, private: Path) -> None:
     with pytest.raises(TokenRefused, match="cannot change notes, so --write"):
         store.create("ci", "read", None, NOW, None, Scope(("a/",), ()))
     assert read_tokens(private) is None
 
 
-def test_the_scopes_of_all_tokens_fit_into_the_file(store: TokenStore, private: Path) -> None:
-    """The longest patterns, which JSON makes twelve times as long, and yet a file that can be read."""
+def test_scopes_of_all_tokens_are_limited_to_a_readable_size(store: TokenStore, private: Path) -> None:
+    """JSON makes these longest patterns twelve times as long, and the file must still be readable."""
     wide = tuple("\U0001f600" * 496 + f"{number:02}/" for number in range(100))
     grown = Scope(wide, wide)
     store.create("first", "write", None, NOW, None, grown)
@@ -154,7 +154,7 @@ def test_the_scopes_of_all_tokens_fit_into_the_file(store: TokenStore, private: 
     kept = read_tokens(private) or ()
     assert fitting <= len(kept) <= fitting + 1
     assert (private / TOKENS).stat().st_size < LARGEST
-    store.create("none", "write", None, NOW, None)  # takes no space of theirs
+    store.create("none", "write", None, NOW, None)  # needs no space for scopes
 
 
 def test_argument_in_place_of_a_name_is_not_repeated(store: TokenStore) -> None:
@@ -173,8 +173,8 @@ def test_number_of_tokens_is_limited(store: TokenStore, monkeypatch: pytest.Monk
         store.create("c", "read", None, NOW, None)
 
 
-def test_only_a_command_ends_the_asking_and_only_without_tokens(store: TokenStore, private: Path) -> None:
-    """None were ever defined is not none are left."""
+def test_only_a_command_reopens_the_server_after_the_last_token(store: TokenStore, private: Path) -> None:
+    """A server without tokens left differs from a server that never had tokens."""
     assert read_tokens(private) is None
     store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="Revoke them first"):
@@ -189,13 +189,13 @@ def test_only_a_command_ends_the_asking_and_only_without_tokens(store: TokenStor
     assert not is_released(private)
 
 
-def test_a_removed_file_never_reads_as_none_defined(store: TokenStore, private: Path) -> None:
+def test_removed_token_file_does_not_read_as_never_defined(store: TokenStore, private: Path) -> None:
     """behaviour 248"""
     store.create("ci", "read", None, NOW, None)
     (private / TOKENS).unlink()
     with pytest.raises(TokensUnreadable, match="is missing"):
         read_tokens(private)
-    again, _ = store.create("ci", "read", None, NOW, None)  # the way out that the message names
+    again, _ = store.create("ci", "read", None, NOW, None)  # the solution that the error message names
     assert read_tokens(private) == (again,)
 
 
@@ -215,7 +215,7 @@ def test_a_removed_file_never_reads_as_none_defined(store: TokenStore, private: 
         b'{"version": 1, "tokens": null}',
     ],
 )
-def test_a_damaged_file_is_refused_without_repeating_it(
+def test_damaged_token_file_is_refused_without_quoting_it(
     store: TokenStore, private: Path, damage: bytes
 ) -> None:
     """behaviour 248"""
@@ -250,7 +250,9 @@ def test_a_damaged_file_is_refused_without_repeating_it(
         ("propose", ["a"] * 101),
     ],
 )
-def test_one_wrong_value_spoils_the_file(store: TokenStore, private: Path, key: str, value: object) -> None:
+def test_one_invalid_value_makes_the_file_unreadable(
+    store: TokenStore, private: Path, key: str, value: object
+) -> None:
     store.create("ci", "read", None, NOW, None)
     document = json.loads((private / TOKENS).read_text())
     document["tokens"][0][key] = value
@@ -259,7 +261,7 @@ def test_one_wrong_value_spoils_the_file(store: TokenStore, private: Path, key: 
         read_tokens(private)
 
 
-def test_a_folder_in_its_place_is_unreadable(store: TokenStore, private: Path) -> None:
+def test_folder_in_place_of_the_file_is_unreadable(store: TokenStore, private: Path) -> None:
     store.create("ci", "read", None, NOW, None)
     (private / TOKENS).unlink()
     (private / TOKENS).mkdir()
@@ -267,7 +269,7 @@ def test_a_folder_in_its_place_is_unreadable(store: TokenStore, private: Path) -
         read_tokens(private)
 
 
-def test_a_first_token_that_cannot_be_stored_closes_nothing(
+def test_failed_creation_of_the_first_token_leaves_server_open(
     store: TokenStore, private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -280,7 +282,7 @@ def test_a_first_token_that_cannot_be_stored_closes_nothing(
     assert [path.name for path in private.iterdir()] == [LOCK]
 
 
-def test_threads_that_create_at_once_lose_nothing(private: Path) -> None:
+def test_concurrent_token_creations_lose_nothing(private: Path) -> None:
     def create(number: int) -> None:
         for each in range(5):
             TokenStore(private).create(f"t{number}.{each}", "read", None, NOW, None)

@@ -1,4 +1,4 @@
-"""Which addresses are public: none of the forms in which a private one is hidden."""
+"""Classification of addresses as public or private, including disguised private addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.access.model.addresses import is_public
         "2130706433", "0x7f.1",        "127.1", "", "a.example",
     ],
 )  # fmt: skip
-def test_these_are_not_public(text: str) -> None:
+def test_private_addresses_are_not_public(text: str) -> None:
     """behaviour 274: private, loopback and link-local ranges, in IPv6 forms too."""
     assert not is_public(text)
 
@@ -27,5 +27,5 @@ def test_these_are_not_public(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["1.1.1.1", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "2002:0808:0808::1"]
 )
-def test_these_are_public(text: str) -> None:
+def test_public_addresses_are_public(text: str) -> None:
     assert is_public(text)

@@ -1,4 +1,4 @@
-"""The life of a grant: codes, access tokens, refresh tokens, and clocks that jump."""
+"""Lifetime of a grant: codes, access tokens, refresh tokens, and clocks that jump."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def seconds(number: float) -> datetime:
 
 
 @pytest.mark.parametrize("at", [0, 59.9])
-def test_a_code_is_good_for_a_minute(at: float) -> None:
+def test_code_is_valid_for_a_minute(at: float) -> None:
     """behaviour 273"""
     GRANT.redeem(*RIGHT, seconds(at))
     assert not GRANT.has_ended(seconds(at))
 
 
 @pytest.mark.parametrize("at", [60, 3_600, -2, -86_400])
-def test_a_code_is_not_good_later_nor_when_the_clock_went_back(at: float) -> None:
+def test_code_is_refused_later_and_after_the_clock_went_back(at: float) -> None:
     with pytest.raises(OAuthRefused, match="expired"):
         GRANT.redeem(*RIGHT, seconds(at))
     assert GRANT.has_ended(seconds(at))
@@ -57,16 +57,16 @@ def test_a_code_is_not_good_later_nor_when_the_clock_went_back(at: float) -> Non
         ((*RIGHT[:3], "https://other.example/mcp"), "invalid_target"),
     ],
 )
-def test_a_code_is_bound_to_client_address_challenge_and_resource(
+def test_code_is_bound_to_client_redirect_challenge_and_resource(
     given: tuple[str, str, str, str | None], error: str
 ) -> None:
-    """behaviour 272: codes that are injected into another flow."""
+    """behaviour 272: protects against codes injected into another flow."""
     with pytest.raises(OAuthRefused) as refused:
         GRANT.redeem(*given, NOW)
     assert refused.value.error == error
 
 
-def test_access_token_is_valid_for_one_hour_of_the_clock() -> None:
+def test_access_token_is_valid_for_one_hour() -> None:
     (access,) = GRANT.issuing(Issued("a", "r", "f"), NOW).access
     assert [access.is_valid(seconds(at)) for at in (0, 3_599, 3_600, -30, -120)] == [
         True, True, False, True, False,
@@ -84,19 +84,19 @@ def test_replaced_refresh_token_may_repeat_for_half_a_minute() -> None:
     assert len(second.access) == MOST_ACCESS
 
 
-def test_a_grant_ends_unused_after_ninety_days() -> None:
+def test_grant_ends_after_ninety_unused_days() -> None:
     used = evolve(GRANT.issuing(Issued("a", "r", "f"), NOW))
     assert not used.has_ended(NOW + timedelta(days=89))
     assert used.has_ended(NOW + timedelta(days=90))
 
 
 @pytest.mark.parametrize("verifier", ["short", "v" * 129, "v" * 42, "v" * 49 + "/", "é" * 50])
-def test_a_verifier_has_its_form(verifier: str) -> None:
+def test_verifier_must_have_the_specified_form(verifier: str) -> None:
     digest = hashlib.sha256(verifier.encode()).digest()
     assert not is_verified(urlsafe_b64encode(digest).rstrip(b"=").decode(), verifier)
 
 
-def test_requests_are_read_strictly() -> None:
+def test_authorization_requests_are_read_strictly() -> None:
     assert read_parameters("a=1&b=&c=%20") == {"a": "1", "c": " "}
     for text in (
         "a=1&a=2",

@@ -1,4 +1,4 @@
-"""Redirect URIs: which there may be, and which one a request names."""
+"""Redirect URIs: permitted ones, and exact matching of a requested one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KNOWN = (
     "http://127.0.0.1:3000/cb",
     "cursor://a/b",
 )
-#: Each names a place that the client did not.
+#: URIs that lead to a different place than the registered URI.
 TRICKS = {
     "case of the host": "https://CLIENT.example/callback",
     "case of the path": "https://client.example/Callback",
@@ -43,7 +43,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("uri", TRICKS.values(), ids=TRICKS)
-def test_no_other_spelling_is_a_known_one(uri: str) -> None:
+def test_other_spellings_of_a_redirect_uri_are_unknown(uri: str) -> None:
     """behaviour 272: redirect URIs match exactly."""
     assert not is_known(uri, KNOWN)
 
@@ -65,7 +65,7 @@ def test_known_redirects_match_loopback_addresses_at_any_port(uri: str) -> None:
         "blob:https://client.example/x", 5, None,
     ],
 )  # fmt: skip
-def test_a_client_may_not_have_these(uri: object) -> None:
+def test_unsafe_redirect_uris_cannot_be_registered(uri: object) -> None:
     with pytest.raises(ValueError, match="a redirect URI"):
         check_redirect(uri)
 
@@ -90,11 +90,11 @@ def test_answer_is_appended_to_an_existing_query() -> None:
         "https://u:p@a.example/c", "https://exämple.org/c", "https://a.example./c", "https://\uff41.example/c",
     ],
 )  # fmt: skip
-def test_a_metadata_document_has_one_spelling_of_its_address(client_id: str) -> None:
+def test_metadata_document_address_has_one_spelling(client_id: str) -> None:
     assert not is_document(client_id)
 
 
-def test_addresses_of_documents() -> None:
+def test_metadata_document_addresses_are_recognised() -> None:
     assert is_document("https://claude.ai/oauth/mcp-oauth-client-metadata")
     assert is_document("https://a.example:8443/c.json")
     assert is_document("https://a.example:65535/c.json")
@@ -109,5 +109,5 @@ def test_addresses_of_documents() -> None:
     ],
 )  # fmt: skip
 def test_client_name_is_one_short_printable_line(given: object, shown: str) -> None:
-    """No turned or hidden letters, no second line, on the page where a person says yes."""
+    """The consent page must not show reversed or hidden letters or a second line."""
     assert read_name(given) == shown

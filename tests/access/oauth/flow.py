@@ -1,4 +1,4 @@
-"""A server at a public address, a person in its console, and a client that speaks for itself."""
+"""A server at a public address, a person in its console, and an OAuth client without an SDK."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Answer = dict[str, str]
 
 @define
 class Public:
-    """A running server at its public address; `person` is logged in to its console."""
+    """A running server at its public address. `person` is logged in to its console."""
 
     lithos: Lithos
     url: str
@@ -44,14 +44,14 @@ class Public:
         return found
 
     async def call(self, token: str | None, method: str = "tools/list", **params: Any) -> httpx2.Response:
-        """A request to `/mcp`."""
+        """Send a request to `/mcp`."""
         headers = {"Accept": "application/json, text/event-stream"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         return await self.http.post("/mcp", json=rpc(method, **params), headers=headers)
 
     async def tool(self, token: str, name: str, **arguments: Any) -> dict[str, Any]:
-        """The structured answer of a tool."""
+        """Return the structured answer of a tool."""
         answer = await self.call(token, "tools/call", name=name, arguments=arguments)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()["result"]["structuredContent"]
@@ -62,21 +62,21 @@ class Public:
         return await self.http.post("/oauth/register", json=given)
 
     async def log_in(self) -> None:
-        """Log in as the operator, by a link."""
+        """Log in as the operator with a login link."""
         links = LoginLinks(self.lithos.data / ".lithos")
         key = await trio.to_thread.run_sync(links.make, self.lithos.server.clock())
         answer = await self.person.post("/console/link", data={"key": key})
         assert answer.status_code == 303, answer.text
 
     async def begin(self, **more: Any) -> Flow:
-        """A flow of a client that registered."""
+        """Register a client and return its flow."""
         client = (await self.register()).json()["client_id"]
         return Flow(self, client, **more)
 
 
 @define
 class Flow:
-    """One client that asks to be let in."""
+    """One client that asks for access."""
 
     public: Public
     client_id: str
@@ -100,12 +100,12 @@ class Flow:
         return asked if self.scope is None else {**asked, "scope": self.scope}
 
     async def open(self, **other: str | None) -> httpx2.Response:
-        """The page of consent, or what comes instead of it."""
+        """Return the consent page, or the error page or redirection in its place."""
         given = {name: value for name, value in {**self.query, **other}.items() if value is not None}
         return await self.public.person.get(f"/console/consent?{urlencode(given)}")
 
     async def allow(self, **chosen: str) -> httpx2.Response:
-        """The answer to the browser when the person allows the request."""
+        """Return the browser's answer after the person allows the request."""
         page = await self.open()
         assert page.status_code == 200, page.text
         action, fields = form_of(page.text)
@@ -138,7 +138,7 @@ class Flow:
         return await self.public.http.post(path, data=kept)
 
     async def tokens(self, **chosen: str) -> dict[str, Any]:
-        """The answer to a code."""
+        """Exchange a new code for tokens and return the answer."""
         answer = await self.exchange(await self.code(**chosen))
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
@@ -146,13 +146,13 @@ class Flow:
 
 
 def told(answer: httpx2.Response) -> Answer:
-    """The answer to a client at its redirect URI."""
+    """Return the parameters that a client gets at its redirect URI."""
     assert answer.status_code == 303, answer.text
     return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
 
 def free_port() -> int:
-    """A port that is free now."""
+    """Return a currently free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -160,7 +160,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def public_server(data: Path, *, is_logged_in: bool = True, **sections: Any) -> AsyncIterator[Public]:
-    """Run a server whose public address is where it listens."""
+    """Run a server whose public address is its real address."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     server = {"public_url": url, **sections.pop("server", {})}

@@ -1,4 +1,4 @@
-"""Without a public address there are no OAuth endpoints, and static tokens still work."""
+"""A server without a public address: no OAuth endpoints, and static tokens still work."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from lithos.server.tools.token_ports import OneToken
 from tests.access.oauth.flow import public_server
 from tests.server.whole import whole_server
 
-#: Pages of the console for remote clients only, and addresses that other servers have.
+#: Console pages for remote clients, and OAuth addresses of other servers.
 PAGES = ("/console/consent", "/console/link", "/console/grants/revoke")
 OTHERS = ("/.well-known/openid-configuration", "/authorize", "/token", "/register", "/revoke")
 
 
-async def test_without_a_public_address_there_is_nothing_of_it(tmp_path: Path) -> None:
+async def test_oauth_endpoints_are_missing_without_a_public_address(tmp_path: Path) -> None:
     """behaviour 271"""
     async with whole_server(tmp_path) as whole, httpx2.AsyncClient(base_url=whole.url) as client:
         assert whole.lithos.server.find(AuthorizationServer) is None
@@ -42,7 +42,7 @@ async def test_without_a_public_address_there_is_nothing_of_it(tmp_path: Path) -
         assert not [word for word in ('tool="search"', 'tool="fetch"', 'reason="oauth"') if word in metrics]
 
 
-def test_without_a_public_address_the_challenge_is_as_before() -> None:
+def test_challenge_is_plain_bearer_without_a_public_address() -> None:
     """behaviour 271"""
     policy = AccessPolicy("127.0.0.1", "secret", keyring=OneToken("secret"))
     refused = decide(policy, RequestHead("/mcp", hosts=("127.0.0.1",)))
@@ -50,7 +50,7 @@ def test_without_a_public_address_the_challenge_is_as_before() -> None:
     assert refused.headers == ((b"www-authenticate", b"Bearer"),)
 
 
-async def test_static_token_works_and_sees_no_challenge(tmp_path: Path) -> None:
+async def test_static_token_works_without_a_challenge(tmp_path: Path) -> None:
     """behaviour 271"""
     async with public_server(tmp_path, server={"auth_token": "a-static-token"}) as public:
         right = await public.call("a-static-token")
@@ -73,12 +73,12 @@ async def test_static_token_works_and_sees_no_challenge(tmp_path: Path) -> None:
         "https://a.example?x",
     ],
 )
-def test_a_public_address_is_https_without_a_path(address: str) -> None:
+def test_public_address_is_https_without_a_path(address: str) -> None:
     with pytest.raises(ValueError, match="public_url"):
         ServerConfig(public_url=address)
 
 
-def test_a_public_address_needs_the_console() -> None:
+def test_public_address_needs_the_console() -> None:
     assert ServerConfig(public_url="https://Notes.example.org/").public_url == "https://notes.example.org"
     with pytest.raises(Disagreement):
         ServerConfig(public_url="https://notes.example.org", console=False)

@@ -1,4 +1,4 @@
-"""Refusals for each deviation of the flow, for repeated use, and for requests of strangers."""
+"""Refusals of requests that deviate from the flow, repeated codes and tokens, and requests of strangers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.access.oauth.flow import Flow, public_server, told
 from tests.server.console.visiting import form_of
 from tests.servers import Clock
 
-#: A deviating request of a client, and the error at its redirect URI.
+#: Deviating requests of a client, each with the error at its redirect URI.
 TOLD: dict[str, tuple[dict[str, str | None], str]] = {
     "another response type": ({"response_type": "token"}, "unsupported_response_type"),
     "no response type": ({"response_type": None}, "invalid_request"),
@@ -32,7 +32,7 @@ TOLD: dict[str, tuple[dict[str, str | None], str]] = {
     "another resource": ({"resource": "https://other.example/mcp"}, "invalid_target"),
     "a request object": ({"request": "e30."}, "request_not_supported"),
 }
-#: Errors that only the person sees: the redirect URI may belong to another client.
+#: Deviations reported to the person only, because the redirect URI may belong to another client.
 UNTOLD: dict[str, dict[str, str | None]] = {
     "another redirect URI": {"redirect_uri": "https://evil.example/callback"},
     "a longer redirect URI": {"redirect_uri": "https://client.example/callback/x"},
@@ -42,7 +42,7 @@ UNTOLD: dict[str, dict[str, str | None]] = {
     "a document of this machine": {"client_id": "https://127.0.0.1/client"},
     "a script": {"redirect_uri": "javascript:alert(1)"},
 }
-#: A deviating request with a code, and the error.
+#: Deviating exchanges of a code, each with its error.
 EXCHANGED: dict[str, tuple[dict[str, str | None], str]] = {
     "another client": ({"client_id": "lithos-client-other"}, "invalid_grant"),
     "no client": ({"client_id": None}, "invalid_request"),
@@ -75,7 +75,7 @@ async def test_deviating_request_gets_the_error_of_the_rfc(tmp_path: Path) -> No
 
 
 async def test_deviating_exchange_is_refused_and_the_code_stays_valid(tmp_path: Path) -> None:
-    """behaviour 272: another's code injected, PKCE left out, a client that is mixed up."""
+    """behaviour 272: an injected code, a missing PKCE verifier, or the wrong client."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         code = await flow.code()
@@ -86,7 +86,7 @@ async def test_deviating_exchange_is_refused_and_the_code_stays_valid(tmp_path: 
         assert (await flow.exchange(code)).status_code == 200
 
 
-async def test_a_code_that_is_used_twice_ends_the_grant(tmp_path: Path) -> None:
+async def test_code_used_twice_ends_the_grant(tmp_path: Path) -> None:
     """behaviour 273"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -99,7 +99,7 @@ async def test_a_code_that_is_used_twice_ends_the_grant(tmp_path: Path) -> None:
         assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_second_of_two_exchanges_at_once_ends_the_grant(tmp_path: Path) -> None:
+async def test_second_of_two_simultaneous_exchanges_ends_the_grant(tmp_path: Path) -> None:
     """behaviour 273"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -117,8 +117,8 @@ async def test_second_of_two_exchanges_at_once_ends_the_grant(tmp_path: Path) ->
         assert (await public.call(won["access_token"])).status_code == 401
 
 
-async def test_codes_and_tokens_end_by_the_clock(tmp_path: Path) -> None:
-    """behaviour 273: also where it jumps back."""
+async def test_codes_and_tokens_expire_with_the_clock(tmp_path: Path) -> None:
+    """behaviour 273: also when the clock jumps back."""
     clock = Clock()
     async with public_server(tmp_path, clock=clock) as public:
         flow = await public.begin()
@@ -159,8 +159,8 @@ async def test_lost_answer_is_repeated_but_replaced_token_ends_grant(tmp_path: P
         assert (await flow.refresh(second["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_an_answer_that_went_with_the_process_may_be_asked_for_again(tmp_path: Path) -> None:
-    """behaviour 273: the server forgot what it answered; its files did not."""
+async def test_refresh_may_be_repeated_after_a_restart(tmp_path: Path) -> None:
+    """behaviour 273: the restarted server has lost its answers but still has its files."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         first = await flow.tokens()
@@ -172,8 +172,8 @@ async def test_an_answer_that_went_with_the_process_may_be_asked_for_again(tmp_p
         assert (await flow.refresh(lost["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_consent_is_of_admin_of_this_page_and_of_what_it_showed(tmp_path: Path) -> None:
-    """Forged and framed consent; a page opened for one client and sent for another."""
+async def test_forged_consent_is_refused(tmp_path: Path) -> None:
+    """Covers forged and framed consent, and a page opened for one client but sent for another."""
     async with public_server(tmp_path) as public:
         mine, other = await public.begin(), await public.begin()
         page = await mine.open()
@@ -203,7 +203,7 @@ async def test_consent_is_of_admin_of_this_page_and_of_what_it_showed(tmp_path: 
         assert "location" not in (await public.http.post(action, data=fields)).headers
 
 
-async def test_a_client_gets_no_more_than_it_asked_for(tmp_path: Path) -> None:
+async def test_client_gets_at_most_the_requested_rights(tmp_path: Path) -> None:
     """behaviour 275"""
     async with public_server(tmp_path) as public:
         reader = Flow(public, (await public.register()).json()["client_id"], scope="read")
@@ -218,7 +218,7 @@ async def test_a_client_gets_no_more_than_it_asked_for(tmp_path: Path) -> None:
         assert metrics.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="metrics"'
 
 
-async def test_registrations_are_bounded_and_read_strictly(tmp_path: Path) -> None:
+async def test_registrations_are_limited_and_read_strictly(tmp_path: Path) -> None:
     async with public_server(tmp_path) as public:
         wrong: list[Any] = [
             {"redirect_uris": []}, {"redirect_uris": ["javascript:x"]}, {"redirect_uris": "x"}, {}, [], 5,
@@ -238,8 +238,11 @@ async def test_registrations_are_bounded_and_read_strictly(tmp_path: Path) -> No
         assert (await public.http.get("/oauth/register")).status_code == 405
 
 
-async def test_strangers_are_slowed_down_without_stopping_others(tmp_path: Path) -> None:
-    """Wrong codes cost no look at the disk; after 20 a minute 429 comes, and a right one passes."""
+async def test_wrong_codes_are_rate_limited_without_affecting_others(tmp_path: Path) -> None:
+    """Wrong codes cause no disk access.
+
+    After 20 a minute the answer is 429, while a correct code still passes.
+    """
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         code = await flow.code()
@@ -250,10 +253,10 @@ async def test_strangers_are_slowed_down_without_stopping_others(tmp_path: Path)
         assert (await public.call(tokens.json()["access_token"])).status_code == 200
 
 
-async def test_secrets_are_in_no_log_metric_page_or_file(
+async def test_secrets_appear_in_no_log_metric_page_or_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """behaviour 275: like every token (behaviour 248)."""
+    """behaviour 275: holds as for every token (behaviour 248)."""
     caplog.set_level(logging.DEBUG)
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -277,7 +280,7 @@ async def test_secrets_are_in_no_log_metric_page_or_file(
         assert "oauth grant revoked" in caplog.text
 
 
-async def test_a_grant_is_listed_and_revoked_as_a_token_is(tmp_path: Path) -> None:
+async def test_grant_is_listed_and_revoked_like_a_token(tmp_path: Path) -> None:
     """behaviour 275"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -295,7 +298,7 @@ async def test_a_grant_is_listed_and_revoked_as_a_token_is(tmp_path: Path) -> No
                 await trio.sleep(0.05)
 
 
-async def test_a_login_link_is_good_once_and_for_ten_minutes(tmp_path: Path) -> None:
+async def test_login_link_works_once_within_ten_minutes(tmp_path: Path) -> None:
     clock = Clock()
     async with public_server(tmp_path, is_logged_in=False, clock=clock) as public:
         links = LoginLinks(tmp_path / ".lithos")
@@ -311,7 +314,7 @@ async def test_a_login_link_is_good_once_and_for_ten_minutes(tmp_path: Path) -> 
         assert key not in (tmp_path / ".lithos" / "login_links.json").read_text()
 
 
-async def test_pages_of_any_origin_may_ask_but_for_calls(tmp_path: Path) -> None:
+async def test_any_origin_may_read_metadata_but_not_call_tools(tmp_path: Path) -> None:
     async with public_server(tmp_path) as public:
         origin = {"Origin": "https://inspector.example"}
         metadata = await public.http.get("/.well-known/oauth-authorization-server", headers=origin)

@@ -1,4 +1,4 @@
-"""The flow of a client that knows only the address, from the challenge to being thrown out."""
+"""The complete flow of a client that knows only the address, from the challenge to the revoked grant."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.access.oauth.flow import public_server, told
 from tests.server.console.visiting import form_of
 
 
-async def test_a_client_gets_in_from_a_bare_address_and_is_thrown_out(tmp_path: Path) -> None:
-    """behaviours 272 and 275: it acts as the agent, with the rights, that a person chose."""
+async def test_client_gets_access_from_the_address_alone_until_revoked(tmp_path: Path) -> None:
+    """behaviours 272 and 275: the client acts as the agent and with the rights that a person chose."""
     async with public_server(tmp_path) as public:
         refused = await public.call(None)
         assert refused.status_code == 401
@@ -57,10 +57,10 @@ async def test_page_before_consent_shows_nothing_and_allows_no_frame(tmp_path: P
         assert login.headers["location"].startswith("/console/login?next=/console/consent")
 
 
-async def test_login_by_link_leads_to_the_waiting_consent(tmp_path: Path) -> None:
-    """The client's page asks for a login;
+async def test_login_link_leads_to_the_waiting_consent(tmp_path: Path) -> None:
+    """The client's page asks for a login.
 
-    the link is opened in another window, and then that page leads on.
+    The person opens the link in another window, and then the first page continues.
     """
     async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
@@ -87,7 +87,7 @@ async def test_login_with_a_token_leads_to_consent(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("proposals")
-async def test_a_person_says_where_a_client_writes_and_where_it_only_proposes(tmp_path: Path) -> None:
+async def test_person_chooses_where_a_client_may_write_or_propose(tmp_path: Path) -> None:
     """behaviours 275 and 278"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()

@@ -1,4 +1,4 @@
-"""The OAuth client of the `mcp` SDK, as it comes: from a bare address to a tool's answer."""
+"""The unmodified OAuth client of the `mcp` SDK, from an address alone to the answer of a tool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CALLBACK = "http://localhost:3030/callback"
 
 @define
 class Kept:
-    """The stored data of the client."""
+    """The client's stored tokens and registration."""
 
     tokens: OAuthToken | None = None
     info: OAuthClientInformationFull | None = None
@@ -49,7 +49,7 @@ class Kept:
 
 
 class Person:
-    """Opens the client's page and allows the request."""
+    """A person who opens the client's page and allows the request."""
 
     def __init__(self, public: Public) -> None:
         self.public = public
@@ -74,7 +74,7 @@ class Person:
 
 
 async def names_of(public: Public, kept: Kept, person: Person, document: str | None) -> set[str]:
-    """The tools that the SDK's client lists, after whatever it takes to get in."""
+    """Let the SDK's client get access, and return the tools it lists."""
     metadata = OAuthClientMetadata(client_name="SDK client", redirect_uris=[AnyUrl(CALLBACK)])
     auth = OAuthClientProvider(
         f"{public.url}/mcp", metadata, kept, person.open, person.answer, client_metadata_url=document
@@ -92,8 +92,8 @@ async def names_of(public: Public, kept: Kept, person: Person, document: str | N
 
 
 @pytest.mark.parametrize("document", [None, DOCUMENT], ids=["registration", "metadata document"])
-async def test_the_client_of_the_sdk_gets_in_and_comes_back(tmp_path: Path, document: str | None) -> None:
-    """behaviour 272: a client that knows only the address, by registration and by metadata document."""
+async def test_sdk_client_gets_access_and_returns(tmp_path: Path, document: str | None) -> None:
+    """behaviour 272: the client knows only the address. It registers itself or has a metadata document."""
     async with public_server(tmp_path) as public:
 
         async def find(client_id: str) -> OAuthClient:

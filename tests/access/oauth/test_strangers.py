@@ -13,7 +13,7 @@ from tests.access.oauth.flow import public_server, told
 from tests.servers import Clock
 
 
-async def test_two_refreshes_at_once_get_the_same_answer(tmp_path: Path) -> None:
+async def test_simultaneous_refreshes_get_the_same_answer(tmp_path: Path) -> None:
     """behaviour 273: a client with two windows is not a thief; neither window holds a replaced token."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -37,7 +37,7 @@ def _json(answer: httpx2.Response) -> dict[str, str]:
     return found
 
 
-async def test_no_page_sends_a_referrer_and_no_secret_is_cached(tmp_path: Path) -> None:
+async def test_pages_send_no_referrer_and_secrets_are_not_cached(tmp_path: Path) -> None:
     """Codes, requests and links stay out of referrers, caches and the addresses of other sites."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -61,9 +61,9 @@ async def test_no_page_sends_a_referrer_and_no_secret_is_cached(tmp_path: Path) 
 
 
 async def test_visitor_without_a_session_is_not_redirected(tmp_path: Path) -> None:
-    """No open redirect:
+    """Prevents open redirects.
 
-    without a session of the console no answer redirects to an address that a client named.
+    Without a console session, no answer redirects to an address that a client named.
     """
     async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
@@ -76,7 +76,7 @@ async def test_visitor_without_a_session_is_not_redirected(tmp_path: Path) -> No
         assert public.server.grants == []
 
 
-async def test_a_login_link_of_a_clock_that_was_ahead_is_not_good(tmp_path: Path) -> None:
+async def test_login_link_from_the_future_is_refused(tmp_path: Path) -> None:
     clock = Clock()
     async with public_server(tmp_path, is_logged_in=False, clock=clock) as public:
         links = LoginLinks(tmp_path / ".lithos")
@@ -94,8 +94,8 @@ ODD_CLIENTS = (
 )  # fmt: skip
 
 
-async def test_odd_client_ids_are_refused_with_400(tmp_path: Path) -> None:
-    """behaviour 394: whatever a stranger gives as the address of a metadata document"""
+async def test_invalid_client_ids_are_refused_with_400(tmp_path: Path) -> None:
+    """behaviour 394: covers all kinds of invalid metadata document addresses."""
     async with public_server(tmp_path) as public:
         for client in ODD_CLIENTS:
             asked = {

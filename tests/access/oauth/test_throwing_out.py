@@ -1,4 +1,4 @@
-"""A client is thrown out while its streams are open, of every kind that there is."""
+"""Revoking a client ends its open streams of every kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bearer(tokens: dict[str, Any]) -> dict[str, str]:
 
 @asynccontextmanager
 async def http_stream(public: Public, tokens: dict[str, Any], path: str) -> AsyncIterator[Reader]:
-    """A stream of events, begun: `/events` has its head only, until something happens."""
+    """Open an event stream. `/events` sends only its head until something happens."""
     method, body, headers = "GET", None, bearer(tokens)
     if path == "/mcp":
         method, body = "POST", rpc(LISTEN, notifications={"resourcesListChanged": True}, _meta=META)
@@ -49,10 +49,10 @@ async def read_to_the_end(parts: Reader) -> None:
         pass
 
 
-async def test_throwing_out_ends_every_stream_of_the_client_and_no_other(tmp_path: Path) -> None:
-    """behaviour 275: streams of events, sessions, what listens to changes, and WebSockets.
+async def test_revoking_a_client_ends_all_its_streams_only(tmp_path: Path) -> None:
+    """behaviour 275: covers event streams, sessions, change subscriptions and WebSockets.
 
-    In how many seconds is promised in `tests/access/service/test_keyring.py`, on a clock of its own.
+    `tests/access/service/test_keyring.py` tests the promised number of seconds on a mock clock.
     """
     async with public_server(tmp_path) as public, AsyncExitStack() as open_streams:
         others = await (await public.begin()).tokens()
@@ -70,7 +70,7 @@ async def test_throwing_out_ends_every_stream_of_the_client_and_no_other(tmp_pat
             action, fields = form_of(
                 (await public.person.get("/console/agents")).text, "/console/grants/revoke"
             )
-            assert fields["name"] == "a-client-2"  # the latest is on top
+            assert fields["name"] == "a-client-2"  # newest first
             assert (await public.person.post(action, data=fields)).status_code == 303
             with trio.fail_after(PATIENCE):
                 with pytest.raises(ConnectionClosed) as closed:
@@ -79,7 +79,7 @@ async def test_throwing_out_ends_every_stream_of_the_client_and_no_other(tmp_pat
                     await read_to_the_end(parts)
             assert closed.value.reason is not None
             assert closed.value.reason.code == 1008
-            await socket._stream.aclose()  # the library leaves open what the server closed
+            await socket._stream.aclose()  # the library does not close a stream that the server closed
         assert (await public.call(tokens["access_token"])).status_code == 401
         assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
         await public.tool(others["access_token"], "lithos_write", title="T", content="C")

@@ -1,1 +1,1 @@
-"""Tests of OAuth."""
+"""Tests of OAuth services."""

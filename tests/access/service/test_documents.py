@@ -1,4 +1,4 @@
-"""Metadata documents of strangers: addresses, redirects, names that change, slow and endless bodies."""
+"""Metadata documents of strangers: addresses, redirects, changing names, slow and endless bodies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RIGHT = {"client_id": URL, "client_name": "C", "redirect_uris": ["https://client
 
 
 class Host:
-    """A host of the network, which answers in its own way; `asked` are the addresses that were connected."""
+    """A fake network host with its own way to answer. `asked` lists the connected addresses."""
 
     def __init__(self, answer: Callable[[trio.abc.Stream], Awaitable[None]], *addresses: list[str]) -> None:
         self.answer = answer
@@ -63,7 +63,7 @@ def saying(
 
 
 async def fetch(host: Host) -> str:
-    """Why the document was not fetched, or its body."""
+    """Return the body of the document, or the reason for not fetching it."""
     async with trio.open_nursery() as nursery:
         try:
             found = (await host.fetcher(nursery).fetch(URL)).body.decode()
@@ -78,15 +78,15 @@ async def fetch(host: Host) -> str:
     [["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["::1"], ["::ffff:127.0.0.1"], ["fe80::1%1"],
      ["93.184.215.14", "127.0.0.1"], ["64:ff9b::7f00:1"], []],
 )  # fmt: skip
-async def test_nothing_is_connected_to_that_is_not_public(addresses: list[str]) -> None:
+async def test_private_addresses_are_never_connected(addresses: list[str]) -> None:
     """behaviour 274"""
     host = Host(saying(b"{}"), addresses)
     assert await fetch(host) == "its host is not public"
     assert host.asked == []
 
 
-async def test_a_name_that_leads_elsewhere_at_a_second_look_leads_nowhere() -> None:
-    """behaviour 274: rebinding. The connection is made to the checked address, TLS uses the name."""
+async def test_host_that_resolves_to_a_private_address_later_is_refused() -> None:
+    """behaviour 274: DNS rebinding. The connection uses the checked address, and TLS uses the name."""
     host = Host(saying(b"{}"), ["93.184.215.14"], ["127.0.0.1"])
     assert await fetch(host) == "{}"
     assert (host.asked, host.names) == (["93.184.215.14"], ["client.example"])
@@ -101,7 +101,7 @@ async def test_redirects_are_not_followed(status: str) -> None:
     assert len(host.asked) == 1
 
 
-async def test_a_body_has_at_most_64_kib() -> None:
+async def test_body_over_64_kib_is_refused() -> None:
     """behaviour 274"""
     assert len(await fetch(Host(saying(b"x" * LARGEST)))) == LARGEST
     assert await fetch(Host(saying(b"x" * (LARGEST + 1)))) == f"the document is larger than {LARGEST} bytes"
@@ -124,8 +124,8 @@ async def test_a_body_has_at_most_64_kib() -> None:
     )
 
 
-def test_a_slow_body_is_given_up() -> None:
-    """behaviour 274: within 5 s, however often a byte comes."""
+def test_slow_body_times_out() -> None:
+    """behaviour 274: after 5 s, however often a byte arrives."""
     trio.run(_ask_a_slow_host, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
@@ -162,7 +162,7 @@ async def test_invalid_http_and_truncated_body_are_refused() -> None:
         {**RIGHT, "token_endpoint_auth_method": "client_secret_post"}, [], "x", {},
     ],
 )  # fmt: skip
-async def test_a_document_is_of_a_public_client_of_this_address(document: object) -> None:
+async def test_document_must_describe_a_public_client_at_its_address(document: object) -> None:
     async with trio.open_nursery() as nursery:
         host = Host(saying(json.dumps(document).encode()))
         with pytest.raises(OAuthRefused):
@@ -175,7 +175,9 @@ async def test_a_document_is_of_a_public_client_of_this_address(document: object
     [("max-age=7200", 1, 1), ("max-age=7200", 3, 2), ("max-age=9999999", 25, 2),
      ("no-store, max-age=99", 0, 2), ("x", 0, 2)],
 )  # fmt: skip
-async def test_a_document_is_kept_as_it_says_a_day_at_most(control: str, hours: int, times: int) -> None:
+async def test_document_is_cached_as_its_header_says_up_to_a_day(
+    control: str, hours: int, times: int
+) -> None:
     clock = Clock()
     async with trio.open_nursery() as nursery:
         host = Host(saying(json.dumps(RIGHT).encode(), "200 OK", f"Cache-Control: {control}"))

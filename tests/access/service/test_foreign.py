@@ -1,4 +1,4 @@
-"""Tokens of a foreign authorization server: accepted ones, and each way to forge one."""
+"""Tokens of a foreign authorization server: accepted tokens, and every kind of forgery."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def key_of(algorithm: str, number: int = 0) -> Any:
 
 
 def published(algorithm: str, kid: str, number: int = 0) -> dict[str, Any]:
-    """The public key, as an issuer publishes it."""
+    """Return the public key in the form that an issuer publishes."""
     kinds: dict[str, Any] = {
         "RS256": jwt.algorithms.RSAAlgorithm,
         "ES256": jwt.algorithms.ECAlgorithm,
@@ -53,7 +53,7 @@ def published(algorithm: str, kid: str, number: int = 0) -> dict[str, Any]:
 
 
 class Issuer:
-    """Publishes its keys; `asked` counts the requests for them."""
+    """A fake issuer that publishes its keys. `asked` counts the requests for the keys."""
 
     def __init__(self, keys: list[Any] | None = None) -> None:
         self.keys = [published(each, each) for each in KINDS] if keys is None else keys
@@ -103,7 +103,7 @@ def part(value: Any) -> str:
 
 
 def by_public_key() -> str:
-    """Signed by HMAC with the public key, which is known to all, as the secret."""
+    """Return a token that misuses the public key as a shared HMAC secret."""
     body = f"{part({'alg': 'HS256', 'kid': 'RS256', 'typ': 'JWT'})}.{part(claims())}"
     public = key_of("RS256").public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     mac = hmac.new(public, body.encode(), hashlib.sha256).digest()
@@ -147,7 +147,7 @@ FORGED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("algorithm", KINDS)
-async def test_a_token_of_the_issuer_lets_its_subject_in(algorithm: str) -> None:
+async def test_issuers_token_admits_its_subject(algorithm: str) -> None:
     """behaviour 276"""
     tokens = Issuer().tokens(CLOCK)
     found = await find(tokens, signed(algorithm))
@@ -170,7 +170,7 @@ async def test_forged_tokens_are_refused(forge: Callable[[], str]) -> None:
     assert await find(tokens, forge()) is None
 
 
-def test_keys_rotate_and_are_asked_for_once_a_minute() -> None:
+def test_keys_rotate_and_are_requested_at_most_once_a_minute() -> None:
     """behaviour 276: without a restart."""
     trio.run(_rotate, clock=trio.testing.MockClock(autojump_threshold=0))
 
@@ -186,10 +186,10 @@ async def _rotate() -> None:
     await trio.sleep(EVERY)
     assert await find(tokens, signed(kid="new", number=2)) is not None
     assert issuer.asked == 2
-    assert await find(tokens, signed()) is None  # whose key the issuer has taken back
+    assert await find(tokens, signed()) is None  # the issuer has withdrawn this key
 
 
-async def test_a_token_ends_by_the_clock() -> None:
+async def test_foreign_token_expires_with_the_clock() -> None:
     clock = Clock(CLOCK.text)
     tokens = Issuer().tokens(clock)
     token = signed()
@@ -208,7 +208,7 @@ async def test_invalid_keys_admit_no_caller(keys: list[Any]) -> None:
     assert await find(Issuer(keys).tokens(CLOCK), signed()) is None
 
 
-async def test_own_server_is_off_and_metadata_names_a_foreign_issuer(tmp_path: Path) -> None:
+async def test_foreign_issuer_replaces_the_own_authorization_server(tmp_path: Path) -> None:
     """behaviour 276"""
     server = {"oauth": OauthConfig(issuer=ISSUER)}
     async with public_server(tmp_path, is_logged_in=False, server=server) as public:

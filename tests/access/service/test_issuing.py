@@ -1,4 +1,4 @@
-"""Grants are dropped for others only as far as needed."""
+"""Ended grants are dropped for new clients only as far as space is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_grant(name: str, days: int, *, is_used: bool = True) -> Token:
 
 
 def test_ended_grants_are_dropped_singly_when_space_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock ten years ahead says of every grant that it has ended; one new client costs one of them."""
+    """With a clock ten years ahead, every grant has ended. One new client must replace only one of them."""
     monkeypatch.setattr(issuing, "MOST_TOKENS", 4)
     grants = [make_grant("b", 10), make_grant("a", 80), make_grant("c", 5), make_grant("d", 1)]
     ahead = NOW + timedelta(days=3_650)

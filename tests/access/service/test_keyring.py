@@ -1,4 +1,4 @@
-"""The tokens of a running server: valid and invalid ones, and that errors never open it."""
+"""Tokens of a running server: valid tokens, invalid tokens, and errors, which must never open the server."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def create(private: Path, name: str = "ci", agent: str | None = None, **life: fl
 
 
 async def changed(ring: TokenRing) -> None:
-    """Within the bound that is promised (behaviour 248)."""
+    """Wait for a change of the tokens within the promised time (behaviour 248)."""
     with trio.fail_after(BOUND):
         await ring.wait_changed()
 
@@ -75,13 +75,13 @@ async def test_all_callers_are_admitted_until_the_first_token(private: Path) -> 
         assert ring.is_valid(OWNER)
 
 
-async def test_a_ring_that_has_not_read_the_file_is_closed(private: Path) -> None:
+async def test_keyring_is_closed_until_it_has_read_the_file(private: Path) -> None:
     ring = TokenRing(private, Clock())
     assert not ring.is_open
     assert ring.find(ring.own_token.encode()) == OWNER
 
 
-async def test_configured_token_has_full_access_in_addition_to_named_ones(private: Path) -> None:
+async def test_configured_token_has_full_access_next_to_named_tokens(private: Path) -> None:
     secret = create(private)
     async with running(private, "s3cret") as (ring, _):
         assert not ring.is_open
@@ -92,7 +92,7 @@ async def test_configured_token_has_full_access_in_addition_to_named_ones(privat
         assert ring.own_token not in repr(ring.find(secret))
 
 
-async def test_a_revoked_token_is_out_and_the_server_stays_closed(private: Path) -> None:
+async def test_revoked_token_is_refused_and_the_server_stays_closed(private: Path) -> None:
     """behaviour 248"""
     secret = create(private)
     async with running(private) as (ring, _):
@@ -126,8 +126,8 @@ def scoped(private: Path, scope: Scope | None, name: str = "ci") -> bytes:
     return TokenStore(private).create(name, "write", None, Clock()(), None, scope)[1].encode()
 
 
-async def test_a_token_has_the_scope_that_the_file_gives_it_now(private: Path) -> None:
-    """behaviour 278: a scope that changed counts for a call that was let in before."""
+async def test_changed_scope_applies_to_an_existing_token(private: Path) -> None:
+    """behaviour 278: the changed scope applies even to a call that was already admitted."""
     narrow, wide = Scope(("a/",), ()), Scope(("a/", "b/"), ("**",))
     secret, free = scoped(private, narrow), scoped(private, None, "free")
     async with running(private, "s3cret") as (ring, _):
@@ -145,8 +145,8 @@ async def test_a_token_has_the_scope_that_the_file_gives_it_now(private: Path) -
         assert [ring.scope_of(each) for each in (OWNER, COMMAND, AUTH_TOKEN, ANYONE)] == [None] * 4
 
 
-async def test_a_replaced_or_unreadable_token_changes_nothing_any_more(private: Path) -> None:
-    """It is not a token without a scope: a call that waits in a queue does not win by its end."""
+async def test_replaced_or_unreadable_token_may_change_nothing(private: Path) -> None:
+    """Such a token must not count as a token without a scope, not even for a call that waits in a queue."""
     secret = scoped(private, Scope(("a/",), ()))
     async with running(private) as (ring, _):
         before = ring.find(secret)
@@ -164,7 +164,7 @@ async def test_a_replaced_or_unreadable_token_changes_nothing_any_more(private: 
 
 
 async def test_foreign_token_has_no_scope_of_its_own(private: Path) -> None:
-    """It falls back to that of its agent in the configuration."""
+    """The scope of its agent in the configuration applies."""
     async with running(private) as (ring, _):
         claims = {"sub": "ann", "scope": "write"}
         foreign = principal_of(claims, "scope", {"write": "write"})
@@ -205,7 +205,7 @@ async def test_token_expired_by_a_wrong_clock_returns_with_the_clock(
 
 
 @pytest.mark.parametrize("fault", ["removed", "damaged", "both removed", "folder removed", "unreadable"])
-async def test_a_file_that_is_lost_refuses_and_never_opens(private: Path, fault: str) -> None:
+async def test_lost_token_file_refuses_callers_and_never_opens(private: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(private)
     async with running(private) as (ring, _):
@@ -223,7 +223,7 @@ async def test_a_file_that_is_lost_refuses_and_never_opens(private: Path, fault:
 
 
 @pytest.mark.parametrize("fault", ["removed", "damaged", "unreadable"])
-async def test_a_start_with_a_lost_file_is_closed(private: Path, fault: str) -> None:
+async def test_start_with_a_lost_token_file_is_closed(private: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(private)
     break_tokens(private, fault)
@@ -241,7 +241,7 @@ async def test_a_start_with_a_lost_file_is_closed(private: Path, fault: str) -> 
 
 
 def out_of_files(monkeypatch: pytest.MonkeyPatch, *, looks_fail: bool = False) -> None:
-    """As with too many open files: nothing can be opened, whether it is there or not."""
+    """Simulate too many open files: no file can be opened, whether it exists or not."""
 
     def refuse(path: Path, *_: object, **__: object) -> Any:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
@@ -253,10 +253,10 @@ def out_of_files(monkeypatch: pytest.MonkeyPatch, *, looks_fail: bool = False) -
 
 @pytest.mark.parametrize("looks_fail", [False, True])
 @pytest.mark.parametrize("is_started", [False, True])
-async def test_server_without_tokens_stays_or_becomes_open_after_running_out_of_files(
+async def test_tokenless_server_is_open_after_running_out_of_files(
     private: Path, monkeypatch: pytest.MonkeyPatch, is_started: bool, looks_fail: bool
 ) -> None:
-    """behaviour 393: an unreadable file is read again, and defines no tokens"""
+    """behaviour 393: the unreadable file is read again, and it defines no tokens."""
     with monkeypatch.context() as patching:
         if not is_started:
             out_of_files(patching, looks_fail=looks_fail)
@@ -274,7 +274,7 @@ async def test_server_without_tokens_stays_or_becomes_open_after_running_out_of_
 async def test_tokens_are_accepted_again_after_running_out_of_files(
     private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 393: meanwhile no caller gets in, although the file looks as it did"""
+    """behaviour 393: meanwhile no caller is admitted, although the file looks unchanged."""
     secret = create(private)
     async with running(private) as (ring, _):
         with monkeypatch.context() as patching:
@@ -299,7 +299,7 @@ def break_tokens(private: Path, fault: str) -> None:
         (private / TOKENS).unlink()
         if fault == "both removed":
             (private / LOCK).unlink()
-        if fault == "unreadable":  # for root as well
+        if fault == "unreadable":  # unreadable even for root
             (private / TOKENS).mkdir()
 
 
@@ -314,7 +314,7 @@ async def test_start_reports_the_number_of_tokens(private: Path) -> None:
         assert ring.announcement == "Named tokens: 2, 1 of them expired"
 
 
-def test_one_configured_token_admits_itself_alone() -> None:
+def test_single_configured_token_admits_only_itself() -> None:
     some, none = OneToken("s3cret"), OneToken(None)
     assert some.find(b"s3cret") == AUTH_TOKEN
     assert some.find(b"wrong") is None

@@ -1,4 +1,4 @@
-"""Tokens of several vaults: a file for each, all or none (docs/spec/integration.md §3.1)."""
+"""Tokens of several vaults: one file per vault, changed in all or none (docs/spec/integration.md §3.1)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def only(privates: dict[str, Path], *names: str) -> dict[str, Path]:
     return {name: privates[name] for name in names}
 
 
-def test_a_token_is_in_the_chosen_vaults_and_all_ask_for_one(privates: dict[str, Path]) -> None:
+def test_token_is_added_to_chosen_vaults_and_closes_all_vaults(privates: dict[str, Path]) -> None:
     token = made()
     insert_token(token, only(privates, "work", "home"), only(privates, "old"))
     assert [names(private) for private in privates.values()] == [["ci"], ["ci"], []]
@@ -55,7 +55,7 @@ def test_a_token_is_in_the_chosen_vaults_and_all_ask_for_one(privates: dict[str,
     assert (found.token, found.vaults) == (token, ("work", "home"))
 
 
-def test_where_one_vault_fails_the_others_are_as_before(privates: dict[str, Path]) -> None:
+def test_failure_in_one_vault_leaves_the_others_unchanged(privates: dict[str, Path]) -> None:
     TokenStore(privates["home"]).create("other", "read", None, NOW, None)
     (privates["old"]).mkdir(parents=True)
     (privates["old"] / TOKENS).write_text("damage")
@@ -79,7 +79,7 @@ def test_failed_rollback_is_reported(privates: dict[str, Path], monkeypatch: pyt
         insert_token(made(), only(privates, "work", "home"), {})
 
 
-def test_a_token_is_revoked_in_every_vault(privates: dict[str, Path]) -> None:
+def test_token_is_revoked_in_every_vault(privates: dict[str, Path]) -> None:
     insert_token(made(), only(privates, "work", "home"), {})
     privates["old"].mkdir(parents=True)
     (privates["old"] / TOKENS).write_text("damage")
@@ -97,13 +97,13 @@ def test_file_with_tokens_of_every_vault_has_its_own_version(privates: dict[str,
     assert file is not None
     assert file.tokens[0].every_vault
     TokenStore(work).revoke("ci")
-    assert json.loads((work / TOKENS).read_text())["version"] == 3  # the trace of it, too
+    assert json.loads((work / TOKENS).read_text())["version"] == 3  # kept for the revoked token
     (work / TOKENS).write_text('{"version": 3, "tokens": [], "gone": ["x"]}')
     with pytest.raises(TokensUnreadable):
         read_tokens(work)
 
 
-def test_a_later_vault_gets_the_tokens_of_every_vault(privates: dict[str, Path]) -> None:
+def test_later_vault_gets_the_tokens_of_every_vault(privates: dict[str, Path]) -> None:
     insert_token(made(every=True), only(privates, "work"), {})
     insert_token(made("own"), only(privates, "work"), {})
     assert spread_tokens(list(privates.values())) == ()
@@ -113,7 +113,7 @@ def test_a_later_vault_gets_the_tokens_of_every_vault(privates: dict[str, Path])
     assert [(private / TOKENS).stat().st_mtime_ns for private in privates.values()] == before
 
 
-def test_without_tokens_no_file_is_made_and_with_one_all_vaults_close(privates: dict[str, Path]) -> None:
+def test_first_token_closes_all_vaults(privates: dict[str, Path]) -> None:
     assert spread_tokens(list(privates.values())) == ()
     assert not any(private.exists() for private in privates.values())
     TokenStore(privates["home"]).create("ci", "read", None, NOW, None)
@@ -121,18 +121,18 @@ def test_without_tokens_no_file_is_made_and_with_one_all_vaults_close(privates: 
     assert [names(private) for private in privates.values()] == [[], ["ci"], []]
 
 
-def test_a_vault_that_was_away_brings_no_revoked_token_back(privates: dict[str, Path]) -> None:
+def test_returning_vault_does_not_restore_a_revoked_token(privates: dict[str, Path]) -> None:
     insert_token(made(every=True), privates, {})
     revoke_token("ci", only(privates, "work", "home"))
     assert names(privates["old"]) == ["ci"]
     assert spread_tokens(list(privates.values())) == ()
     assert [names(private) for private in privates.values()] == [[], [], []]
-    insert_token(made(every=True), only(privates, "work"), {})  # the same name again
+    insert_token(made(every=True), only(privates, "work"), {})  # uses the revoked name again
     assert spread_tokens(list(privates.values())) == ()
     assert names(privates["old"]) == ["ci"]
 
 
-def test_vault_that_cannot_take_a_token_is_reported(privates: dict[str, Path]) -> None:
+def test_vault_that_cannot_store_a_token_is_reported(privates: dict[str, Path]) -> None:
     insert_token(made(every=True), only(privates, "work"), {})
     TokenStore(privates["home"]).create("ci", "read", None, NOW, None)
     privates["old"].mkdir(parents=True)

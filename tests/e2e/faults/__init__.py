@@ -1,7 +1,7 @@
-"""Failures as a server meets them, each with counts of the attempts and checks of the state afterwards.
+"""Failures that a server must survive, with counts of the attempts and checks of the final state.
 
-`tests/e2e/test_faults.py` runs them; the nightly run has more of each.
-A failure that is not survived raises `AssertionError`.
+`tests/e2e/test_faults.py` runs these failures, and the nightly run repeats them more often. A failure that
+the server does not survive raises `AssertionError`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from attrs import frozen
 
 @frozen
 class Outcome:
-    """The actions on a server, and the findings afterwards; both with counts."""
+    """Counts of the actions on a server, and counts of the checks afterwards."""
 
     tried: str
     result: str

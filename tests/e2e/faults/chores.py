@@ -1,4 +1,4 @@
-"""Agents that share tasks, race for claims and draw edges, and remember what was acknowledged."""
+"""Agents that share tasks, race for claims and draw edges, with a record of everything acknowledged."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tests.e2e.clients import Gone, WireClient
 from tests.e2e.faults.journal import Told, replay_claims
 from tests.e2e.process import Lithos
 
-#: The subject of an event; equal keys are counted.
+#: Subject of an event. Events with equal keys are counted together.
 Key = tuple[str, ...]
 ASPECTS = ("code", "review")
 NAMESPACE = "storm"
-#: Of the newest tasks, so that agents meet.
+#: Number of newest tasks that the agents share, so that they compete.
 SHARED = 6
 
 
 @define
 class Weight:
-    """Of one edge, as it was acknowledged and as it was asked last."""
+    """Weight of one edge: the last acknowledged value and the last requested value."""
 
     acknowledged: float | None = None
     asked: float | None = None
@@ -31,12 +31,12 @@ class Weight:
 
 @define(eq=False)
 class Chores:
-    """All that was promised about tasks, claims, findings and edges."""
+    """All acknowledged tasks, claims, findings and edges."""
 
     seed: int
     crews: int = 6
     acknowledged: Counter[Key] = field(factory=Counter)
-    #: Asked when a server died: done or not.
+    #: Requests without an answer when a server died. The server may have executed them.
     pending: Counter[Key] = field(factory=Counter)
     grants: set[tuple[str, str, str, int]] = field(factory=set)
     weights: dict[tuple[str, str], Weight] = field(factory=dict)
@@ -45,7 +45,7 @@ class Chores:
     _numbers: Counter[int] = field(factory=Counter)
 
     async def work(self, server: Lithos, crew: int, notes: Sequence[str]) -> None:
-        """Work until the server dies; edges are drawn between `notes`."""
+        """Work until the server dies. New edges connect `notes`."""
         random = Random(f"{self.seed} {crew} {self._numbers[crew]}")
         try:
             async with WireClient.open(server.address) as client:
@@ -100,7 +100,7 @@ class Chores:
         return answer
 
     async def _draw(self, client: WireClient, agent: str, random: Random, notes: Sequence[str]) -> None:
-        """One crew owns the edges that begin at a note, so that the last weight is known."""
+        """Draw an edge. Each agent owns the edges from its own notes, so that the last weight is known."""
         own = [note for number, note in enumerate(notes) if f"crew{number % self.crews}" == agent]
         if not own:
             return
@@ -115,7 +115,7 @@ class Chores:
         weight.acknowledged = weight.asked
 
     async def verify(self, client: WireClient, events: Sequence[Told]) -> None:
-        """Compare journal and tools with what was promised; from then on what was found is promised."""
+        """Compare journal and tools with the record, which then adopts the server's state."""
         told = Counter(key for event in events if (key := key_of(event)) is not None)
         for key in told.keys() | self.acknowledged.keys() | self.pending.keys():
             least, most = self.acknowledged[key], self.acknowledged[key] + self.pending[key]
@@ -161,7 +161,7 @@ class Chores:
 
 
 def key_of(event: Told) -> Key | None:
-    """The subject of an event of the chores; None for other events."""
+    """Return the subject of a task or edge event, or None for other events."""
     said = event.payload
     if event.type == "task.created":
         return (event.type, said["title"])

@@ -16,14 +16,14 @@ from tests.e2e.faults.scene import Scene, note_id, note_text, scene
 from tests.e2e.process import running_lithos
 
 NOTES = 60
-#: Longer than the debounce, so that each is a batch of its own.
+#: Seconds between pieces, longer than the debounce, so that each piece is a separate batch.
 PIECE_PAUSE = 0.7
-#: Between two renames, so that the storm lasts for several batches.
+#: Seconds between two renames, so that the storm lasts for several batches.
 STORM_PAUSE = 0.002
 
 
 async def volume_vanishes(folder: Path) -> Outcome:
-    """`knowledge/` disappears and comes back: as itself, as an empty mount point first, as a copy."""
+    """Remove `knowledge/` and restore it: as it was, after an empty mount point, and as a copy."""
     times = 0
     async with scene(folder, NOTES) as it:
         away = it.data / "away"
@@ -61,7 +61,7 @@ async def _expect_unreadable(it: Scene) -> None:
 
 
 async def file_in_pieces(folder: Path) -> Outcome:
-    """Long files are written piece by piece, more slowly than the watcher waits."""
+    """Write long files piece by piece, more slowly than the watcher waits."""
     files, pieces = 3, 6
     async with scene(folder, 5) as it:
         for piece in range(pieces):
@@ -78,7 +78,7 @@ async def file_in_pieces(folder: Path) -> Outcome:
         assert told["note.created"] == files
         assert told["note.deleted"] == 0
         assert (await it.client.call("lithos_read", path="slow-1.md"))["content"].count("filler") == 400
-        # The head, with the id, comes with the first piece here; a later one may come without it.
+        # The first piece contains the frontmatter with the id. A later first piece may lack it.
         cut = it.folder / "cut.md"
         text = note_text(200, "cutword")
         cut.write_text(text[:20])
@@ -93,7 +93,7 @@ async def file_in_pieces(folder: Path) -> Outcome:
 
 
 async def rapid_touches(folder: Path, touches: int = 10_000) -> Outcome:
-    """Files are touched and written again with the same bytes, as fast as the disk allows."""
+    """Touch files and rewrite them with the same bytes, as fast as the disk allows."""
     async with scene(folder, NOTES) as it:
         files = [it.folder / path for path in it.words]
 
@@ -122,14 +122,14 @@ async def rapid_touches(folder: Path, touches: int = 10_000) -> Outcome:
 
 
 async def rename_storm(folder: Path, renames: int = 2_000, mode: str = "auto") -> Outcome:
-    """Files change names and places all the time, swaps and folders included."""
+    """Rename and move files continuously, including swaps and whole folders."""
     random = Random(5)
     async with scene(folder, NOTES, LITHOS_INDEX__WATCH_MODE=mode) as it:
 
         def storm() -> None:
             for number in range(renames):
                 path = random.choice(list(it.words))
-                if number % 10 == 9:  # two files exchange their names
+                if number % 10 == 9:  # swap the names of two files
                     other = random.choice([one for one in it.words if one != path])
                     _exchange(it, path, other)
                 else:
@@ -164,7 +164,7 @@ def _exchange(it: Scene, one: str, other: str) -> None:
 
 
 async def strange_names(folder: Path) -> Outcome:
-    """Names that are not UTF-8, names that differ only in case, circular links."""
+    """Create names that are not UTF-8, names that differ only in case, and circular links."""
     async with scene(folder, 10) as it:
         root = os.fsencode(it.folder)
         broken = [root + b"/caf\xe9.md", root + b"/\xff\xfe/inner.md", root + b"/ok\xc3.md"]

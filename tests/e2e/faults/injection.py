@@ -1,4 +1,4 @@
-"""Storage that fails on demand where Lithos meets it: note files and SQLite's files."""
+"""Storage that fails on request below Lithos: for note files and for SQLite files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @contextmanager
 def failing_fsync(code: int) -> Iterator[None]:
-    """Let the sync of note files fail, not that of their folders."""
+    """Make the fsync of note files fail, but not the fsync of their folders."""
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -44,14 +44,14 @@ class _File(apsw.VFSFile):
 
 
 class FaultyDisk(apsw.VFS):
-    """SQLite's way to its files, of which those of one database may refuse to be written."""
+    """SQLite's file system layer, which can refuse writes to the files of one database."""
 
     def __init__(self) -> None:
         self.base = apsw.vfs_names()[0]
         super().__init__("lithos-faulty", self.base, makedefault=True)
         self._database: str | None = None
         self._error: type[apsw.Error] = apsw.FullError
-        #: How often a write or sync was refused.
+        #: Number of refused writes and syncs.
         self.refused = 0
 
     def xOpen(self, name: Any, flags: Any) -> apsw.VFSFile:
@@ -64,7 +64,7 @@ class FaultyDisk(apsw.VFS):
 
     @contextmanager
     def refusing(self, database: str, error: type[apsw.Error]) -> Iterator[None]:
-        """Refuse to write the database of this name, its write-ahead log included."""
+        """Refuse writes to the database with this name and to its write-ahead log."""
         self._database, self._error = database, error
         try:
             yield
@@ -74,7 +74,7 @@ class FaultyDisk(apsw.VFS):
 
 @contextmanager
 def faulty_disk() -> Iterator[FaultyDisk]:
-    """Databases that are opened in the block are on such a disk."""
+    """Put all databases that are opened inside the block on a failing disk."""
     disk = FaultyDisk()
     try:
         yield disk

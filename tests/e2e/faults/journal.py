@@ -1,4 +1,4 @@
-"""The journal of a data directory, and what it says when it is read as a history."""
+"""The journal of a data directory, with checks that its history is consistent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attrs import frozen
 
 @frozen
 class Told:
-    """One journalled event; `origin` names the content that a note event is about."""
+    """One event from the journal. `origin` identifies the content of a note event."""
 
     seq: int
     type: str
@@ -23,7 +23,7 @@ class Told:
 
 
 def read_journal(data: Path) -> list[Told]:
-    """All events in stored order, which must be the order of their numbers."""
+    """Return all events in stored order. Raise unless this is the order of their numbers."""
     with sqlite3.connect(f"file:{data}/.lithos/coordination.db?mode=ro", uri=True) as database:
         rows = database.execute("SELECT seq, type, payload, origin FROM events ORDER BY rowid").fetchall()
     database.close()
@@ -34,9 +34,9 @@ def read_journal(data: Path) -> list[Told]:
 
 
 def replay_notes(events: Iterable[Told], present: Mapping[str, str]) -> dict[str, str]:
-    """The path of every note by id after its whole history, which must make sense.
+    """Replay all note events and return the final path of every note by id. Raise for a contradiction.
 
-    A note appears once, changes and moves only while it is there, and no event comes twice.
+    A note is created once, changes only while it exists, and no event occurs twice.
     """
     paths = dict(present)
     last: dict[str, tuple[str, str]] = {}
@@ -63,9 +63,9 @@ def replay_notes(events: Iterable[Told], present: Mapping[str, str]) -> dict[str
 
 
 def replay_claims(events: Iterable[Told]) -> dict[tuple[str, str], tuple[str, int]]:
-    """(agent, fence) of every claim by (task, aspect) that was granted and is still held.
+    """Return (agent, fence) of every claim that is still held, by (task, aspect).
 
-    No aspect is granted to an agent while another holds it, and every fence is higher than all before.
+    Raise if two agents hold one aspect at once, or if a fence is not higher than all earlier ones.
     """
     held: dict[tuple[str, str], tuple[str, int]] = {}
     highest = 0
@@ -85,7 +85,7 @@ def replay_claims(events: Iterable[Told]) -> dict[tuple[str, str], tuple[str, in
 
 
 def count_notes(events: Iterable[Told]) -> Counter[tuple[str, str]]:
-    """How often each kind of change of each path was reported."""
+    """Return how often each kind of change was reported for each path."""
     return Counter(
         (event.type, str(event.payload.get("path") or event.payload["dest_path"]))
         for event in events

@@ -1,4 +1,4 @@
-"""A program that edits note files directly, and knows what is in them."""
+"""A program that edits note files directly and remembers their content."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.e2e.clients import WireClient
 from tests.e2e.process import Lithos
 
 FOLDER = "outside"
-#: Seconds between two edits: faster than the debounce of the watcher.
+#: Seconds between two edits, shorter than the debounce of the watcher.
 PAUSE = 0.01
 
 
 @define
 class Sheet:
-    """One file: its number, how often it was written, and whether it carries an id."""
+    """One file: its number, the number of writes, and whether it contains an id."""
 
     number: int
     version: int
@@ -44,7 +44,7 @@ class Sheet:
 
 @define(eq=False)
 class Outsider:
-    """Edits below one folder; `sheets` has the files that are there, by path relative to `knowledge/`."""
+    """Edits below one folder. `sheets` has the existing files by path relative to `knowledge/`."""
 
     folder: Path
     seed: int
@@ -52,7 +52,7 @@ class Outsider:
     edits: Counter[str] = field(factory=Counter)
 
     async def edit(self, server: Lithos) -> None:
-        """Edit until the server is gone, and a little beyond."""
+        """Edit until the server is gone, and for a short time afterwards."""
         random = Random(f"{self.seed} {self.edits.total()}")
         while server.process.poll() is None:
             self.edit_once(random)
@@ -91,7 +91,7 @@ class Outsider:
             staged.write_text(sheet.text())
             staged.replace(target)
         else:
-            with target.open("w") as file:  # in two pieces, as any program may
+            with target.open("w") as file:  # written in two pieces, as some programs do
                 text = sheet.text()
                 file.write(text[: len(text) // 2])
                 file.flush()
@@ -99,7 +99,7 @@ class Outsider:
         self.sheets[path] = sheet
 
     async def settled(self, client: WireClient, within: float = 30.0) -> dict[str, str]:
-        """The ids by path, once the server lists exactly the files that are there."""
+        """Wait until the server lists exactly the existing files. Return their ids by path."""
         with trio.move_on_after(within):
             while True:
                 items = (await client.call("lithos_list", path_prefix=f"{FOLDER}/", limit=100_000))["items"]
@@ -110,7 +110,7 @@ class Outsider:
         raise AssertionError(f"listed but gone or not listed: {listed.keys() ^ self.sheets.keys()}")
 
     async def _is_found(self, client: WireClient) -> bool:
-        """Every current text is found, at its place."""
+        """Return whether search finds every current text at its path."""
         for path, sheet in self.sheets.items():
             answer = await client.call("lithos_search", query=sheet.token, mode="fulltext")
             if [row["path"] for row in answer["results"]] != [path]:

@@ -31,7 +31,7 @@ ASKERS = 8
 
 @frozen
 class Picture:
-    """All that searches, lists and the graph say of the notes."""
+    """A snapshot of everything that searches, lists and the graph return."""
 
     counts: dict[str, Any]
     notes: dict[str, tuple[Any, ...]]
@@ -40,11 +40,11 @@ class Picture:
 
 
 async def take_picture(server: Lithos, tokens: Iterable[str]) -> Picture:
-    """Ask for everything, `tokens` in full text."""
+    """Query everything on the server, with `tokens` for full-text search."""
     links: dict[str, tuple[list[str], list[str]]] = {}
     found: dict[str, list[str]] = {}
     async with WireClient.open(server.address) as client:
-        await client.call("lithos_search", query="anything", mode="semantic")  # waits until all is embedded
+        await client.call("lithos_search", query="anything", mode="semantic")  # waits until all is indexed
         stats = await client.settled_stats()
         items = (await client.call("lithos_list", limit=1_000_000))["items"]
     notes = {item["id"]: (item["path"], item["title"], item["version"], item["tags"]) for item in items}
@@ -69,16 +69,16 @@ async def take_picture(server: Lithos, tokens: Iterable[str]) -> Picture:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """Consistent, also while it is written to."""
+    """Copy a database consistently, even during writes."""
     target.parent.mkdir(parents=True)
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copied:
         live.backup(copied)
 
 
 async def compare_with_fresh(server: Lithos, data: Path, tokens: Iterable[str], copy: Path) -> Picture:
-    """Serve a copy without what is rebuildable and compare; nothing may change meanwhile.
+    """Serve a copy without rebuildable data and compare the answers. Nothing may change meanwhile.
 
-    `coordination.db` is copied: it has the versions that people's edits made, and ids of files without one.
+    `coordination.db` is copied, because it stores versions of external edits and ids of files without an id.
     """
     words = list(tokens)
     lived = await take_picture(server, words)

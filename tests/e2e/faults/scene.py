@@ -1,4 +1,4 @@
-"""A served folder of notes for failures of files: the requests and the expected state."""
+"""A served folder of notes for file failure tests, with its requests and its expected state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.clients import WireClient
 from tests.e2e.faults.journal import Told, read_journal, replay_notes
 from tests.e2e.process import Lithos, running_lithos
 
-#: Seconds for anything to be noticed, on a machine that has much else to do.
+#: Maximum seconds for the server to notice a change, generous for a busy machine.
 PATIENCE = 60.0
 
 
@@ -26,13 +26,13 @@ def note_id(number: int) -> str:
 
 
 def note_text(number: int, word: str) -> str:
-    """A note with an id; `word` is what to find it by."""
+    """Return a note text with an id. A search for `word` finds it."""
     return f"---\nid: {note_id(number)}\ntags: [scene]\n---\n# Note {number}\n\nAbout {word}.\n"
 
 
 @define(eq=False)
 class Scene:
-    """The server, and the word of each note by its path relative to `knowledge/`."""
+    """The server, and the search word of each note by its path relative to `knowledge/`."""
 
     data: Path
     server: Lithos
@@ -51,7 +51,7 @@ class Scene:
 
     @property
     def events(self) -> list[Told]:
-        """The events since the scene began."""
+        """Return the events since the scene began."""
         return read_journal(self.data)[self.begun :]
 
     @property
@@ -69,7 +69,7 @@ class Scene:
         return said
 
     async def until_healthy(self, component: str, **expected: object) -> None:
-        """Wait until a component of `/health` says all this."""
+        """Wait until a component of `/health` has all these values."""
         with trio.move_on_after(PATIENCE):
             while not (said := await self.health(component)).items() >= expected.items():
                 await trio.sleep(0.05)
@@ -77,18 +77,18 @@ class Scene:
         raise AssertionError(f"{component}: {said}, expected {expected}")
 
     async def found(self, word: str) -> list[str]:
-        """The paths that a search for the word finds."""
+        """Return the paths that a search for the word finds."""
         answer = await self.client.call("lithos_search", query=word, mode="fulltext")
         assert "degraded" not in answer, answer
         return [row["path"] for row in answer["results"]]
 
     async def listed(self) -> dict[str, str]:
-        """Path by id."""
+        """Return the path of each note by its id."""
         items = (await self.client.call("lithos_list", limit=1_000_000))["items"]
         return {item["id"]: item["path"] for item in items}
 
     async def until_true(self) -> float:
-        """Wait until lists and searches match the folder; return the seconds that it took."""
+        """Wait until lists and searches match the folder. Return the elapsed seconds."""
         began = time.perf_counter()
         with trio.move_on_after(PATIENCE):
             while (wrong := await self._first_wrong()) is not None:
@@ -106,7 +106,7 @@ class Scene:
         return None
 
     async def verify(self) -> None:
-        """All is well: searches and lists are true, the history makes sense, `/health` is content."""
+        """Check that searches, lists, history and `/health` are correct."""
         await self.until_true()
         await self._until_told()
         await self.client.settled_stats()
@@ -115,7 +115,7 @@ class Scene:
         assert (await trio.to_thread.run_sync(self.server.health))[0] == 200
 
     async def _until_told(self) -> None:
-        """Lists show an external edit when its event is about to be journalled."""
+        """Wait for the events. Lists can show an external edit before its event is in the journal."""
         with trio.move_on_after(PATIENCE):
             while (told := replay_notes(self.events, self.first)) != (listed := await self.listed()):
                 await trio.sleep(0.05)
@@ -123,7 +123,7 @@ class Scene:
         raise AssertionError(f"told, but not so: {told.items() ^ listed.items()}")
 
     async def is_quick(self, word: str) -> float:
-        """Seconds until another external edit is found: the watcher lives."""
+        """Return the seconds until another external edit is found, which shows that the watcher works."""
         self.put(900_000, f"{word}.md", word)
         began = time.perf_counter()
         with trio.fail_after(PATIENCE):
@@ -134,7 +134,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path, notes: int, **environment: str) -> AsyncIterator[Scene]:
-    """A server that watches `notes` notes and gets notifications of changes; it must stop cleanly."""
+    """Run a server with change notifications on `notes` notes. It must stop cleanly."""
     data = folder / "data"
     words = {f"part-{number % 5}/note-{number}.md": f"scene{number}x" for number in range(notes)}
     for number, (path, word) in enumerate(words.items()):

@@ -1,4 +1,4 @@
-"""Storage that refuses to write: the call says so, the server lives, and all is well once it writes again."""
+"""Storage that refuses writes: calls report it, and the server recovers when storage works again."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tests.e2e.faults.journal import count_notes, read_journal
 from tests.e2e.process import Lithos as Process
 from tests.e2e.process import running_lithos
 
-#: Bytes that a file may have in a process whose files may not grow: enough for nothing that matters.
+#: Maximum file size in bytes for the limited process. One byte is too small for any write.
 SMALL = 1
 PATIENCE = 60.0
 
 
 def _expect_words(answer: dict[str, Any], code: int) -> None:
     assert (answer["status"], answer["code"]) == ("error", "internal_error"), answer
-    # SQLite has one word for it.
+    # SQLite reports this error with only one message.
     assert os.strerror(code) in answer["message"] or "history.db does not answer" in answer["message"], answer
     assert len(answer["message"].split(". ")) > 1, f"what to do next is missing: {answer}"
 
 
 async def limits_are_reached(folder: Path) -> Outcome:
-    """A running server may write no byte more, then open no file more, and then may again."""
+    """Let a running server write no byte and later open no file, and then remove both limits."""
     data = folder / "data"
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
             kept = [(await _write(client, number))["path"] for number in range(20)]
-            # Indexes take notes in batches: the notes searched for below must be indexed by now.
+            # Indexes process notes in batches. Wait until they contain the notes searched for below.
             assert (await client.call("lithos_search", query="limit19x", mode="fulltext"))["results"]
             refused = await _without_writing(server, client)
             await _until_healthy(server)
@@ -82,7 +82,7 @@ async def _without_writing(server: Process, client: WireClient) -> int:
 
 async def _without_descriptors(server: Process, client: WireClient) -> int:
     soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
-    # Below the limit are only the standard streams: whatever is closed meanwhile, nothing can be opened.
+    # Only the standard streams are below the limit, so no file can be opened even if others are closed.
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (3, hard))
     try:
         for number in range(60, 70):

@@ -1,4 +1,4 @@
-"""`lithos completion`: scripts that complete, for shells that start anywhere."""
+"""Shell completion scripts of `lithos completion`, whatever the working directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.app.options import make_parser
 
 BASH = shutil.which("bash")
 
-#: The typed words, the last one unfinished, and the expected completions.
+#: Typed words, of which the last is unfinished, and the expected completions.
 TYPED = {
     "lithos rest": ["restore-note", "restore"],
     "lithos undo --ag": ["--agent"],
@@ -48,7 +48,7 @@ def test_bash_completes_commands_options_and_choices(capsys: pytest.CaptureFixtu
     assert [line.split() for line in done.stdout.splitlines()] == list(TYPED.values())
 
 
-def test_the_script_for_zsh_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_zsh_script_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     script = script_for("zsh", capsys)
     assert script.startswith("#compdef lithos")
     (choices,) = [action.choices for action in make_parser()._actions if action.dest == "command"]
@@ -56,14 +56,14 @@ def test_the_script_for_zsh_names_every_command(capsys: pytest.CaptureFixture[st
     assert [name for name in choices if f"{name}:" not in script] == []
 
 
-def test_a_broken_configuration_does_not_disturb_a_shell_that_starts(
+def test_broken_configuration_does_not_disturb_a_starting_shell(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_PORT", "none")
     assert "_shtab_lithos" in script_for("bash", capsys)
 
 
-def test_json_holds_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_contains_the_script(capsys: pytest.CaptureFixture[str]) -> None:
     """Behaviour 209."""
     script = script_for("bash", capsys)
     assert main(["completion", "bash", "--json"]) == 0

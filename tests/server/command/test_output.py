@@ -1,4 +1,4 @@
-"""Questions of commands to a person."""
+"""Tests of the yes/no prompts in commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Terminal(io.StringIO):
         (io.StringIO("y\n"), False),
     ],
 )
-def test_only_a_person_at_a_terminal_agrees(
+def test_prompt_accepts_yes_only_at_a_terminal(
     stdin: io.StringIO, agreed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)

@@ -1,1 +1,1 @@
-"""Tests of the console without a browser; those with one are in tests/browser."""
+"""Console tests without a browser. Tests with a real browser are in tests/browser."""

@@ -1,4 +1,4 @@
-"""Several whole servers behind one port, as the front of several vaults serves them; the console before."""
+"""Several complete servers behind one port, with the console of several vaults in front."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tests.server.console.visiting import Visitor, browser, visiting
 from tests.server.running import SETTINGS
 
 NAMES: Final = ("home", "secret", "work")
-#: Rights of each token in a vault, if limited.
+#: Rights of the tokens in each vault. Vaults that are missing here give the right `admin`.
 RIGHTS: Final[Mapping[str, Rights]] = {"work": "write"}
 
 
 @define
 class View:
-    """A vault as the console of several vaults sees it; tests change its fields."""
+    """A vault as the console of several vaults sees it. Tests change its fields."""
 
     name: str
     ring: Keyring
@@ -51,7 +51,7 @@ class View:
 
 @define
 class House:
-    """The vaults and their views by name, and where all are served."""
+    """The vaults and their views by name, and the shared address."""
 
     url: str
     vaults: Mapping[str, Visitor]
@@ -63,7 +63,7 @@ class House:
 async def hosting(
     data: Path, tokens: Mapping[str, tuple[str, ...]] | None = None, names: tuple[str, ...] = NAMES
 ) -> AsyncIterator[House]:
-    """Serve vaults of these names on one port; `tokens` has the vaults that each secret opens."""
+    """Serve vaults with these names on one port. `tokens` maps each secret to the vaults it opens."""
     apps: list[AsgiApp] = []
     consoles: list[Console] = []
     add_routes = Console.add_routes
@@ -89,7 +89,7 @@ async def hosting(
             opening = [secret for secret, opened in (tokens or {}).items() if name in opened]
             _define(data / name, opening, RIGHTS.get(name, "admin"))
             vaults[name] = person = await stack.enter_async_context(visiting(data / name))
-            await person.client.get("/console/login")  # its console is made at the first request for a page
+            await person.client.get("/console/login")  # the first page request builds the console
             views[name] = View(name, person.lithos.server.get(TokenRing), consoles[-1])
         inner = dict(zip(names, apps, strict=True))
 
@@ -119,7 +119,7 @@ async def hosting(
 
 
 def _define(data: Path, secrets: list[str], rights: Rights) -> None:
-    """Have a vault know these tokens once it starts; without tokens it is open to all callers."""
+    """Define these tokens in a vault before it starts. Without tokens, all callers may use the vault."""
     if not secrets:
         return
     (data / ".lithos").mkdir(parents=True)
@@ -129,7 +129,7 @@ def _define(data: Path, secrets: list[str], rights: Rights) -> None:
 
 
 def _links(views: Mapping[str, View], current: str, principal: Principal) -> tuple[VaultLink, ...]:
-    """Return the vaults that the switch shows to the owner of this token."""
+    """Return the vaults that the vault switcher shows to the owner of this token."""
     allowed = (each for each in views.values() if each.ring.is_open or principal.mark in _marks_of(each.ring))
     return tuple(VaultLink(each.name, f"/v/{each.name}/console/", each.name == current) for each in allowed)
 

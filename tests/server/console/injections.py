@@ -1,7 +1,7 @@
-"""Texts that try to run something, load something or rearrange a page.
+"""Texts that try to run a script, load a file or rearrange a page.
 
-They go wherever people and agents write: bodies, titles, tags, aliases, agent names, task texts, findings,
-file names.
+Tests write them into every field for free text: bodies, titles, tags, aliases, agent names, tasks, findings
+and file names.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "<template><script>pwned()</script></template>",
     "<xmp><img src=x onerror=pwned()></xmp>",
     "<plaintext><img src=x onerror=pwned()>",
-    # entities, encodings, templates
+    # entities, encodings and templates
     "&lt;script&gt;pwned()&lt;/script&gt;",
     "&#60;script&#62;pwned()&#60;/script&#62;",
     "&amp;lt;img src=x onerror=pwned()&amp;gt;",
@@ -113,7 +113,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "{{ 7 * 7 }}{% include 'pwned' %}{{ config }}",
     "${pwned()} #{pwned()} <%= pwned() %>",
     "%3Cscript%3Epwned()%3C/script%3E",
-    # Markdown that becomes HTML
+    # Markdown that turns into HTML
     "```html onload=pwned()\n<script>pwned()</script>\n```",
     '```" onmouseover="pwned()\nx\n```',
     '> [!note" onload="pwned()] x',
@@ -128,18 +128,18 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "<!-- <img src=x onerror=pwned()> --!><script>pwned()</script>",
     "<![CDATA[<script>pwned()</script>]]>",
     '<?xml-stylesheet href="javascript:pwned()"?>',
-    # direction and control characters
+    # text direction and control characters
     "\u202egnp.exe \u202d\u2066 pwned \u2069",
     "admin\u200b\u200f\u200e\u2028pwned\u2029",
     "\u061c\u0000\u0007\u001b[31mpwned",
 )
 
-#: One of each kind, which can be a name: for what takes a dozen calls a text.
+#: One payload of each kind that is also a valid name, for tests with a dozen calls per text.
 HOSTILE: Final = tuple(one for one in PAYLOADS if one.startswith((
     "<script>", "'\"><", "</title>", '" on', "' on", "[pwned](javascript", "<a href=java", "<math",
     "<iframe srcdoc",
     "<form action", "<style>*", "<base", "<meta", "</textarea></select>", "{{ 7", "\u202e",
 )))  # fmt: skip
 
-#: A line without end, for wherever a text of that length is taken.
+#: A very long line, for fields that accept long texts.
 LONG_LINE: Final = "<img src=x onerror=pwned()> " * 3_700

@@ -1,4 +1,4 @@
-"""Pages as a browser parses them, and what none of ours may have."""
+"""Parsed console pages, and checks that no page contains forbidden elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from attrs import define, field
 
-#: Bytes of a page at the most (docs/spec/console.md §1).
+#: Maximum size of a page in bytes (docs/spec/console.md §1).
 LARGEST_PAGE: Final = 200_000
 _VOID: Final = frozenset(("meta", "link", "input", "br", "hr", "img", "option", "wbr", "source", "col"))
 _NEVER: Final = frozenset((
@@ -23,15 +23,15 @@ _ADDRESSES: Final = frozenset((
     "href", "src", "action", "formaction", "xlink:href", "poster", "data", "cite",
 ))  # fmt: skip
 _OWN: Final = re.compile(r"/console(?:/|$)|\?|#|$")
-#: Where a link in prose may lead a person: by these schemes, or by none.
+#: Allowed link targets in prose: these schemes, or no scheme.
 _ELSEWHERE: Final = re.compile(r"https?://|mailto:|(?![\x00-\x20]*[A-Za-z][A-Za-z0-9+.\-\s]*:)")
-#: Characters that turn the direction of a text, or are invisible: a name must not have them on a page.
+#: Invisible and text-direction characters, which a name must not show on a page.
 _HIDDEN: Final = frozenset("\u202e\u202d\u2066\u200b\x00\x07\x1b")
 
 
 @define(eq=False)
 class Element:
-    """One element; `prose`: it is in a text of several lines by a person or an agent."""
+    """One HTML element. `prose` is true inside a longer text that a person or an agent wrote."""
 
     tag: str
     attributes: dict[str, str]
@@ -40,7 +40,7 @@ class Element:
     prose: bool = False
 
     def texts(self) -> Iterator[tuple[str, Element]]:
-        """Yield each text inside, with its element."""
+        """Yield each text inside this element, with the element that directly contains it."""
         for child in self.children:
             if isinstance(child, str):
                 yield child, self
@@ -49,12 +49,12 @@ class Element:
 
     @property
     def text(self) -> str:
-        """That of everything inside, as one reads it."""
+        """Text of the element and all its descendants, with white space collapsed."""
         return " ".join("".join(text for text, _ in self.texts()).split())
 
     @property
     def told(self) -> str:
-        """The same with a space between elements."""
+        """Like `text`, with a space between neighbouring elements."""
         return " ".join(" ".join(text for text, _ in self.texts()).split())
 
     @property
@@ -62,7 +62,7 @@ class Element:
         return [one.attributes.get("href", "") for one in self.all("a")]
 
     def walk(self) -> Iterator[Element]:
-        """This element and all inside, in the order of the text."""
+        """Yield this element and all its descendants in document order."""
         waiting = [self]
         while waiting:
             one = waiting.pop()
@@ -70,7 +70,7 @@ class Element:
             waiting += [child for child in reversed(one.children) if isinstance(child, Element)]
 
     def all(self, tag: str = "", class_: str = "", **attributes: str) -> list[Element]:
-        """The elements inside with this tag, class and attributes (`data_x` for `data-x`)."""
+        """Return matching descendants: by tag, class and attributes (`data_x` stands for `data-x`)."""
         wanted = {name.replace("_", "-"): value for name, value in attributes.items()}
         return [
             each
@@ -81,7 +81,7 @@ class Element:
         ]
 
     def has(self, attribute: str) -> list[Element]:
-        """The elements inside with this attribute."""
+        """Return the descendants that have this attribute."""
         return [each for each in self.walk() if attribute in each.attributes]
 
     def ancestors(self) -> Iterator[Element]:
@@ -119,7 +119,7 @@ class _Reader(HTMLParser):
 
 
 def parse(html: str) -> Element:
-    """The root of a page or of a piece of one."""
+    """Parse a page or a part of a page, and return its root."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
@@ -127,7 +127,7 @@ def parse(html: str) -> Element:
 
 
 def dangers(root: Element) -> list[str]:
-    """Return elements that could run, load, rearrange a page, or lead to a forbidden address."""
+    """Return elements that could run a script, load a file, rearrange a page or link to a forbidden URL."""
     found = []
     for one in root.walk():
         given = one.attributes
@@ -148,7 +148,7 @@ def dangers(root: Element) -> list[str]:
 
 
 def _shortcomings(root: Element) -> list[str]:
-    """Fields without labels, links without words, names twice, hidden characters; not in prose."""
+    """Return accessibility errors outside prose, such as unlabelled fields and duplicate ids."""
     found = []
     labelled = {one.attributes.get("for") for one in root.all("label")} - {None}
     for one in (each for each in root.walk() if not each.prose):
@@ -166,12 +166,12 @@ def _shortcomings(root: Element) -> list[str]:
     shown = (text for text, one in root.texts() if not one.prose)
     found += [f"hidden characters: {text!r}" for text in shown if _HIDDEN & set(text)]
     ids = Counter(one.attributes["id"] for one in root.has("id") if not one.prose)
-    ids.update({one.attributes["id"] for one in root.has("id") if one.prose})  # takes none of the page's
+    ids.update({one.attributes["id"] for one in root.has("id") if one.prose})  # must not repeat page ids
     return found + [f"twice: {one}" for one, count in ids.items() if count > 1]
 
 
 def check(html: str, where: object = "") -> Element:
-    """A whole page: nothing that others wrote can act on it, all can use it, and it is not too large."""
+    """Parse a whole page. Raise if it is unsafe, inaccessible, too large or not headed by one h1."""
     root = parse(html)
     assert not (found := dangers(root)), (where, found[:5])
     assert not (found := _shortcomings(root)), (where, found[:5])

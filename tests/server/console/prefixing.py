@@ -1,4 +1,4 @@
-"""A console below `/v/work`, as the front of several vaults routes to it, and the same one as it is."""
+"""A console served below `/v/work` in addition to its usual address, as in a setup with several vaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BASE: Final = base_of("work")
 
 
 def behind_prefix(app: AsgiApp, base: str = BASE) -> AsgiApp:
-    """Requests below `base` reach the application without it, all others as they are."""
+    """Route requests below `base` to the application without that prefix, and other requests unchanged."""
     moved = rebased(app)
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,7 +32,7 @@ def behind_prefix(app: AsgiApp, base: str = BASE) -> AsgiApp:
 
 @contextmanager
 def prefixed() -> Iterator[None]:
-    """Within, each server that begins to serve has its addresses below `BASE` too."""
+    """Serve every server that starts inside the block below `BASE` too."""
 
     class Prefixed(Exchanges):
         def __init__(self, app: AsgiApp, *more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Agents who may only propose, for tests of what a person sees of it."""
+"""Agents with the right to propose only, for console tests of proposals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from lithos.notes.model.scopes import EVERYTHING, Scope, WriteScopes
 from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Lithos
 
-#: Agents that may change nothing, and propose everything.
+#: Agents whose changes all become proposals.
 PROPOSERS = ("bot", "bee")
 
 
 def bind(lithos: Lithos, *agents: str) -> None:
-    """Let these agents propose alone."""
+    """Limit these agents to proposals."""
     names = agents or PROPOSERS
     lithos.server.get(Writer).scopes = WriteScopes(
         agents={name: Scope(write=(), propose=EVERYTHING) for name in names}
@@ -21,14 +21,14 @@ def bind(lithos: Lithos, *agents: str) -> None:
 
 
 async def propose(lithos: Lithos, tool: str, agent: str = "bot", **arguments: Any) -> str:
-    """Propose a change by calling a tool; return the id of the proposal."""
+    """Call a changing tool as a proposing agent. Return the id of the proposal."""
     answer = await lithos.call(tool, agent=agent, **arguments)
     assert answer["status"] == "proposed", answer
     return str(answer["proposal_id"])
 
 
 async def propose_text(lithos: Lithos, note: str, content: str, agent: str = "bot", **more: Any) -> str:
-    """A change of the text of a note."""
+    """Propose a new text for a note. Return the id of the proposal."""
     title = (await lithos.read(note))["title"]
     return await propose(
         lithos, "lithos_write", agent, **({"id": note, "title": title, "content": content} | more)
@@ -38,12 +38,12 @@ async def propose_text(lithos: Lithos, note: str, content: str, agent: str = "bo
 async def propose_note(
     lithos: Lithos, title: str, content: str = "New.", agent: str = "bot", **more: Any
 ) -> str:
-    """A new note."""
+    """Propose a new note. Return the id of the proposal."""
     return await propose(lithos, "lithos_write", agent, title=title, content=content, **more)
 
 
 async def row_of(lithos: Lithos, proposal_id: str) -> dict[str, Any]:
-    """Return the proposal as the tool shows it."""
+    """Return the proposal as `lithos_proposals` shows it."""
     answer = await lithos.call("lithos_proposals", id=proposal_id)
     row: dict[str, Any] = answer["proposal"]
     return row
@@ -52,7 +52,7 @@ async def row_of(lithos: Lithos, proposal_id: str) -> dict[str, Any]:
 async def decide(
     lithos: Lithos, proposal_id: str, decision: str, by: str = "Ann", **more: Any
 ) -> dict[str, Any]:
-    """Decide as a command does."""
+    """Approve or reject a proposal as the command line does."""
     arguments = {"id": proposal_id, "decision": decision, "by": by, **more}
     answer = await lithos.server.tools.call("lithos_proposal_decide", arguments)
     assert answer is not None

@@ -1,4 +1,4 @@
-"""Admission, sessions, changes and headers of the console (docs/spec/console.md §1)."""
+"""Console admission, sessions, forms and headers (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ TOKEN = "a-token-of-tests"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-async def test_the_root_leads_to_the_overview_and_every_page_carries_the_policy(tmp_path: Path) -> None:
-    """behaviour 235: the policy header is there."""
+async def test_root_redirects_to_overview_and_all_pages_carry_policy(tmp_path: Path) -> None:
+    """behaviour 235: every page has the content security policy header."""
     async with visiting(tmp_path) as person:
         behind_tls = await person.get("/console/", **{"X-Forwarded-Proto": "https"})
         assert "Secure" in behind_tls.headers["set-cookie"]
@@ -27,8 +27,8 @@ async def test_the_root_leads_to_the_overview_and_every_page_carries_the_policy(
             await person.look(f"/console/{path}", answer.status_code)
 
 
-async def test_with_a_token_nothing_is_shown_without_login(tmp_path: Path) -> None:
-    """behaviour 237: with a token nothing is shown without login; the cookie is HttpOnly and Strict."""
+async def test_console_shows_nothing_before_login_when_a_token_is_set(tmp_path: Path) -> None:
+    """behaviour 237: without a login no page shows data. The cookie is HttpOnly and Strict."""
     async with visiting(tmp_path, token=TOKEN) as person:
         await person.lithos.write("A secret title")
         refused = await person.client.get("/console/notes?q=x")
@@ -62,7 +62,7 @@ async def test_with_a_token_nothing_is_shown_without_login(tmp_path: Path) -> No
             assert (answer.status_code, answer.headers["location"]) == (303, "/console/"), location
 
 
-async def test_a_change_without_the_sessions_token_is_refused(tmp_path: Path) -> None:
+async def test_change_without_csrf_token_is_refused(tmp_path: Path) -> None:
     """behaviour 237: a change without the session's token, or from another origin, is refused."""
     async with visiting(tmp_path) as person:
         _, fields = form_of(await person.page("/console/identity"))
@@ -70,7 +70,7 @@ async def test_a_change_without_the_sessions_token_is_refused(tmp_path: Path) ->
             answer = await person.post("/console/identity", **(fields | {"agent": "Mallory"} | wrong))
             assert answer.status_code == 403
             assert "Nothing was changed" in answer.text
-        async with browser(person.url) as stranger:  # with a session of its own
+        async with browser(person.url) as stranger:  # another visitor with their own session
             await stranger.get("/console/")
             answer = await stranger.post("/console/identity", data=fields | {"agent": "Mallory"})
             assert answer.status_code == 403
@@ -81,8 +81,8 @@ async def test_a_change_without_the_sessions_token_is_refused(tmp_path: Path) ->
         assert "Mallory" not in await person.page("/console/")
 
 
-async def test_a_form_submitted_twice_is_carried_out_once(tmp_path: Path) -> None:
-    """No name is taken under which Lithos itself acts, but that of the console."""
+async def test_form_submitted_twice_takes_effect_once(tmp_path: Path) -> None:
+    """Reserved names of Lithos are refused as agent names, except the console's own name."""
     async with visiting(tmp_path) as person:
         _, fields = form_of(await person.page("/console/identity"))
         refused = await person.post("/console/identity", **(fields | {"agent": " Undo"}))
@@ -95,8 +95,8 @@ async def test_a_form_submitted_twice_is_carried_out_once(tmp_path: Path) -> Non
         assert "Bob" not in again.text
 
 
-async def test_a_form_of_many_fields_is_not_parsed(tmp_path: Path) -> None:
-    """Any client may send one to the login."""
+async def test_form_with_many_fields_is_refused_unparsed(tmp_path: Path) -> None:
+    """Any client can send such a form to the login page without a token."""
     async with visiting(tmp_path, token="secret") as person:
         for body in ("a&" * 100_000, "&" * 600_000):
             answer = await person.client.post("/console/login", content=body, headers=FORM)
@@ -105,7 +105,7 @@ async def test_a_form_of_many_fields_is_not_parsed(tmp_path: Path) -> None:
         assert answer.status_code == 303
 
 
-def test_the_console_can_be_switched_off() -> None:
+def test_console_can_be_switched_off() -> None:
     config = Config(server=ServerConfig(console=False))
     assert not front_settings(config, "127.0.0.1", 0, None).console
     assert front_settings(config.replace(ServerConfig()), "127.0.0.1", 0, None).console

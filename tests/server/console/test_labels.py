@@ -1,4 +1,4 @@
-"""Names of the machine as people read them, on every page that had raw ones."""
+"""Internal names, times and values in readable words on all console pages."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from tests.servers import take_up
         ("", ""),
     ],
 )
-def test_names_of_programs_become_words(name: str, told: str) -> None:
+def test_internal_names_become_words(name: str, told: str) -> None:
     assert worded(name) == told
 
 
-def test_times_in_sentences_are_read_by_people() -> None:
+def test_times_in_sentences_become_readable() -> None:
     assert with_times("expired at 2026-11-28T12:10:02.821537+00:00") == "expired at 2026-11-28 12:10 UTC"
     assert with_times("at 2026-11-28T12:10:02Z, and 2026-11-28") == "at 2026-11-28 12:10 UTC, and 2026-11-28"
 
 
-def test_every_name_of_lithos_has_words_but_the_person() -> None:
+def test_every_reserved_agent_name_has_a_label() -> None:
     assert RESERVED - OWN_AGENTS.keys() == {PERSON_AGENT, "enrich"}
     assert agent_name("undo") == "Undo"
     assert agent_name("ann") == "ann"
@@ -58,16 +58,16 @@ def test_settings_are_shown_without_python_syntax(value: object, told: str) -> N
     assert in_words(value) == told
 
 
-#: Texts that no page shows to people: names of programs, texts of Python, and `id` for a title.
+#: Raw texts that no page may show: internal names, Python syntax and ISO times.
 RAW = re.compile(
     r"\b[a-z]+_[a-z_]+\b|\bnote\.[a-z]+\b|\{'|\['|\bNone\b|\bTrue\b|<built-in|\d{4}-\d\d-\d\dT\d|<bound"
 )
-#: Keys and commands that are what a person types, shown as code or as keys of a file.
+#: Setting keys and commands, which are allowed because people type them.
 TYPED = re.compile(r"[a-z]+\.[a-z_.]+|lithos_[a-z_]+")
 
 
 async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
-    """Warnings, versions, edges, events, settings and agents of every kind that had one."""
+    """Covers warnings, versions, edges, events, settings and agents."""
     scopes = {"bot": {"write": ["projects/*"], "propose": ["*"]}}
     async with visiting(tmp_path, agents=AgentsConfig(agents=scopes)) as person:
         lithos = person.lithos
@@ -87,7 +87,7 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
         await take_up(lithos, "outside.md")
         action, fields = form_of(await person.page("/console/undo?agent=bad"), "/console/undo")
         await person.post(action, **fields)
-        await lithos.server.get(OverviewWarnings).report(60.0)  # the first overview does not wait for it
+        await lithos.server.get(OverviewWarnings).report(60.0)  # shown only from the next overview on
         pages = {
             address: await person.look(address)
             for address in (
@@ -111,8 +111,8 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
                 assert is_typed or is_key or not shown, (address, text, element)
 
 
-async def test_undo_and_commands_are_not_at_work(tmp_path: Path) -> None:
-    """Names of Lithos are not agents at work; on their list they have a name that people know."""
+async def test_reserved_agents_are_not_listed_as_working(tmp_path: Path) -> None:
+    """The names of Lithos itself appear with readable labels in the agent list only."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Plan", agent="ann")
         tools = person.lithos.server.tools

@@ -1,4 +1,4 @@
-"""The console of a server without one of the capabilities on which no other depends."""
+"""Console of a server without one of the optional capabilities."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PAGES = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "c
         for name, gone in (("proposals", "review"), ("imports", "import"), ("attachments", "attachments"))
     ],
 )
-async def test_other_pages_render_without_a_capability(
+async def test_other_pages_render_without_an_optional_capability(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, gone: str
 ) -> None:
     rest = tuple(each for each in capabilities.CAPABILITIES if each.name != name)
     assert len(rest) == len(capabilities.CAPABILITIES) - 1
     async with visiting(tmp_path) as person:
-        monkeypatch.setattr(capabilities, "CAPABILITIES", rest)  # the pages are added at the first request
+        monkeypatch.setattr(capabilities, "CAPABILITIES", rest)  # the first request adds the pages
         note, picture = await person.lithos.create("A note", "![[plan.pdf]]"), "/console/files/none.png"
         task = (await person.lithos.call("lithos_task_create", title="A task", agent="a"))["task_id"]
         for path in (*PAGES, f"notes/{note}", f"tasks/{task}", "agents/a"):
@@ -36,8 +36,8 @@ async def test_other_pages_render_without_a_capability(
 
 
 @pytest.mark.needs("proposals")
-def test_the_navigation_has_the_entries_of_all_capabilities() -> None:
-    """docs/spec/console.md §2: in this order, each with its key"""
+def test_navigation_lists_the_entries_of_all_capabilities() -> None:
+    """docs/spec/console.md §2: checks the order of the entries and the key of each."""
     links = capabilities.pages().links
     assert [link.label for link in links] == [
         "Overview", "Search", "Notes", "Graph", "Review", "Tasks", "Agents", "System",

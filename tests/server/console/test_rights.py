@@ -1,4 +1,4 @@
-"""Access of each right to the console: every route, GET and POST, against a table of rights."""
+"""Access to every console route, GET and POST, for each right."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tests.servers import Lithos, take_up
 
 pytestmark = pytest.mark.needs("proposals", "imports", "attachments", "access")
 
-#: The agent that the bound tokens are bound to, and another one.
+#: The agent that bound tokens belong to, and another agent.
 MINE, OTHER = "ann", "worker"
-#: One that may only propose.
+#: An agent that may only propose.
 PROPOSER: Final = "bot"
 
 
 @frozen
 class Route:
-    """An address of the rule `rule`, and the right that each method takes; None is for all callers.
+    """A console address of the rule `rule`, with the right for GET and for POST. None admits all callers.
 
-    `get`: None for addresses of POST alone. `fields` are submitted in addition to the form's own.
+    `get` is None for POST-only addresses. `fields` are sent in addition to the fields of the form.
     """
 
     rule: str
@@ -44,12 +44,12 @@ class Route:
     get: Rights | None = "read"
     post: Rights | None = None
     fields: Mapping[str, str] = {}
-    #: Where a GET leads that shows no page of its own.
+    #: Redirection target of a GET without a page of its own.
     leads: str | None = None
 
 
 def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
-    """Every route of the console; `made` are the ids of what there is."""
+    """Return every console route. `made` has the ids of the prepared objects."""
     note, gone = f"/notes/{made['note']}", f"/notes/{made['gone']}"
     own, other = (f"/tasks/{made[name]}" for name in ("own", "other"))
     return (
@@ -128,16 +128,16 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
 COPY: Final = "twin.sync-conflict-20260304-050607-ABCDEFG.md"
 LINK: Final = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
 POSTED: Final = re.compile(r'<form method="post" action="([^"]+)"')
-#: Routes that answer callers with the right by "page not found".
+#: Routes that answer "page not found" even to callers with the right.
 MISSING: Final = frozenset({
     "/<whole:rest>", "/undo/<report>", "/attachments/<path:path>", "/page-pictures/<int:page>/<path:path>",
 })  # fmt: skip
-#: Submitted by other tests: they begin and end sessions.
+#: POST routes that begin or end a session. Other tests submit them.
 SESSION_POSTS: Final = frozenset({"/login", "/logout"})
 
 
 async def prepare(person: Visitor) -> dict[str, str]:
-    """Something of each kind, of the agent `MINE` and of another one."""
+    """Create one object of each kind for the agent `MINE` and for another agent."""
     call = person.lithos.call
     (person.lithos.knowledge / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
@@ -169,7 +169,7 @@ async def prepare(person: Visitor) -> dict[str, str]:
 
 
 async def copy_of_twin(lithos: Lithos) -> None:
-    """Take up the version of a note from another machine, as the watcher does."""
+    """Create a note and a conflict copy of it, as if synced from another machine."""
     twin = await lithos.create("Twin", agent=MINE)
     assert twin
     file = lithos.knowledge / "twin.md"
@@ -180,7 +180,7 @@ async def copy_of_twin(lithos: Lithos) -> None:
 
 @frozen
 class Guest:
-    """A visitor with a token: its rights, and the agent that it is bound to."""
+    """A visitor with a token: its rights, and the agent it is bound to."""
 
     name: str
     rights: Rights
@@ -199,7 +199,7 @@ GUESTS: Final = (
 
 @asynccontextmanager
 async def entered(person: Visitor, guest: Guest) -> AsyncIterator[httpx2.AsyncClient]:
-    """A browser that is logged in with a token made for this guest."""
+    """Yield a browser that is logged in with a new token of this guest."""
     secret = await make_token(person, guest.name, guest.rights, guest.agent)
     async with browser(person.url) as client:
         answer = await client.post("/console/login", data={"token": secret, "agent": MINE})
@@ -212,7 +212,7 @@ def named_right(text: str) -> set[str]:
 
 
 async def watch_rules(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], None]:
-    """The methods and rules of the console, filled in once it serves."""
+    """Return the console's methods and rules. The dictionary is filled when the server starts."""
     found: dict[tuple[str, str], None] = {}
     add_routes = Console.add_routes
 
@@ -227,8 +227,8 @@ async def watch_rules(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], 
     return found
 
 
-async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 246: the table below is complete."""
+async def test_route_table_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 246: the table has every route of the running console."""
     rules = await watch_rules(monkeypatch)
     async with visiting(tmp_path) as person:
         await person.page("/console/")
@@ -256,10 +256,10 @@ async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-async def test_a_get_shows_what_the_right_allows(tmp_path: Path) -> None:
-    """behaviour 246: read, write and admin reach exactly their pages; refusals are 403 and name the right.
+async def test_get_shows_the_pages_of_each_right(tmp_path: Path) -> None:
+    """behaviour 246: read, write and admin reach exactly their pages. Refusals are 403 and name the right.
 
-    Every link and every form of every page that can be reached is one that may be used.
+    Every reachable page shows only links and forms that the guest may use.
     """
     async with visiting(tmp_path) as person:
         made = await prepare(person)
@@ -272,7 +272,7 @@ async def test_a_get_shows_what_the_right_allows(tmp_path: Path) -> None:
 
 def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
     if one.rule == "/logout":
-        assert answer.status_code == 404, (guest, one)  # the page for an object that does not exist
+        assert answer.status_code == 404, (guest, one)  # the page-not-found page
     elif one.get is not None and not may(guest, one.get):
         assert answer.status_code == 403, (guest, one, answer.status_code)
         needed = one.get if guest.rights != "read" or one.rule not in OWNED else "write"
@@ -287,11 +287,11 @@ def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
             assert f"you have read (token {guest.name})." in answer.text, (guest, one)
 
 
-#: Pages that say why they offer no change.
+#: Pages that explain to readers why they cannot change anything.
 TELLING: Final = frozenset({
     "/notes/<note_id>", "/tasks", "/tasks/<task_id>", "/review", "/review/<proposal_id>",
 })  # fmt: skip
-#: Pages of a change: whose it is is looked at only where changes are allowed at all.
+#: Pages for changes to one task. The owner of the task is checked only for callers with a right to change.
 OWNED: Final = frozenset({"/tasks/<task_id>/release", "/tasks/<task_id>/cancel", "/tasks/<task_id>/resolve"})
 
 
@@ -299,14 +299,14 @@ def may(guest: Guest, needed: Rights) -> bool:
     return RIGHTS.index(guest.rights) >= RIGHTS.index(needed)
 
 
-#: Parts of an address that do not matter for its kind: ids, and values of the query.
+#: Parts of an address that are ignored when addresses are grouped: ids and query values.
 _DETAILS: Final = re.compile(r"(?:rcpt_)?[0-9a-f-]{12,}|(?<==)[^&]*")
-#: Addresses of one kind that a guest follows at most.
+#: Maximum number of addresses of one group that a guest follows.
 EACH: Final = 2
 
 
 async def follow_all(guest: Guest, client: httpx2.AsyncClient) -> None:
-    """Follow the links from page to page: none is refused, and readers find no form but that to log out."""
+    """Follow all links. No link may be refused, and readers may see no form except the logout form."""
     waiting = ["/console/", "/console/notes?view=deleted", "/console/receipts"]
     seen, forms, kinds = set[str](), set[str](), Counter[str]()
     while waiting:
@@ -331,12 +331,12 @@ async def follow_all(guest: Guest, client: httpx2.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
-async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest) -> None:
+async def test_post_changes_only_what_the_right_allows(tmp_path: Path, guest: Guest) -> None:
     """behaviours 246 and 247: POSTs reach what the right allows, and carry the agent of a bound token."""
     async with visiting(tmp_path) as person:
         made = await prepare(person)
         async with browser(person.url) as owner, entered(person, guest) as client:
-            # The forms of a caller that may submit them, under the session of the guest.
+            # Fetch forms as an admin, but submit them in the guest's session.
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)
             await owner.post("/console/login", data={"token": chief_secret, "agent": MINE})
@@ -366,7 +366,7 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
             assert tried >= 11
             events = list(person.lithos.server.get(Coordinator)._store.events_after(seen))
             agents = {event.draft.agent for event in events if event.draft.type != "agent.registered"}
-            # An approved change has the proposer as its agent.
+            # An approved change is recorded under the name of its proposer.
             assert (PROPOSER in agents) is (guest.rights == "admin")
             agents.discard(PROPOSER)
             if guest.rights == "read":
@@ -379,10 +379,10 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
                 assert agents <= {MINE, "Zoe"}
 
 
-async def test_the_tools_refuse_what_a_page_would_let_through(
+async def test_tools_refuse_changes_when_page_checks_are_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviours 246 and 247: rights and identity do not depend on the pages alone."""
+    """behaviours 246 and 247: tools check rights and identity independently of the pages."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
         seen = person.lithos.server.get(Coordinator).head

@@ -1,4 +1,4 @@
-"""Sessions of the console: their life, their number, and submissions that are carried out once."""
+"""Console sessions: lifetime, maximum number, and single execution of submitted forms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READER = Principal("ci", "read", "ci-bot")
 
 @define
 class Ring:
-    """A keyring of these principals; open while it is empty."""
+    """A keyring of these principals. Without principals, all callers are admitted."""
 
     valid: set[Principal] = field(factory=set)
     closed: bool = False
@@ -35,7 +35,7 @@ class Ring:
         await trio.sleep_forever()
 
 
-def test_a_session_ends_with_its_token_and_says_so() -> None:
+def test_session_ends_with_its_token_and_gives_the_reason() -> None:
     """behaviour 248: revoking a token ends its sessions."""
     ring = Ring({READER, OWNER})
     sessions = Sessions(Clock(), "person", ring)
@@ -51,7 +51,7 @@ def test_a_session_ends_with_its_token_and_says_so() -> None:
     assert sessions.why_ended(other.id) == sessions.why_ended(None) == ""
 
 
-def test_a_session_without_a_token_ends_when_one_is_defined() -> None:
+def test_tokenless_session_ends_when_a_token_is_defined() -> None:
     ring = Ring()
     sessions = Sessions(Clock(), "person", ring)
     session = sessions.begin()
@@ -79,7 +79,7 @@ def test_reasons_for_ended_sessions_are_kept_up_to_a_limit() -> None:
     assert sessions.why_ended(ended[1].id)
 
 
-def test_a_session_ends_after_its_life() -> None:
+def test_session_ends_after_its_lifetime() -> None:
     clock = Clock()
     sessions = Sessions(clock, "person", Ring())
     session = sessions.begin()
@@ -90,7 +90,7 @@ def test_a_session_ends_after_its_life() -> None:
     assert len(sessions) == 0
 
 
-def test_a_session_ends_when_the_clock_was_put_back_by_much() -> None:
+def test_session_ends_when_the_clock_is_set_far_back() -> None:
     clock = Clock()
     sessions = Sessions(clock, "person", Ring())
     session = sessions.begin()
@@ -112,7 +112,7 @@ def test_least_recently_used_session_is_dropped() -> None:
     assert sessions.find(second.id) is None
 
 
-async def test_one_waiting_submission_is_carried_out_after_a_failure() -> None:
+async def test_one_waiting_submission_is_executed_after_a_failure() -> None:
     """behaviour 239: a change happens once."""
     session = Sessions(Clock(), "person", Ring()).begin()
     acts, places, begun = 0, list[str](), trio.Event()
@@ -142,7 +142,7 @@ async def test_one_waiting_submission_is_carried_out_after_a_failure() -> None:
     assert places == ["/console/2"] * 3
 
 
-async def test_only_the_last_submissions_are_remembered() -> None:
+async def test_only_the_newest_submissions_are_remembered() -> None:
     session = Sessions(Clock(), "person", Ring()).begin()
 
     async def act() -> str:

@@ -1,4 +1,4 @@
-"""A whole server with its console, and a person with a browser that runs no scripts."""
+"""A complete server with its console, and a person whose browser runs no scripts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.console.pages import Element, check
 from tests.server.running import SETTINGS, STOP_BOUND, tokens_known_soon
 from tests.servers import Lithos, serving
 
-#: Seconds to wait until a running server notices a new or a revoked token. Not a measurement.
+#: Maximum seconds until a running server notices a new or revoked token. This value is not a measurement.
 PATIENCE = 60.0
 _FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
 _FIELD = re.compile(r"<(?:input|button)\b[^>]*>")
@@ -30,7 +30,7 @@ _ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
 
 @define
 class Visitor:
-    """A person at the console of a running server."""
+    """A person who visits the console of a running server."""
 
     lithos: Lithos
     url: str
@@ -38,30 +38,36 @@ class Visitor:
     shutdown: trio.Event
 
     async def get(self, path: str, **headers: str) -> httpx2.Response:
-        """A page, after redirections."""
+        """Return the response for a page, after redirections."""
         return await self.client.get(path, headers=headers, follow_redirects=True)
 
     async def page(self, path: str) -> str:
-        """The HTML of a page that is there."""
+        """Return the HTML of a page that must exist."""
         response = await self.get(path)
         assert response.status_code == 200, (response.status_code, response.text[:2000])
         assert response.headers["content-security-policy"].startswith("default-src 'self'")
         return str(response.text)
 
     async def look(self, path: str, status: int = 200) -> Element:
-        """A page as a browser parses it, which nothing may act on and all can use."""
+        """Return a parsed page that passed the checks for safety and accessibility."""
         response = await self.get(path)
         assert response.status_code == status, (path, response.status_code, response.text[-2000:])
         return check(response.text, path)
 
     async def submit(self, path: str, action: str | None = None, **fields: str) -> httpx2.Response:
-        """Fill in and submit the form of a page (that with this action); the page shown afterwards."""
+        """Fill in and submit a form of the page, by default its first.
+
+        Return the response after redirections.
+        """
         html = await self.page(path)
         target, hidden = form_of(html, action)
         return await self.post(target or path, **(hidden | fields))
 
     async def press(self, path: str, **fields: str) -> list[httpx2.Response]:
-        """Submit the same fields three times at one moment, as impatient people do; the pages shown."""
+        """Submit the same fields three times at once, like an impatient person.
+
+        Return all three responses.
+        """
         shown: list[httpx2.Response] = []
 
         async def press() -> None:
@@ -73,7 +79,7 @@ class Visitor:
         return shown
 
     async def post(self, path: str, **fields: str) -> httpx2.Response:
-        """Submit these fields; the page shown afterwards."""
+        """Submit these fields. Return the response after redirections."""
         return await self.client.post(path, data=fields, follow_redirects=True)
 
 
@@ -85,7 +91,7 @@ async def make_token(
     *,
     expires_at: datetime | None = None,
 ) -> str:
-    """A named token, as `lithos token create` makes it, once the running server knows it; its secret."""
+    """Create a named token and wait until the server knows it. Return its secret."""
     from lithos.access.files.tokens import TokenStore  # noqa: PLC0415 - may be left out
     from lithos.access.service.keyring import TokenRing  # noqa: PLC0415 - may be left out
 
@@ -100,7 +106,7 @@ async def make_token(
 
 
 async def revoke_token(person: Visitor, name: str) -> None:
-    """Revoke a token, as `lithos token revoke` does; the server notices it automatically."""
+    """Revoke a token as `lithos token revoke` does. The server notices it automatically."""
     from lithos.access.files.tokens import TokenStore  # noqa: PLC0415 - may be left out
 
     store = TokenStore(person.lithos.data / ".lithos")
@@ -108,9 +114,9 @@ async def revoke_token(person: Visitor, name: str) -> None:
 
 
 def form_of(html: str, action: str | None = None, *, all_forms: bool = False) -> tuple[str, dict[str, Any]]:
-    """The address of the first POST form of a page (or that with this action), and its fields.
+    """Return address and fields of the page's first POST form, or of the form with this action.
 
-    Of boxes only those that are ticked; a list where a name comes more than once.
+    Unticked boxes are left out. A repeated name has a list of values.
     """
     for form in _FORM.findall(html):
         attributes = dict(_ATTRIBUTE.findall(form.partition(">")[0]))
@@ -133,13 +139,13 @@ def form_of(html: str, action: str | None = None, *, all_forms: bool = False) ->
 
 
 def browser(url: str) -> httpx2.AsyncClient:
-    """A client with cookies of its own. It speaks no TLS, and reads no certificates for it."""
+    """Return an HTTP client with its own cookies. It loads no certificates because no test uses TLS."""
     return httpx2.AsyncClient(base_url=url, timeout=60, verify=False)
 
 
 @asynccontextmanager
 async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> AsyncIterator[Visitor]:
-    """Run a server on `data` with its console on a free port, visited by one person (not logged in)."""
+    """Run a server on `data` with its console on a free port. Yield a visitor who is not logged in."""
     async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
         async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""The pure decision: Host, Origin, Token (behaviours 201, 202, 203)."""
+"""Access decision for a request, without a server: Host, Origin, token (behaviours 201, 202, 203)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHERS = (
 )  # fmt: skip
 
 
-def test_loopback_hosts_pass_and_other_malformed_absent_and_repeated_ones_are_refused() -> None:
+def test_only_well_formed_single_loopback_hosts_are_admitted() -> None:
     """behaviour 202"""
     due = dict.fromkeys(LOOPBACK, True) | dict.fromkeys(OTHERS, False)
     assert {host: host_admitted(LOCAL, [host]) for host in due} == due
@@ -49,7 +49,7 @@ def test_loopback_hosts_pass_and_other_malformed_absent_and_repeated_ones_are_re
         assert host_admitted(evolve(LOCAL, allowed_hosts=("*",)), hosts), hosts
 
 
-def test_an_entry_with_a_port_admits_that_port_only() -> None:
+def test_host_entry_with_port_admits_that_port_only() -> None:
     """behaviour 202"""
     due = {
         "notes.example.com": True, "notes.EXAMPLE.com:99": True, "nas.lan:8765": True, "nas.lan:1": False,
@@ -59,7 +59,7 @@ def test_an_entry_with_a_port_admits_that_port_only() -> None:
     assert {host: host_admitted(LISTED, [host]) for host in due} == due
 
 
-def test_the_bound_address_passes_and_a_wildcard_bind_admits_no_further_name() -> None:
+def test_bound_address_is_admitted_unless_it_is_a_wildcard() -> None:
     """behaviour 202"""
     for bound, host in (
         ("192.168.1.5", "192.168.1.5:8765"), ("fd00::1", "[fd00::1]"), ("NAS", "nas:1"),
@@ -70,7 +70,7 @@ def test_the_bound_address_passes_and_a_wildcard_bind_admits_no_further_name() -
         assert not host_admitted(AccessPolicy(bound), [bound]), bound
 
 
-def test_loopback_and_listed_origins_pass() -> None:
+def test_loopback_and_listed_origins_are_admitted() -> None:
     """behaviour 202"""
     passing = (
         "http://localhost:3000", "https://[::1]:1", "http://127.0.0.1", "https://app.example.com",
@@ -85,7 +85,7 @@ def test_loopback_and_listed_origins_pass() -> None:
     assert all(origin_admitted(evolve(LISTED, allowed_origins=("*",)), origin) for origin in due)
 
 
-def test_host_is_checked_before_origin_and_origin_before_token() -> None:
+def test_checks_run_in_order_host_origin_token() -> None:
     """behaviours 201, 202"""
     policy = AccessPolicy("127.0.0.1", auth_token="secret")
     worst = evolve(HEAD, hosts=("evil.example",), origins=("https://evil.example",))
@@ -97,7 +97,7 @@ def test_host_is_checked_before_origin_and_origin_before_token() -> None:
     assert reasons == [(403, "forbidden_host"), (403, "forbidden_origin"), (401, "unauthorized")]
 
 
-def test_refusals_name_the_setting() -> None:
+def test_host_and_origin_refusals_name_the_setting() -> None:
     """behaviour 202"""
     host = decide(LOCAL, evolve(HEAD, hosts=("evil.example",)))
     origin = decide(LOCAL, evolve(HEAD, origins=("null",)))
@@ -111,7 +111,7 @@ def test_refusals_name_the_setting() -> None:
     assert "server.allowed_origins" in origin.body["message"]
 
 
-def test_a_token_is_needed_as_bearer() -> None:
+def test_token_is_accepted_only_as_bearer_header() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="s3cret")
     wrong = (
@@ -127,7 +127,7 @@ def test_a_token_is_needed_as_bearer() -> None:
         assert (b"www-authenticate", b"Bearer") in decision.headers
 
 
-def test_only_event_streams_take_the_token_from_the_query() -> None:
+def test_only_event_streams_accept_the_token_in_the_query() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="s3 cret")
     due = {
@@ -144,7 +144,7 @@ def test_only_event_streams_take_the_token_from_the_query() -> None:
     } == due
 
 
-def test_health_needs_nothing() -> None:
+def test_health_is_admitted_without_host_and_token() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="secret")
     assert decide(policy, RequestHead("/health", origins=("https://evil.example",))) == AdmittedRequest(
@@ -152,14 +152,14 @@ def test_health_needs_nothing() -> None:
     )
 
 
-def test_known_origins_get_cors_headers_even_on_a_401() -> None:
+def test_known_origins_get_cors_headers_even_on_401() -> None:
     head = evolve(HEAD, origins=("http://localhost:3000",))
     for decision in (decide(LOCAL, head), decide(evolve(LOCAL, auth_token="x"), head)):
         assert (b"access-control-allow-origin", b"http://localhost:3000") in decision.headers
         assert (b"vary", b"Origin") in decision.headers
 
 
-def test_a_preflight_needs_no_token_but_a_known_origin() -> None:
+def test_preflight_needs_a_known_origin_but_no_token() -> None:
     policy = AccessPolicy("127.0.0.1", auth_token="secret")
     asked = evolve(
         HEAD,
@@ -179,7 +179,7 @@ def test_a_preflight_needs_no_token_but_a_known_origin() -> None:
     assert refused.status == 403
 
 
-def test_an_open_bind_without_token_warns_and_a_loopback_bind_does_not() -> None:
+def test_open_bind_without_token_warns() -> None:
     """behaviour 203"""
     for bound in ("0.0.0.0", "::", "", "192.168.1.5", "nas"):
         warning = open_bind_warning(AccessPolicy(bound))
@@ -190,13 +190,13 @@ def test_an_open_bind_without_token_warns_and_a_loopback_bind_does_not() -> None
         assert open_bind_warning(AccessPolicy(bound)) is None, bound
 
 
-def test_the_token_is_in_no_representation() -> None:
+def test_token_appears_in_no_repr() -> None:
     policy = AccessPolicy("127.0.0.1", auth_token="s3cret")
     head = RequestHead("/events", authorizations=("Bearer s3cret",), query=b"access_token=s3cret")
     assert "s3cret" not in repr(policy) + repr(head)
 
 
-def test_query_token_is_removed_by_the_gate() -> None:
+def test_gate_removes_the_token_from_the_query() -> None:
     due = {
         b"since=1&access_token=x&types=a": b"since=1&types=a", b"access%5Ftoken=x": b"", b"a=%20": b"a=%20",
         b"": b"", b"access_token": b"",
@@ -205,14 +205,14 @@ def test_query_token_is_removed_by_the_gate() -> None:
 
 
 @given(st.text(), st.text(), st.binary())
-def test_no_request_head_can_break_the_decision(host: str, origin: str, query: bytes) -> None:
+def test_arbitrary_request_heads_never_break_the_decision(host: str, origin: str, query: bytes) -> None:
     head = RequestHead("/events", hosts=(host,), origins=(origin,), query=query)
     policy = AccessPolicy("127.0.0.1", auth_token="s3cret")
     assert isinstance(decide(policy, head), Refusal)
 
 
 @given(st.from_regex(r"\A[a-z0-9-]{1,8}(\.[a-z0-9-]{1,8}){0,3}\Z"))
-def test_only_listed_names_pass(name: str) -> None:
+def test_only_listed_host_names_are_admitted(name: str) -> None:
     """behaviour 202"""
     if name != "localhost" and not name.endswith(".localhost") and not name.startswith("127."):
         assert not host_admitted(LOCAL, [name])
@@ -222,7 +222,7 @@ def test_only_listed_names_pass(name: str) -> None:
 OWN = AccessPolicy("192.0.2.7", "secret", console=True)
 
 
-def test_only_the_consoles_own_pages_reach_it_and_are_given_no_cors() -> None:
+def test_console_accepts_only_its_own_origin() -> None:
     own = "http://192.0.2.7:8765"
     for path, origin, fetch_site, passes in (
         ("/console/tasks", own, None, True),

@@ -1,4 +1,4 @@
-"""Tool calls over the wire: one after the other on a connection, in pieces, cut short, during a stop."""
+"""Tool calls over a raw connection: in sequence, in pieces, interrupted, and during a stop."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ def plain(lines: bytes = LOCAL + MCP, body: bytes = BODY) -> bytes:
 
 
 def answer_of(status: int, body: dict[str, str]) -> bytes:
-    """As the server sends it, but for the date."""
+    """Return the expected response bytes without the date header."""
     content = compact_json(body).encode()
     head = b"HTTP/1.1 %d \r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     return head % (status, len(content)) + content
 
 
-async def test_nested_plain_request_is_part_of_the_outer_body() -> None:
-    """However the bytes arrive: else a body would be how one client has another's proxy ask for it."""
+async def test_request_inside_a_body_is_not_executed() -> None:
+    """Checked for all ways in which bytes arrive.
+
+    Otherwise a client could smuggle requests through a proxy.
+    """
     hidden = plain()
     usual = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP
     odd = usual + b"Expect: nothing\r\nContent-Length: %d\r\n\r\n" % len(hidden)
@@ -67,7 +70,7 @@ async def test_nested_plain_request_is_part_of_the_outer_body() -> None:
             assert b"waited" in await read_until(stream, b'"hi"')
 
 
-async def test_data_after_an_upgrade_is_not_a_request() -> None:
+async def test_data_after_an_upgrade_is_not_executed_as_request() -> None:
     def greeting(app: QuartTrio) -> None:
         @app.websocket("/events/ws")
         async def events() -> None:
@@ -85,7 +88,7 @@ async def test_data_after_an_upgrade_is_not_a_request() -> None:
         assert front.tools.calls == []
 
 
-async def test_requests_of_all_kinds_take_turns_on_a_connection() -> None:
+async def test_one_connection_serves_all_kinds_of_requests_in_turn() -> None:
     message = call("echo", text="c")
     chunked = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP + b"Transfer-Encoding: chunked\r\n\r\n"
     chunked += b"%x\r\n%s\r\n0\r\n\r\n" % (len(message), message)
@@ -109,7 +112,7 @@ async def test_requests_of_all_kinds_take_turns_on_a_connection() -> None:
 
 
 async def test_gate_makes_all_refusals() -> None:
-    """Once, and counted: callers that are not admitted reach no tool."""
+    """Each refusal is counted once, and a refused caller reaches no tool."""
     async with running_front(auth_token="secret", max_body_bytes=60) as front:
         wrong = LOCAL + MCP + b"Authorization: Bearer wrong\r\n"
         right = wrong.replace(b"wrong", b"secret")
@@ -121,7 +124,7 @@ async def test_gate_makes_all_refusals() -> None:
         assert front.tools.calls == []
 
 
-async def test_a_plain_call_accepts_what_every_call_has_to() -> None:
+async def test_plain_call_must_accept_json() -> None:
     kind = LOCAL + b"Content-Type: application/json\r\n"
     async with running_front() as front:
         for accepted, status in (
@@ -132,7 +135,7 @@ async def test_a_plain_call_accepts_what_every_call_has_to() -> None:
         assert front.tools.calls == ["echo"] * 3
 
 
-async def test_a_body_in_slow_pieces_is_waited_for() -> None:
+async def test_body_in_slow_pieces_is_read_completely() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -148,7 +151,7 @@ async def test_a_body_in_slow_pieces_is_waited_for() -> None:
         assert front.tools.calls == ["echo"] * 3
 
 
-async def test_unencodable_answer_is_an_error_and_keeps_the_connection(
+async def test_unencodable_answer_becomes_an_error_and_keeps_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_front() as front:
@@ -178,7 +181,7 @@ async def test_interrupted_call_gets_an_error_and_ends_its_connection(
     assert (front.tools.calls, front.tools.cancelled) == (["wait"], 1)
 
 
-async def test_after_the_call_that_a_stop_waits_for_its_connection_ends(
+async def test_connection_ends_after_its_last_call_during_a_stop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for bound in ("STOP_GRACE", "STOP_FLUSH"):
@@ -198,7 +201,7 @@ async def test_after_the_call_that_a_stop_waits_for_its_connection_ends(
         assert front.tools.calls == ["wait", "wait"]
 
 
-async def test_answer_in_transit_is_completed_at_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answer_in_transit_is_completed_during_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 0.05)
     monkeypatch.setattr(serve, "STOP_FLUSH", 30.0)
     cut = trio.Event()
@@ -206,7 +209,7 @@ async def test_answer_in_transit_is_completed_at_the_stop(monkeypatch: pytest.Mo
     monkeypatch.setattr(Exchanges, "cancel", lambda exchanges: (cancel(exchanges), cut.set()))
     async with running_front() as front:
         stream = await front.connect()
-        await stream.send_all(plain(body=call("big", size=4_000_000)))  # which is sent twice
+        await stream.send_all(plain(body=call("big", size=4_000_000)))  # the answer contains this text twice
         begin = bytes(await stream.receive_some())
         front.shutdown.set()
         await cut.wait()
@@ -214,7 +217,7 @@ async def test_answer_in_transit_is_completed_at_the_stop(monkeypatch: pytest.Mo
         assert len(begin + await read_all(stream)) == begin.index(b"\r\n\r\n") + 4 + length
 
 
-async def test_a_call_whose_client_left_is_finished_and_leaves_nothing(
+async def test_call_is_finished_cleanly_after_its_client_left(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running_front() as front:
@@ -232,7 +235,7 @@ async def test_a_call_whose_client_left_is_finished_and_leaves_nothing(
 
 
 @pytest.mark.autojump
-async def test_an_answer_waits_for_a_client_that_reads_slowly_and_no_longer() -> None:
+async def test_sending_waits_for_slow_clients_but_not_for_stalled_ones() -> None:
     near, far = trio.socket.socketpair()
     connection, client = Connection(trio.SocketStream(near)), trio.SocketStream(far)
     whole = b"x" * 3_000_000
@@ -251,8 +254,8 @@ async def test_an_answer_waits_for_a_client_that_reads_slowly_and_no_longer() ->
     await client.aclose()
 
 
-async def test_idle_connections_end_and_half_a_head_is_answered_408(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the pace of its bytes; a running call is not idle."""
+async def test_idle_connections_are_closed_and_partial_heads_get_408(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The speed of the arriving bytes does not matter. A connection with a running call is not idle."""
     monkeypatch.setattr(connections, "IDLE_PATIENCE", 0.2)
     async with running_front() as front:
         busy, idle, half = [await front.connect() for _ in range(3)]

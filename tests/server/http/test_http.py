@@ -1,4 +1,4 @@
-"""HTTP as it comes over the wire: the gate, half-written requests, errors, keep-alive."""
+"""HTTP over raw connections: the gate, partial requests, errors and keep-alive."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_unknown_paths_and_wrong_methods_get_json_errors() -> None:
         assert b"allow: " in answer
 
 
-async def test_every_path_but_health_needs_the_token() -> None:
+async def test_every_path_except_health_needs_the_token() -> None:
     """behaviour 201"""
     async with running_front(auth_token="secret") as front:
         for path in ("/mcp", "/sse", "/messages/", "/events", "/metrics", "/audit"):
@@ -103,7 +103,7 @@ async def test_missing_and_repeated_hosts_never_reach_the_application() -> None:
         assert status_of(await front.exchange(request("GET /mcp", LOCAL * 2))) == 400
 
 
-async def test_a_known_origin_gets_cors_and_a_preflight() -> None:
+async def test_known_origin_gets_cors_headers_and_a_preflight_answer() -> None:
     async with running_front(auth_token="secret", allowed_origins=("https://app.example",)) as front:
         origin = LOCAL + b"Origin: https://app.example\r\n"
         preflight = await front.exchange(
@@ -141,10 +141,10 @@ HELLO = (
 )
 
 
-async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
+async def test_parsers_never_get_more_values_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Bytes are counted first: while a parser reads, all callers wait."""
+    """Values are counted in the raw bytes, because a running parser blocks all other callers."""
 
     def parse(*_: object, **__: object) -> object:
         raise AssertionError("it was parsed")
@@ -172,7 +172,7 @@ async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
 async def test_message_with_many_members_is_refused_without_validation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The SDK tries each kind of message on each of them."""
+    """The SDK would try every message type on such a message."""
 
     def validate(*_: object, **__: object) -> object:
         raise AssertionError("it was validated")
@@ -189,7 +189,7 @@ async def test_message_with_many_members_is_refused_without_validation(
                 assert b'"code":-32600' in answer
 
 
-async def test_a_megabyte_of_commas_is_one_value() -> None:
+async def test_megabyte_of_commas_in_a_string_counts_as_one_value() -> None:
     async with running_front(max_body_bytes=9_000_000) as front:
         for text in (",{[" * 350_000, '","' * 350_000, "\\" * 500_000):
             answer = await front.exchange(request("POST /mcp", LOCAL + MCP, call("echo", text=text)))
@@ -197,7 +197,7 @@ async def test_a_megabyte_of_commas_is_one_value() -> None:
             assert answer.count(b"isError") == 1
 
 
-async def test_a_chunked_body_is_counted() -> None:
+async def test_chunked_body_counts_towards_the_limit() -> None:
     async with running_front() as front:
         head = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP + b"Transfer-Encoding: chunked\r\n\r\n"
         chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
@@ -221,7 +221,7 @@ HALF_WRITTEN = (
 )
 
 
-async def test_half_written_and_wrong_http_gets_a_status_and_no_traceback(
+async def test_partial_and_invalid_http_gets_a_status_without_traceback(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async with running_front() as front:
@@ -240,7 +240,7 @@ async def test_invalid_message_body_gets_400() -> None:
             assert f'"code":{code}'.encode() in answer, body[:99]
 
 
-async def test_an_unreadable_message_for_a_session_gets_400_without_a_traceback() -> None:
+async def test_unreadable_session_message_gets_400_without_traceback() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -257,7 +257,7 @@ async def test_an_unreadable_message_for_a_session_gets_400_without_a_traceback(
             await read_until(stream, b'"result"')
 
 
-async def test_messages_for_no_session_are_refused() -> None:
+async def test_messages_for_unknown_sessions_are_refused() -> None:
     body = json.dumps(rpc("ping")).encode()
     async with running_front() as front:
         for query, status in (("", 400), ("?session_id=zz", 400), (f"?session_id={'0' * 32}", 404)):
@@ -265,7 +265,7 @@ async def test_messages_for_no_session_are_refused() -> None:
             assert status_of(answer) == status, query
 
 
-async def test_clients_that_vanish_in_every_phase_leave_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_clients_that_vanish_in_any_phase_leave_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
     whole = request("POST /mcp", LOCAL + MCP, call("big", size=90_000))
     async with running_front() as front:
         for sent in (b"", b"PO", whole[:40], whole[:-5], whole, request("GET /sse"), request("GET /health")):
@@ -273,13 +273,13 @@ async def test_clients_that_vanish_in_every_phase_leave_no_trace(capfd: pytest.C
                 stream = await front.connect()
                 await stream.send_all(sent)
                 if reset:
-                    stream.setsockopt(1, 13, b"\x01\0\0\0\0\0\0\0")  # SO_LINGER 0: close sends RST
+                    stream.setsockopt(1, 13, b"\x01\0\0\0\0\0\0\0")  # SO_LINGER 0: closing sends RST
                 await stream.aclose()
         assert status_of(await front.exchange(request("GET /health"))) == 200
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_a_request_whose_sender_only_closed_its_side_is_still_answered() -> None:
+async def test_request_is_answered_after_a_half_close() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -291,7 +291,7 @@ async def test_a_request_whose_sender_only_closed_its_side_is_still_answered() -
 
 
 async def test_one_connection_serves_many_requests() -> None:
-    """The end of a Quart response must recycle the connection (quart-trio on Hypercorn's Trio worker)."""
+    """After a Quart response the connection must be reusable (quart-trio on Hypercorn's Trio worker)."""
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -304,7 +304,7 @@ async def test_one_connection_serves_many_requests() -> None:
                 assert status_of(await read_until(stream, b"}")) == 404
 
 
-async def test_connection_close_is_honoured() -> None:
+async def test_connection_close_header_is_honoured() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -321,7 +321,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
 
 
 async def open_websocket(front: Front, target: str, host: str = "localhost", **headers: str) -> object:
-    """Ask for an upgrade and return wsproto's first event."""
+    """Send an upgrade request and return the first event that wsproto reads."""
     client = WSConnection(ConnectionType.CLIENT)
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]
     stream = await front.connect()
@@ -356,7 +356,7 @@ async def test_upgrades_are_refused_like_requests() -> None:
             assert event.status_code == status, (target, host, headers)
 
 
-async def test_upgrade_accepts_a_token_in_the_query_and_removes_it() -> None:
+async def test_upgrade_accepts_and_removes_a_token_in_the_query() -> None:
     """behaviours 201, 202"""
     async with running_front([greeting], auth_token="secret") as front:
         client = WSConnection(ConnectionType.CLIENT)
@@ -372,7 +372,7 @@ async def test_upgrade_accepts_a_token_in_the_query_and_removes_it() -> None:
         assert [event.data for event in events if isinstance(event, TextMessage)] == ["query=since=1"]
 
 
-async def test_a_body_that_stops_arriving_gets_408(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stalled_body_gets_408(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "BODY_PATIENCE", 0.01)
     whole = request("POST /mcp", LOCAL + MCP, call("echo"))
     async with running_front() as front:
@@ -402,7 +402,7 @@ async def test_added_routes_stream_without_a_time_limit() -> None:
         assert answer.endswith(b"0\r\n\r\n")
 
 
-async def test_offers_of_http_2_are_ignored() -> None:
+async def test_http2_upgrade_offers_are_ignored() -> None:
     async with running_front() as front:
         offer = b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n"
         assert status_of(await front.exchange(request("GET /health", LOCAL + offer))) == 200
@@ -412,7 +412,10 @@ async def test_offers_of_http_2_are_ignored() -> None:
 
 
 async def test_garbage_causes_no_error_and_stops_nothing() -> None:
-    """Mutated requests, half of them cut; the log fixture sees that none is an error."""
+    """Sends mutated requests, half of them truncated.
+
+    The log fixture checks that none is logged as an error.
+    """
     random = Random(20260728)
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     seeds = [
@@ -450,7 +453,7 @@ def mutated(random: Random, seed: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /mcp HT", request("GET /health")])
-async def test_the_connection_of_a_client_that_left_is_closed_at_once(sent: bytes) -> None:
+async def test_connection_of_a_departed_client_is_closed_at_once(sent: bytes) -> None:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})

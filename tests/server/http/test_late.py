@@ -1,4 +1,4 @@
-"""Libraries that are loaded once the server listens: requests that need them wait, plain calls do not."""
+"""Libraries that load after the server listens. Plain calls do not wait for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Holds the loading of the SDK back until it is set."""
+    """Return an event that delays the loading of the SDK until it is set."""
     gate, load = threading.Event(), McpEndpoints._load_sdk
 
     def load_late(self: McpEndpoints) -> Any:
@@ -41,7 +41,7 @@ def post(message: Any) -> bytes:
     return HEAD + accept + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-async def test_a_plain_call_is_answered_before_the_sdk_is_there(gate: threading.Event) -> None:
+async def test_plain_call_is_answered_before_the_sdk_is_loaded(gate: threading.Event) -> None:
     async with running_front() as front:
         call = rpc("tools/call", name="echo", arguments={"text": "early"})
         answer = await front.exchange(post(call))
@@ -53,7 +53,7 @@ async def test_a_plain_call_is_answered_before_the_sdk_is_there(gate: threading.
 async def test_failed_loading_is_repeated_without_stopping_the_server(
     failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviours 139, 193: before, the first seconds of a server without descriptors were its last."""
+    """behaviours 139, 193: a server that starts without free file descriptors keeps running."""
     monkeypatch.setattr(ports, "LOADED_AGAIN", 0.01)
     failures = {"_load_sdk": [failure] * 2, "_create_pages": [failure] * 2}
 
@@ -73,7 +73,7 @@ async def test_failed_loading_is_repeated_without_stopping_the_server(
     assert failures == {"_load_sdk": [], "_create_pages": []}
 
 
-async def test_a_library_that_is_not_installed_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_library_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(endpoints: McpEndpoints) -> Any:
         raise ModuleNotFoundError("No module named 'mcp'")
 
@@ -114,8 +114,8 @@ async def test_requests_wait_for_the_sdk_or_the_pages(
     assert answers["page"].endswith(b'{"error":"not_found"}')
 
 
-async def test_health_and_plain_calls_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server without sessions loads the SDK after a while; Quart is loaded for the first page."""
+async def test_health_and_plain_calls_load_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server without sessions loads the SDK some time after its start, and Quart for the first page."""
     loaded: list[str] = []
     create, load = application._create_pages, McpEndpoints._load_sdk
 
@@ -148,13 +148,13 @@ async def test_health_and_plain_calls_load_nothing(monkeypatch: pytest.MonkeyPat
         assert loaded == ["pages", "sdk"]
 
 
-async def test_a_stop_before_the_sdk_is_there_is_in_time(gate: threading.Event) -> None:
+async def test_stop_during_sdk_loading_is_in_time(gate: threading.Event) -> None:
     async with running_front() as front:
         front.shutdown.set()
         gate.set()
 
 
-def test_constants_match_those_of_the_sdk() -> None:
+def test_constants_match_the_sdk() -> None:
     assert MCP_PROTOCOL_VERSION_HEADER.encode() == tool_calls.VERSION_HEADER
     assert {version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS} == tool_calls.VERSIONS
     assert http.INVALID_REQUEST == -32600

@@ -1,4 +1,4 @@
-"""Requests that can be read in two ways, are too large, or name no host: one answer each, no traceback."""
+"""Ambiguous, oversized and hostless requests, each with one answer and no traceback."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ async def test_invalid_request_gets_one_answer_and_ends_the_connection(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_a_target_may_name_the_server_too() -> None:
-    """RFC 9112, section 3.2.2"""
+async def test_request_target_may_contain_the_server() -> None:
+    """RFC 9112, section 3.2.2: the target may be an absolute URL."""
     async with running_front() as front:
         answer = await front.exchange(
             b"GET http://LOCALHOST/health?x HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n"
@@ -89,7 +89,7 @@ def head(size: int, kind: str) -> bytes:
     return begun + lines + b"X: " + b"a" * (left - len(lines) - 5) + b"\r\n" + end
 
 
-async def test_heads_have_a_limit_however_they_arrive() -> None:
+async def test_request_heads_are_limited_in_whole_and_in_pieces() -> None:
     async with running_front() as front:
         for size, kind, pieces in product(
             (HEAD_BYTES, HEAD_BYTES + 1, HEAD_BYTES + 8192, HEAD_BYTES * 20),
@@ -112,7 +112,7 @@ async def test_heads_have_a_limit_however_they_arrive() -> None:
             front.rejected.clear()
 
 
-async def test_the_limit_is_one_of_each_head_not_of_the_connection() -> None:
+async def test_head_limit_applies_to_each_request_of_a_connection() -> None:
     async with running_front() as front:
         one = head(HEAD_BYTES - 100, "value").replace(b"Connection: close\r\n", b"")
         answer = await front.exchange(one * 3 + b"GET /health HTTP/1.1\r\n" + LOCAL + b"\r\n")
@@ -140,14 +140,14 @@ async def test_invalid_host_is_refused_except_for_health(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_names_of_this_machine_pass() -> None:
+async def test_local_machine_names_are_admitted() -> None:
     async with running_front() as front:
         for host in (b"a.localhost", b"localhost.", b"A_b.LOCALHOST:1", b"[::1]:5", b"127.0.0.1"):
             lines = b"Host: " + host + b"\r\nConnection: close\r\n\r\n"
             assert status_of(await front.exchange(b"GET /mcp HTTP/1.1\r\n" + lines)) == 405, host
 
 
-async def test_an_answer_is_finished_whatever_comes_behind_the_last_request() -> None:
+async def test_answer_is_completed_when_garbage_follows_the_last_request() -> None:
     lines = b" HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n"
     async with running_front() as front:
         for more in (b"hello", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000):
@@ -156,7 +156,7 @@ async def test_an_answer_is_finished_whatever_comes_behind_the_last_request() ->
                 assert status_of(answer) in (404, 405, 400), (path, more[:9])
 
 
-async def test_a_client_that_ends_before_its_refused_body_still_reads_why(
+async def test_client_with_a_refused_body_still_reads_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ports, "REFUSED_BODY_SECONDS", 0.1)

@@ -1,4 +1,4 @@
-"""Named tokens at the HTTP port: rights of every address, refusals, streams that end (behaviours 246-248)."""
+"""Named tokens over HTTP: rights of every address, refusals, ended streams (behaviours 246-248)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.server.running import rpc
 from tests.server.streaming import SseClient
 from tests.server.whole import MODERN, Whole, whole_server
 
-#: Seconds to wait for new calls to be refused and streams to close. A test on a mock clock shows that the
-#: file is checked often enough for the promised 2 s (`tests/access/service/test_keyring.py`).
+#: Maximum seconds until new calls are refused and streams close after a change of tokens. The promised 2 s
+#: are tested on a mock clock in `tests/access/service/test_keyring.py`.
 WITHIN = 60.0
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-#: Addresses outside the console, and the right each needs; None for no token at all. `test_spellings.py` has
-#: every other spelling, and sees that none is missing.
+#: Addresses outside the console and the right that each needs; None needs no token. `test_spellings.py` tests
+#: all other spellings and checks that the table is complete.
 NEEDED: dict[str, Rights | None] = {
     "/health": None,
     "/metrics": "metrics",
@@ -51,7 +51,7 @@ NEEDED: dict[str, Rights | None] = {
 
 @define
 class Team:
-    """A server with tokens, and their owners."""
+    """A server with named tokens and their owners."""
 
     whole: Whole
     store: TokenStore
@@ -86,7 +86,7 @@ class Team:
         return dict(answer.json())
 
     async def call_through_the_sdk(self, who: str, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """As `call`; the fast path takes no such type of content."""
+        """Call a tool like `call`, but with a content type that only the SDK handles."""
         content = json.dumps(rpc("tools/call", name=tool, arguments=arguments)).encode()
         headers = {**ACCEPT, **self.bearer(who), "Content-Type": "application/json;charset=utf-8"}
         async with httpx2.AsyncClient(base_url=self.whole.url) as client:
@@ -120,7 +120,7 @@ async def team(data: Path, **sections: Any) -> AsyncIterator[Team]:
         yield made
 
 
-async def test_every_address_wants_its_right(tmp_path: Path) -> None:
+async def test_every_address_needs_its_right(tmp_path: Path) -> None:
     """behaviours 246, 201"""
     async with team(tmp_path) as made:
         assert NEEDED
@@ -140,8 +140,8 @@ async def test_every_address_wants_its_right(tmp_path: Path) -> None:
                 assert f"'{rights}' has the right {rights}, but {path} needs {needed}" in body["message"]
 
 
-async def test_a_scraper_sees_metrics_and_nothing_else(tmp_path: Path) -> None:
-    """behaviour 387: no tool, resource or stream"""
+async def test_metrics_right_opens_the_metrics_only(tmp_path: Path) -> None:
+    """behaviour 387: the right `metrics` gives access to no tool, resource or stream."""
     async with team(tmp_path) as made:
         made.create("prometheus", "metrics")
         await made.known(5)
@@ -158,7 +158,7 @@ async def test_a_scraper_sees_metrics_and_nothing_else(tmp_path: Path) -> None:
 
 
 async def _head_of(made: Team, path: str, name: str | None) -> httpx2.Response:
-    """The head of a stream, and its body where it is refused."""
+    """Return the head of a stream, or the whole response when the stream is refused."""
     headers = made.bearer(name) if name else {}
     async with (
         httpx2.AsyncClient(base_url=made.whole.url) as client,
@@ -169,8 +169,8 @@ async def _head_of(made: Team, path: str, name: str | None) -> httpx2.Response:
         return answer
 
 
-async def test_the_tools_over_http_want_their_rights(tmp_path: Path) -> None:
-    """behaviour 246: also in the listing, and on the path through the SDK."""
+async def test_tools_over_http_need_their_rights(tmp_path: Path) -> None:
+    """behaviour 246: rights apply to the tool listing too, and to calls through the SDK."""
     async with team(tmp_path) as made:
         for rights in RIGHTS:
             listed = await made.rpc(rights, "tools/list")
@@ -191,7 +191,7 @@ async def test_the_tools_over_http_want_their_rights(tmp_path: Path) -> None:
         assert (await made.call("read", "lithos_list"))["total"] == 2 * (len(RIGHTS) - 1)
 
 
-async def test_reads_of_resources_are_the_bound_agents(tmp_path: Path) -> None:
+async def test_resource_reads_are_attributed_to_the_bound_agent(tmp_path: Path) -> None:
     """behaviour 247"""
     async with team(tmp_path) as made:
         made.create("bound", "read", "bot")
@@ -207,7 +207,7 @@ async def test_reads_of_resources_are_the_bound_agents(tmp_path: Path) -> None:
         assert listed["result"]["tools"]
 
 
-async def test_the_first_token_closes_an_open_server_and_its_streams(tmp_path: Path) -> None:
+async def test_first_token_closes_an_open_server_and_its_streams(tmp_path: Path) -> None:
     """behaviour 248"""
     async with whole_server(tmp_path) as whole:
         made = Team(whole, TokenStore(tmp_path / ".lithos"))
@@ -220,7 +220,7 @@ async def test_the_first_token_closes_an_open_server_and_its_streams(tmp_path: P
         assert (await made.get("/metrics", "root")).status_code == 200
 
 
-async def test_the_configured_token_stays_full_access(tmp_path: Path) -> None:
+async def test_configured_token_keeps_full_access(tmp_path: Path) -> None:
     async with team(tmp_path, server={"auth_token": "s3cret"}) as made:
         made.secrets["config"] = "s3cret"
         assert (await made.get("/metrics", "config")).status_code == 200
@@ -241,7 +241,7 @@ async def _open_stream(made: Team, path: str, name: str | None) -> trio.SocketSt
 
 
 async def _expect_end(stream: trio.SocketStream, goodbye: bytes = b"") -> None:
-    """The response ends within the bound: its last chunk, or the connection."""
+    """Wait until the response ends with `goodbye`, within the limit."""
     received = b""
     with trio.fail_after(WITHIN):
         while not received.endswith(b"0\r\n\r\n"):
@@ -254,7 +254,9 @@ async def _expect_end(stream: trio.SocketStream, goodbye: bytes = b"") -> None:
 
 
 @pytest.mark.parametrize(("path", "goodbye"), [("/events", b": token ended"), ("/sse", b"")])
-async def test_revoking_ends_event_streams_and_sessions(tmp_path: Path, path: str, goodbye: bytes) -> None:
+async def test_revoking_a_token_ends_event_streams_and_sessions(
+    tmp_path: Path, path: str, goodbye: bytes
+) -> None:
     """behaviour 248"""
     async with team(tmp_path) as made:
         revoked = await _open_stream(made, path, "read")
@@ -272,7 +274,7 @@ async def test_revoking_ends_event_streams_and_sessions(tmp_path: Path, path: st
         await kept.aclose()
 
 
-async def test_revoking_closes_websockets(tmp_path: Path) -> None:
+async def test_revoking_a_token_closes_websockets(tmp_path: Path) -> None:
     """behaviour 248"""
     async with team(tmp_path) as made:
         url = made.whole.url.replace("http", "ws") + "/events/ws"
@@ -284,12 +286,12 @@ async def test_revoking_closes_websockets(tmp_path: Path) -> None:
                 await socket.get_message()
             assert closed.value.reason is not None
             assert closed.value.reason.code == 1008
-            await socket._stream.aclose()  # the library leaves open what the server closed
+            await socket._stream.aclose()  # the library does not close a stream that the server closed
         assert (await made.get("/events/ws", "read")).status_code == 401
 
 
-async def test_revoking_ends_listening_to_changes(tmp_path: Path) -> None:
-    """behaviour 248: `subscriptions/listen`, with its result as goodbye."""
+async def test_revoking_a_token_ends_change_subscriptions(tmp_path: Path) -> None:
+    """behaviour 248: `subscriptions/listen` ends with its result as the last message."""
     async with team(tmp_path) as made:
         meta = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -316,8 +318,11 @@ async def test_revoking_ends_listening_to_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("imports")
-async def test_a_bound_token_imports_under_no_other_name(tmp_path: Path) -> None:
-    """behaviour 247: by a record's author, by its text's, and by the rows of tables; others keep authors."""
+async def test_bound_token_imports_under_its_own_name_only(tmp_path: Path) -> None:
+    """behaviour 247: applies to authors of records, texts and table rows.
+
+    Other callers keep the imported authors.
+    """
     async with team(tmp_path) as made:
         made.create("chief", "admin", "ann")
         await made.known(5)
@@ -355,7 +360,7 @@ async def test_a_bound_token_imports_under_no_other_name(tmp_path: Path) -> None
 BEGIN = {"kind": "given", "agent": "ann", "dry_run": False, "recreate": False}
 
 
-async def test_a_session_is_its_openers_alone(tmp_path: Path) -> None:
+async def test_session_accepts_only_its_opener(tmp_path: Path) -> None:
     """behaviour 247: a post to another caller's session would act under an unknown identity."""
     async with team(tmp_path) as made:
         stream = await _open_stream(made, "/sse", "write")
@@ -380,10 +385,10 @@ async def test_a_session_is_its_openers_alone(tmp_path: Path) -> None:
         await stream.aclose()
 
 
-async def test_revoking_ends_a_session_whose_call_is_in_flight(
+async def test_revoking_a_token_ends_sessions_with_running_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 248: within the bound, though a stop would let the call finish for longer."""
+    """behaviour 248: the session ends within the limit, although a stop would wait longer for the call."""
     began = trio.Event()
 
     async def never(_: ServerState) -> dict[str, Any]:
@@ -417,7 +422,7 @@ async def _session_of(stream: trio.SocketStream) -> str:
     return received.partition(b"session_id=")[2][:32].decode()
 
 
-async def test_cursors_of_bound_agents_are_their_own(tmp_path: Path) -> None:
+async def test_bound_agents_have_their_own_cursors(tmp_path: Path) -> None:
     """behaviour 247"""
     async with team(tmp_path) as made:
         for agent in ("ada", "bob"):
@@ -459,7 +464,7 @@ async def test_refusals_are_counted_and_guessing_is_slowed_down(tmp_path: Path) 
         assert counts["forbidden"] == 1
 
 
-def test_guesses_are_counted_by_address_for_a_minute() -> None:
+def test_wrong_tokens_are_counted_by_address_for_a_minute() -> None:
     wrong = WrongTokens()
     assert [wrong.note("10.0.0.1", 0.0) for _ in range(MOST_WRONG)] == [0.0] * MOST_WRONG
     assert wrong.note("10.0.0.1", 1.0) == WINDOW
@@ -473,14 +478,14 @@ def test_guesses_are_counted_by_address_for_a_minute() -> None:
         assert slow.note("10.0.0.1", minute * WINDOW / (MOST_WRONG - 1)) == 0.0
 
 
-def test_the_table_of_addresses_is_bounded() -> None:
+def test_address_table_of_wrong_tokens_is_bounded() -> None:
     wrong = WrongTokens()
     for number in range(MOST_ADDRESSES + 10):
         wrong.note(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 0.0)
     assert len(wrong) == MOST_ADDRESSES
 
 
-async def test_lost_token_file_refuses_all_callers_and_says_so(tmp_path: Path) -> None:
+async def test_lost_token_file_refuses_all_callers_with_a_reason(tmp_path: Path) -> None:
     """behaviour 248"""
     async with team(tmp_path) as made:
         (tmp_path / ".lithos" / TOKENS).unlink()

@@ -1,6 +1,6 @@
-"""Every address in every spelling, for every right: one is served, the others are 404 before any token.
+"""Every address in every spelling and for every right. Wrong spellings get 404 before any token check.
 
-The addresses are those of the running server's own route tables, so that a new one cannot be forgotten.
+The addresses come from the route tables of the running server, so that new routes are always tested.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lithos.server.http.access import ADDRESSES, find_address
 from lithos.server.http.gate import Gate
 from tests.server.console.visiting import Visitor, make_token, visiting
 
-#: Stands for a parameter of a page.
+#: Placeholder for a parameter of a page address.
 VALUE: Final = "x1"
 METHODS: Final = ("GET", "POST", "OPTIONS", "WebSocket")
 PARAMETER: Final = re.compile("<[^>]*>")
 
 
 def spellings(path: str) -> Iterator[tuple[str, str]]:
-    """Other spellings of an address: their kind, and how they are sent."""
+    """Yield other spellings of an address: the kind of the spelling, and the path as sent."""
     slashes = [at for at, sign in enumerate(path) if sign == "/"]
     for at in slashes:
         yield "doubled slash", f"{path[:at]}//{path[at + 1 :]}"
@@ -63,13 +63,13 @@ def spellings(path: str) -> Iterator[tuple[str, str]]:
 
 @define
 class Doors:
-    """The gate of a running server, and the paths that it was given to serve."""
+    """The gate of a running server and the paths it serves."""
 
     gate: Gate | None = None
     paths: dict[str, None] = field(factory=dict)
 
     async def ask(self, method: str, path: str, headers: dict[str, str]) -> int:
-        """The status of the answer; 101 for a WebSocket that is accepted."""
+        """Return the status of the answer: 101 for an accepted WebSocket."""
         assert self.gate is not None
         status = 0
         scope: dict[str, Any] = {
@@ -115,7 +115,7 @@ class Doors:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
-    """Return the addresses of the next server, from its own tables of routes."""
+    """Return the addresses of the next server, taken from its route tables."""
     doors = Doors()
     create, dispatching = quart_app.create_app, application._by_path
 
@@ -140,7 +140,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
 
 
 async def guests(person: Visitor) -> dict[str, dict[str, str]]:
-    """Return headers without a token, and for each right: a token, and a session of the console."""
+    """Return request headers: without a token, and for each right with a token and with a console session."""
     found: dict[str, dict[str, str]] = {"none": {}}
     for right in RIGHTS:
         secret = await make_token(person, right, right)
@@ -153,7 +153,7 @@ async def guests(person: Visitor) -> dict[str, dict[str, str]]:
 
 
 def filled(rule: str) -> str:
-    """An address of a rule."""
+    """Return an example address of a rule."""
     return PARAMETER.sub(VALUE, rule)
 
 
@@ -162,7 +162,7 @@ def filled(rule: str) -> str:
 async def test_address_has_one_spelling_for_every_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """behaviour 246: every address, every other spelling; every right and method, or those in turn."""
+    """behaviour 246: every address and spelling, with all rights and methods or with one of them in turn."""
     doors = watch(monkeypatch)
     async with visiting(tmp_path) as person:
         await person.page("/console/")
@@ -179,7 +179,7 @@ async def test_address_has_one_spelling_for_every_caller(
                 address = find_address(path, console=True)
                 assert address is None or address.is_console, (kind, path)
                 counted[kind] += 1
-                # The console's own 404 is a page; one method of it and two guests are enough.
+                # The console's own 404 is a page. One method and two guests are enough for it.
                 ways = [(method, who) for method in METHODS for who in people]
                 if address is not None:
                     ways = [(method, who) for method in ("GET", "POST") for who in ("none", "admin")]
@@ -196,7 +196,7 @@ async def test_address_has_one_spelling_for_every_caller(
 
 
 def addresses_of(rule: str) -> re.Pattern[str]:
-    """The addresses of a rule: each parameter one segment of its own spelling, or several for a path."""
+    """Return a pattern for the addresses of a rule. A parameter is one segment, or several for a path."""
     letter = r"(?:[^/\\%]|%(?:20|00|23|3F|25|5C))"
     segment = rf"(?!\.\.?(?:/|$)){letter}+"
     kinds = {"path": rf"{segment}(?:/{segment})*", "whole": rf"{segment}(?:%2F|{letter})*"}
@@ -210,10 +210,10 @@ def addresses_of(rule: str) -> re.Pattern[str]:
 
 
 @pytest.mark.needs("access", "imports")
-async def test_every_address_is_listed_and_wants_its_right(
+async def test_every_served_address_is_listed_and_needs_its_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviours 201 and 246: the table has what is served, and nothing else."""
+    """behaviours 201 and 246: the table contains exactly the served addresses."""
     doors = watch(monkeypatch)
     async with visiting(tmp_path) as person:
         await person.page("/console/")
@@ -236,8 +236,8 @@ async def test_every_address_is_listed_and_wants_its_right(
 
 
 @pytest.mark.needs("access")
-async def test_a_scraper_has_no_session_of_the_console(tmp_path: Path) -> None:
-    """behaviour 387: the right `metrics` opens no page"""
+async def test_metrics_right_opens_no_console_session(tmp_path: Path) -> None:
+    """behaviour 387: the right `metrics` opens no page."""
     async with visiting(tmp_path) as person:
         secret = await make_token(person, "prometheus", "metrics")
         async with httpx2.AsyncClient(base_url=person.url) as client:
@@ -248,8 +248,8 @@ async def test_a_scraper_has_no_session_of_the_console(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("access")
-async def test_second_slash_reaches_no_route_over_a_socket(tmp_path: Path) -> None:
-    """behaviour 246: as a client sends it, with the right `read`."""
+async def test_doubled_slash_reaches_no_route_on_a_raw_connection(tmp_path: Path) -> None:
+    """behaviour 246: sent unchanged over a socket, with the right `read`."""
     async with visiting(tmp_path) as person:
         secret = await make_token(person, "reader", "read")
         host, _, port = person.url.removeprefix("http://").rpartition(":")
@@ -271,7 +271,7 @@ async def test_second_slash_reaches_no_route_over_a_socket(tmp_path: Path) -> No
             assert received.startswith(b"HTTP/1.1 %d " % status), (line, received[:80])
 
 
-def test_pages_keep_their_spaces_slashes_and_scripts() -> None:
+def test_page_parameters_keep_spaces_slashes_and_scripts() -> None:
     for path in (
         "/console/notes/a%20b", "/console/files/pic%20ture%20(1).png", "/console/files/a/b/%C3%A4.md",
         "/console/agents/x%2Fy%0Az", "/console/agents/%25", "/console/notes/it's", "/console/agents/a%40b",
@@ -281,7 +281,7 @@ def test_pages_keep_their_spaces_slashes_and_scripts() -> None:
         assert find_address(path, console=False) is None, path
 
 
-def test_a_long_address_is_read_in_one_pass() -> None:
-    """A pattern that went back would not end."""
+def test_long_address_is_matched_in_linear_time() -> None:
+    """A backtracking pattern would practically never end."""
     for part in ("a", "/a", "%C3%A4", "a%"):
         assert find_address("/console/" + part * 30_000 + "%", console=True) is None

@@ -1,4 +1,4 @@
-"""The bounded stop: streams end at once, calls finish, no client can delay the server."""
+"""Bounded stop of the server: streams end at once, calls finish, and no client delays the stop."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lithos.server.http.stream import TIMED_OUT, Connection
 from tests.server.http.test_http import LOCAL, MCP, call, request
 from tests.server.running import SETTINGS, Front, read_all, read_until, rpc, running_front
 
-#: A grace that outlasts every patience, so that what ends in time has ended at once.
+#: Grace in seconds, longer than every test timeout. An in-time end was therefore immediate.
 LONG = 300.0
 PATIENCE = 60.0
-#: Maximum seconds of a stop: `STOP_GRACE`, plus twice `STOP_FLUSH`, plus a margin.
+#: Maximum duration of a stop in seconds: `STOP_GRACE`, twice `STOP_FLUSH`, and a margin.
 REAL_BOUND = 5.0
 
 
@@ -33,7 +33,7 @@ def _long_grace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 async def open_sse(front: Front) -> tuple[trio.SocketStream, str]:
-    """Open an MCP SSE session; return its stream and the request line for posting to it."""
+    """Open an MCP SSE session. Return its stream and the request line for posting to it."""
     stream = await front.connect()
     await stream.send_all(request("GET /sse"))
     opened = b""
@@ -102,7 +102,7 @@ async def test_websockets_are_closed_with_1001() -> None:
         assert [event.code for event in events if isinstance(event, CloseConnection)] == [1001]
 
 
-async def test_a_running_call_may_finish() -> None:
+async def test_running_call_may_finish_during_a_stop() -> None:
     async with running_front() as front:
         stream = await front.connect()
         await stream.send_all(request("POST /mcp", LOCAL + MCP, call("wait")))
@@ -146,7 +146,7 @@ async def test_unfinished_call_is_cut_off_with_an_error(
 
 
 async def stuffed_client(front: Front) -> socket.socket:
-    """Ask for far more than the buffers hold, and never read."""
+    """Return a client that requests more data than the buffers hold and never reads."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect((front.host, front.port))
@@ -156,7 +156,7 @@ async def stuffed_client(front: Front) -> socket.socket:
     return client
 
 
-async def test_a_client_that_never_reads_cannot_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_that_never_reads_cannot_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stop must end although Hypercorn sends under an unbounded shield."""
     monkeypatch.setattr(serve_module, "STOP_GRACE", 0.2)
     monkeypatch.setattr(serve_module, "STOP_FLUSH", 0.1)
@@ -168,8 +168,11 @@ async def test_a_client_that_never_reads_cannot_hold_up_the_stop(monkeypatch: py
 
 
 @pytest.mark.slow
-async def test_stop_ends_clients_that_never_read_and_open_streams() -> None:
-    """One of three stops is in time: a busy machine may hold up any, what hangs would hold up all."""
+async def test_stop_ends_unread_connections_and_open_streams() -> None:
+    """One of three stops must be in time.
+
+    A busy machine can delay single stops, but a hang would delay all of them.
+    """
     for _ in range(3):
         async with running_front() as front:
             client = await stuffed_client(front)
@@ -212,7 +215,7 @@ async def test_new_connections_are_refused_after_the_stop() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_cancelling_the_server_ends_it_too() -> None:
+async def test_cancelling_the_server_ends_it() -> None:
     with trio.fail_after(PATIENCE):
         with trio.CancelScope() as scope:
             async with running_front() as front:
@@ -222,7 +225,7 @@ async def test_cancelling_the_server_ends_it_too() -> None:
         assert scope.cancelled_caught
 
 
-async def test_a_taken_port_says_what_to_do() -> None:
+async def test_taken_port_error_says_what_to_do() -> None:
     async with running_front() as front:
         with pytest.raises(ExceptionGroup) as raised:
             async with running_front(port=front.port):
@@ -233,7 +236,7 @@ async def test_a_taken_port_says_what_to_do() -> None:
         assert "--port" in str(error)
 
 
-async def test_an_impossible_address_says_what_to_check() -> None:
+async def test_impossible_address_error_says_what_to_check() -> None:
     with pytest.raises(ExceptionGroup) as raised:
         async with running_front(host="192.0.2.1"):
             raise AssertionError("an address of nobody was bound")
@@ -242,7 +245,7 @@ async def test_an_impossible_address_says_what_to_check() -> None:
     assert "server.host" in str(error)
 
 
-async def test_an_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptureFixture) -> None:
+async def test_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptureFixture) -> None:
     """behaviour 203"""
     async with running_front(host="0.0.0.0"):
         pass
@@ -250,7 +253,7 @@ async def test_an_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptu
     caplog.clear()
     async with running_front(host="0.0.0.0", auth_token="secret"):
         pass
-    # Threads of other tests may still try to export traces that no collector takes.
+    # Threads of other tests may still export traces without a collector.
     assert [record for record in caplog.records if record.name.startswith("lithos")] == []
     assert "secret" not in repr(SETTINGS.__class__("h", 1, "v", 1, auth_token="secret"))
 
@@ -261,7 +264,7 @@ async def connection_pair() -> tuple[Connection, trio.SocketStream]:
 
 
 @pytest.mark.autojump
-async def test_a_client_that_stops_reading_loses_its_connection() -> None:
+async def test_client_that_stops_reading_loses_its_connection() -> None:
     connection, client = await connection_pair()
     with pytest.raises(trio.BrokenResourceError):
         await connection.send_all(b"x" * 10_000_000)
@@ -269,7 +272,7 @@ async def test_a_client_that_stops_reading_loses_its_connection() -> None:
     await client.aclose()
 
 
-async def test_a_request_head_that_never_ends_is_answered_408_on_close() -> None:
+async def test_endless_request_head_gets_408_on_close() -> None:
     connection, client = await connection_pair()
     await client.send_all(b"POST /mcp HT")
     async with trio.open_nursery() as nursery:
@@ -281,7 +284,7 @@ async def test_a_request_head_that_never_ends_is_answered_408_on_close() -> None
     await client.aclose()
 
 
-async def test_a_connection_that_was_answered_or_never_asked_closes_silently() -> None:
+async def test_answered_or_unused_connection_closes_silently() -> None:
     for asks in (True, False):
         connection, client = await connection_pair()
         if asks:

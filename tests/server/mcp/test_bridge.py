@@ -1,4 +1,4 @@
-"""A client on stdio that is served by an owner in another process, and by the next one."""
+"""A stdio client whose calls a bridge forwards to the owner process, and to the next owner."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.autojump
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 
-async def test_requests_go_to_the_owner_under_the_version_it_agreed_on() -> None:
+async def test_requests_reach_the_owner_with_the_agreed_protocol_version() -> None:
     """behaviour 195"""
     house, owner = owned()
     async with bridged(house, greet=False) as client:
         await client.ask(1, "initialize", protocolVersion=VERSION)
-        await client.call(2)  # without waiting for the answer, as clients may
+        await client.call(2)  # sent without waiting for the answer, as clients may do
         await client.ask(3, "ping")
         assert (await client.answer(2))["result"] == {"by": 7}
         assert (await client.answer(1))["result"]["protocolVersion"] == VERSION
@@ -29,7 +29,7 @@ async def test_requests_go_to_the_owner_under_the_version_it_agreed_on() -> None
     assert len(client.answers) == 3
 
 
-async def test_a_message_with_an_envelope_travels_with_its_headers() -> None:
+async def test_message_with_an_envelope_is_sent_with_its_headers() -> None:
     house, owner = owned()
     async with bridged(house, greet=False) as client:
         await client.ask(1, "tools/call", name="wörter", arguments={}, _meta=ENVELOPE)
@@ -55,18 +55,18 @@ async def test_call_with_a_lost_answer_gets_an_error_without_retry() -> None:
         house.install(next_owner)
         assert await client.reason(1) == "outcome_unknown"
         assert "before you repeat" in (await client.answer(1))["error"]["message"]
-        assert (await client.answer(2))["result"] == {"by": 8}  # a list only reads
+        assert (await client.answer(2))["result"] == {"by": 8}  # safe to repeat, because a list only reads
         await client.call(3)
         assert (await client.answer(3))["result"] == {"by": 8}
     assert owner.names() == ["wait"]
     assert next_owner.names() == ["echo"]
 
 
-async def test_a_call_that_was_never_sent_waits_for_the_next_owner() -> None:
+async def test_unsent_call_waits_for_the_next_owner() -> None:
     """behaviour 196"""
     house, owner = owned()
     async with bridged(house) as client:
-        owner.dead.set()  # the lock is still taken: the process is just ending
+        owner.dead.set()  # the ending process still holds the lock
         await client.call(1)
         await trio.sleep(3)
         assert not [message for message in client.answers if message["id"] == 1]
@@ -76,7 +76,7 @@ async def test_a_call_that_was_never_sent_waits_for_the_next_owner() -> None:
     assert not house.taken_at
 
 
-async def test_the_bridge_takes_over_after_five_seconds_without_an_owner() -> None:
+async def test_bridge_takes_over_after_five_seconds_without_an_owner() -> None:
     """behaviour 196"""
     house, _ = owned()
     async with bridged(house) as client:
@@ -89,10 +89,10 @@ async def test_the_bridge_takes_over_after_five_seconds_without_an_owner() -> No
         assert (await client.answer(2))["result"] == {"by": 1000}
         assert house.owner is not None
         versions = [headers["mcp-protocol-version"] for headers in house.owner.headers]
-        assert versions == [VERSION] * 2  # the session continues as agreed
+        assert versions == [VERSION] * 2  # the session keeps the agreed protocol version
 
 
-async def test_an_idle_bridge_takes_over_too() -> None:
+async def test_idle_bridge_takes_over_without_an_owner() -> None:
     house, _ = owned()
     async with bridged(house):
         house.kill()
@@ -113,7 +113,7 @@ async def test_one_bridge_takes_over_and_serves_the_others() -> None:
     assert len(house.taken_at) == 1
 
 
-async def test_a_stopped_owner_cannot_silence_its_clients() -> None:
+async def test_hanging_owner_cannot_leave_calls_unanswered() -> None:
     house, owner = owned()
     async with bridged(house) as client:
         owner.hangs = True
@@ -126,14 +126,14 @@ async def test_a_stopped_owner_cannot_silence_its_clients() -> None:
         assert (await client.answer(2))["result"] == {"by": 7}
 
 
-async def test_a_long_call_of_a_living_owner_is_waited_for() -> None:
+async def test_bridge_waits_for_a_long_call_of_a_live_owner() -> None:
     house, _ = owned()
     async with bridged(house) as client:
         await client.call(1, "sleep", seconds=10 * PATIENCE)
         assert (await client.answer(1))["result"] == {"by": 7}
 
 
-async def test_a_cancelled_call_gets_no_answer_and_ends_at_the_owner() -> None:
+async def test_cancelled_call_gets_no_answer_and_ends_at_the_owner() -> None:
     house, owner = owned()
     async with bridged(house) as client:
         await client.call(1, "wait")
@@ -171,7 +171,7 @@ async def test_bridge_takes_over_soon_after_a_command_released_the_lock() -> Non
         assert house.taken_at[0] - began < 1
 
 
-async def test_waiting_for_an_owner_is_bounded() -> None:
+async def test_waiting_time_for_an_owner_is_bounded() -> None:
     house = House(starting=True)
     async with bridged(house, greet=False) as client:
         began = trio.current_time()
@@ -187,7 +187,7 @@ async def test_number_of_simultaneous_requests_is_bounded() -> None:
             await client.call(number, "sleep", seconds=1)
         for number in range(1, 301):
             assert "result" in await client.answer(number)
-    assert owner.most_at_once <= CONNECTIONS + 1  # and a heartbeat
+    assert owner.most_at_once <= CONNECTIONS + 1  # one connection more, for the heartbeat
 
 
 async def test_subscription_continues_at_the_next_owner() -> None:
@@ -196,7 +196,7 @@ async def test_subscription_continues_at_the_next_owner() -> None:
         await client.ask(1, "subscriptions/listen", _meta=ENVELOPE)
         await trio.sleep(1)
         assert [message.get("method") for message in client.answers] == ["notifications/x"]
-        await trio.sleep(700)  # no limit of calls ends it
+        await trio.sleep(700)  # the time limit for calls does not apply to subscriptions
         house.kill()
         next_owner = FakeOwner(8)
         house.install(next_owner)
@@ -216,7 +216,7 @@ async def test_subscription_continues_at_the_next_owner() -> None:
         (503, b'{"error":"stopping"}', "is unknown"),
     ],
 )
-async def test_an_odd_answer_becomes_an_error_of_the_protocol(status: int, body: bytes, told: str) -> None:
+async def test_odd_answer_becomes_a_protocol_error(status: int, body: bytes, told: str) -> None:
     house, owner = owned()
     async with bridged(house) as client:
         owner.status, owner.body = status, body
@@ -227,7 +227,7 @@ async def test_an_odd_answer_becomes_an_error_of_the_protocol(status: int, body:
 @pytest.mark.parametrize(
     "line", ["", "no JSON", "[]", "1", '{"id":1}', '{"method":"x","id":null}', "[" * 9999]
 )
-async def test_an_unreadable_line_is_passed_over(line: str) -> None:
+async def test_unreadable_line_is_skipped(line: str) -> None:
     house, owner = owned()
     async with bridged(house) as client:
         await client.lines.send(line + "\n")

@@ -1,4 +1,4 @@
-"""Calls answered without the SDK's machinery are answered in its very bytes."""
+"""Direct answers to plain calls, byte for byte equal to the answers of the SDK."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALLS: tuple[dict[str, Any], ...] = (
     {"name": "numbers"},
     {"name": "rows"},
 )
-#: Messages other than plain calls, or invalid ones: the SDK itself answers or refuses them.
+#: Invalid messages and messages other than plain calls, which the SDK answers or refuses.
 OTHERS: tuple[Any, ...] = (
     rpc("tools/list"),
     rpc("tools/call", name="echo", task={"ttl": 1}),
@@ -67,7 +67,7 @@ original_call = FakeToolBox.call
 
 
 async def call(self: FakeToolBox, name: str, arguments: Any) -> Any:
-    """The fake tools, and two that answer with what JSON encoders like to disagree on."""
+    """Call a fake tool, or one of two extra tools whose values are hard to encode as JSON."""
     if name == "numbers":
         return {"a": [1e-7, 1e16, 0.1, -0.0, 1e300, 2**63, 2**70, 3.0], "b": {"c": None, "d": True}}
     if name == "rows":
@@ -75,7 +75,7 @@ async def call(self: FakeToolBox, name: str, arguments: Any) -> Any:
     return await original_call(self, name, arguments)
 
 
-async def test_both_ways_answer_byte_for_byte_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_direct_answers_equal_sdk_answers_byte_for_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeToolBox, "call", call)
     async with running_front() as front:
         for version, (number, params) in product((None, *HANDSHAKE_PROTOCOL_VERSIONS), enumerate(CALLS)):
@@ -89,7 +89,7 @@ async def test_both_ways_answer_byte_for_byte_alike(monkeypatch: pytest.MonkeyPa
                 assert b" 200 " in direct
 
 
-async def test_a_field_given_twice_is_for_the_sdk_to_judge() -> None:
+async def test_call_with_a_repeated_header_is_left_to_the_sdk() -> None:
     whole = request(rpc("tools/call", name="echo"), "2025-06-18")
     twice = b"MCP-Protocol-Version: 1999-01-01\r\nContent-Length"
     async with running_front() as front:
@@ -98,7 +98,7 @@ async def test_a_field_given_twice_is_for_the_sdk_to_judge() -> None:
 
 
 @pytest.mark.parametrize("name", [b"accept", b"content-type", b"mcp-protocol-version", b"via"])
-def test_only_fields_that_decide_on_a_call_may_be_given_once_only(name: bytes) -> None:
+def test_only_relevant_headers_must_not_be_repeated(name: bytes) -> None:
     body = json.dumps(rpc("tools/call", name="echo")).encode()
     headers = [(given.lower().encode(), value.encode()) for given, value in HEAD.items()]
     headers += [(b"mcp-protocol-version", b"2025-06-18"), (b"via", b"a")]
@@ -134,7 +134,7 @@ texts = st.dictionaries(st.text(), st.lists(st.integers()) | st.text() | st.none
 
 
 @given(texts, st.integers(0, 3 * SLICE))
-def test_slices_join_to_what_one_encoding_gives(value: dict[str, Any], length: int) -> None:
+def test_joined_slices_equal_one_encoding(value: dict[str, Any], length: int) -> None:
     value["rows"] = [{"n": n, "é": str(n)} for n in range(length)]
     for encode in (compact_json, lambda part: to_json(part).decode()):
         assert trio.run(join_slices, value, encode) == encode(value)

@@ -1,4 +1,4 @@
-"""Progress of long calls, sent to callers that gave a token."""
+"""Progress notifications of long calls, for callers that sent a progress token."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.server.whole import SseSession, whole_server
 from tests.servers import load_once
 
 
-async def test_a_search_that_waits_for_the_model_says_so(tmp_path: Path) -> None:
-    """docs/spec/mcp.md §3: on sessions, with a token"""
+async def test_search_reports_progress_while_it_waits_for_the_model(tmp_path: Path) -> None:
+    """docs/spec/mcp.md §3: sent only on sessions and with a progress token."""
     load_once("builtin")
     may_load = trio.Event()
 

@@ -1,4 +1,4 @@
-"""The texts of the prompts (behaviour 206)."""
+"""Texts of the prompts (behaviour 206)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_research_first_prompt_searches_first_and_updates_stale_notes() -> None:
     assert "max_age_hours" not in without
 
 
-def test_handoff_names_the_task_and_the_agent() -> None:
+def test_handoff_prompt_names_the_task_and_the_agent() -> None:
     """behaviour 206"""
     _, text = render_prompt("handoff", {"task_id": "t-1", "agent": "ada"})
     assert 'task_id="t-1" and agent="ada"' in text
@@ -30,7 +30,7 @@ def test_handoff_names_the_task_and_the_agent() -> None:
 
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
-def test_a_prompt_names_only_tools_that_exist(prompt) -> None:
+def test_prompts_name_only_existing_tools(prompt) -> None:
     text = prompt.render({argument.name: "5" for argument in prompt.arguments})
     named = set(re.findall(r"lithos_\w+", text))
     assert named
@@ -51,6 +51,6 @@ def test_a_prompt_names_only_tools_that_exist(prompt) -> None:
         ("handoff", {"task_id": "t", "agent": "a", "to": "b"}, "Unknown argument 'to'"),
     ],
 )
-def test_bad_arguments_are_named(name: str, given: dict[str, str], reason: str) -> None:
+def test_invalid_prompt_arguments_are_named(name: str, given: dict[str, str], reason: str) -> None:
     with pytest.raises(BadPrompt, match=re.escape(reason)):
         render_prompt(name, given)

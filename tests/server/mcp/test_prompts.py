@@ -6,7 +6,7 @@ from lithos.server.mcp.server import INSTRUCTIONS
 from tests.server.whole import VERSIONS, SseSession, whole_server
 
 
-async def test_prompts_are_listed_and_render(tmp_path) -> None:
+async def test_prompts_are_listed_and_rendered(tmp_path) -> None:
     """behaviours 204, 206"""
     async with whole_server(tmp_path) as whole:
         for version in VERSIONS:
@@ -28,7 +28,7 @@ async def test_prompts_are_listed_and_render(tmp_path) -> None:
                 assert name in error["message"]
 
 
-async def test_sessions_get_prompts_too(tmp_path) -> None:
+async def test_prompts_are_available_on_sessions(tmp_path) -> None:
     """behaviour 206"""
     async with whole_server(tmp_path) as whole, SseSession.open(whole) as session:
         assert (await session.greet("2024-11-05"))["prompts"] == {"listChanged": False}
@@ -37,7 +37,7 @@ async def test_sessions_get_prompts_too(tmp_path) -> None:
         assert 'task_id="t-1"' in answer["result"]["messages"][0]["content"]["text"]
 
 
-def test_the_instructions_are_short_and_say_how_to_look_write_and_claim() -> None:
+def test_instructions_are_short_and_explain_search_write_and_claim() -> None:
     assert len(INSTRUCTIONS) < 2_000
     assert INSTRUCTIONS.index("Start with lithos_context") < INSTRUCTIONS.index("lithos_cache_lookup")
     assert "filters nothing" in INSTRUCTIONS

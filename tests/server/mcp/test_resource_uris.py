@@ -1,4 +1,4 @@
-"""Addresses of resources, and what events do to them."""
+"""Resource addresses, and the addresses that each event changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
 
 
 @given(IDS, st.sampled_from(["note", "task"]))
-def test_every_id_round_trips(text: str, kind) -> None:
+def test_every_id_round_trips_through_an_address(text: str, kind) -> None:
     """behaviour 205"""
     address = ResourceAddress(kind, text)
     assert address.uri.isascii()
@@ -35,7 +35,7 @@ def test_every_id_round_trips(text: str, kind) -> None:
         ("lithos://note/50%25", "50%"),
     ],
 )
-def test_an_id_may_be_encoded_or_not(uri: str, note: str) -> None:
+def test_id_in_an_address_may_be_percent_encoded(uri: str, note: str) -> None:
     assert read_address(uri) == ResourceAddress("note", note)
 
 
@@ -72,7 +72,7 @@ NOTE, TASK = ResourceAddress("note", "n").uri, ResourceAddress("task", "t").uri
         ("agent.registered", [], False),
     ],
 )
-def test_each_event_changes_what_the_spec_says(kind: str, uris: list[str], lists: bool) -> None:
+def test_event_changes_the_specified_resources(kind: str, uris: list[str], lists: bool) -> None:
     """behaviour 205"""
     payload = {"id": "n"} if kind.startswith("note.") else {"task_id": "t"}
     event = EventDraft(type=kind, agent="a", payload=payload, timestamp=START)

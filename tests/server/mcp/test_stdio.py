@@ -1,4 +1,4 @@
-"""The stdio transport, in a process of its own (behaviour 204)."""
+"""The stdio transport in a separate process (behaviour 204)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BOUND = 60.0
 
 @asynccontextmanager
 async def running_server(*arguments: str, **options: object) -> AsyncIterator[trio.Process]:
-    """Run the server; it must have ended with exit code 0 within `BOUND` after the block."""
+    """Run the server. After the block it must exit with code 0 within `BOUND` seconds."""
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     async with trio.open_nursery() as nursery:
         process: trio.Process = await nursery.start(
@@ -98,9 +98,7 @@ async def read_lines(stream: trio.abc.ReceiveStream, count: int) -> list[dict[st
 @pytest.mark.parametrize(
     ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 )
-async def test_the_official_client_works_although_tools_print(
-    mode: str, version: str, tmp_path: Path
-) -> None:
+async def test_official_client_works_although_tools_print(mode: str, version: str, tmp_path: Path) -> None:
     """behaviour 204"""
     parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], cwd=ROOT)
     with (tmp_path / "stderr").open("w+") as errors:
@@ -128,7 +126,7 @@ async def test_requests_before_the_end_of_stdin_are_answered() -> None:
 
 @pytest.mark.slow
 async def test_oversized_line_gets_an_error_and_the_next_is_served() -> None:
-    """The id is found before or after the long value, so the caller gets an answer."""
+    """The error carries the request id, whether the id precedes or follows the long value."""
     many = "[" + ",".join(["{}"] * 60_000) + "]"
     first = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{many}}}\n'
     last = f'{{"method":"tools/call","params":{many},"jsonrpc":"2.0","id":"a-8"}}\n'
@@ -144,7 +142,7 @@ async def test_oversized_line_gets_an_error_and_the_next_is_served() -> None:
 
 
 @pytest.mark.slow
-async def test_only_protocol_is_written_while_serving() -> None:
+async def test_stdout_contains_only_protocol_messages() -> None:
     """behaviour 204"""
     async with running_server("--farewell") as process:
         await process.stdin.send_all(hello() + line(rpc("tools/call", 1, name="nothing", arguments={})))
@@ -155,7 +153,7 @@ async def test_only_protocol_is_written_while_serving() -> None:
 
 
 @pytest.mark.slow
-async def test_an_idle_process_ends_on_sigterm_although_stdin_is_open() -> None:
+async def test_idle_process_ends_on_sigterm_while_stdin_is_open() -> None:
     async with running_server() as process:
         await process.stdin.send_all(hello())
         await read_lines(process.stdout, 1)
@@ -163,7 +161,7 @@ async def test_an_idle_process_ends_on_sigterm_although_stdin_is_open() -> None:
 
 
 @pytest.mark.slow
-async def test_a_client_that_never_reads_cannot_hold_up_the_stop() -> None:
+async def test_client_that_never_reads_cannot_delay_the_stop() -> None:
     async with running_server("--hasty") as process:
         calls = [line(rpc("tools/call", n, name="big", arguments={"size": 900_000})) for n in range(3)]
         await process.stdin.send_all(hello() + b"".join(calls))
@@ -172,7 +170,7 @@ async def test_a_client_that_never_reads_cannot_hold_up_the_stop() -> None:
 
 
 @pytest.mark.slow
-async def test_a_client_that_closed_stdout_ends_the_process() -> None:
+async def test_process_ends_when_the_client_closes_stdout() -> None:
     async with running_server() as process:
         await process.stdin.send_all(hello())
         await read_lines(process.stdout, 1)
@@ -191,7 +189,7 @@ async def test_regular_files_work_as_stdin_and_stdout(tmp_path: Path) -> None:
     assert [answer["id"] for answer in answers] == [0, 4]
 
 
-def test_the_pipe_promise_holds_here() -> None:
+def test_platform_writes_512_bytes_to_pipes_atomically() -> None:
     read, write = os.pipe()
     try:
         assert os.fpathconf(write, "PC_PIPE_BUF") >= 512

@@ -1,4 +1,4 @@
-"""Rights and identity of every tool: callers that may use it, and under which name (behaviours 246, 247)."""
+"""Rights and identity for every tool: permitted callers and their agent names (behaviours 246, 247)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.servers import Lithos, serving
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in all_tools()}
 FILTERS = {name: tool.reader.agent_filter for name, tool in TOOLS.items() if tool.reader.agent_filter}
-#: Parameters that name an agent, and what for: everything that looks like one has to be here.
+#: Parameters that look like agent names, and their meaning. Every such parameter must be listed here.
 NAMED: dict[tuple[str, str], str] = {
     ("lithos_agent_info", "id"): "whom to look at",
     ("lithos_agent_register", "id"): "caller",
@@ -44,7 +44,7 @@ def expected_right(tool: Tool) -> Rights:
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
-def test_every_tool_may_be_called_with_its_right_and_above_only(rights: Rights) -> None:
+def test_every_tool_needs_its_right_or_a_higher_one(rights: Rights) -> None:
     """behaviour 246"""
     assert len(TOOLS) > 40
     refused = 0
@@ -61,7 +61,7 @@ def test_every_tool_may_be_called_with_its_right_and_above_only(rights: Rights) 
 
 
 @pytest.mark.parametrize("arguments", [{}, {"action": "preview"}, {"action": None}, {"action": " "}])
-def test_a_preview_of_impact_is_a_read(arguments: dict[str, Any]) -> None:
+def test_preview_of_impact_needs_only_the_right_to_read(arguments: dict[str, Any]) -> None:
     """behaviour 246"""
     assert [name for name, tool in TOOLS.items() if tool.preview] == ["lithos_impact"]
     assert right_of(TOOLS["lithos_impact"], arguments) == "read"
@@ -70,7 +70,7 @@ def test_a_preview_of_impact_is_a_read(arguments: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
-def test_the_listing_shows_what_may_be_called(rights: Rights) -> None:
+def test_listing_shows_only_callable_tools(rights: Rights) -> None:
     """behaviour 246"""
     shown = {
         name
@@ -82,8 +82,8 @@ def test_the_listing_shows_what_may_be_called(rights: Rights) -> None:
     assert 0 < len(reading) < len(TOOLS)
 
 
-def test_every_parameter_that_names_an_agent_is_decided() -> None:
-    """A new tool whose parameter looks like an agent must say what it means (behaviour 247)."""
+def test_every_agent_parameter_has_a_declared_meaning() -> None:
+    """A new tool must declare whether its agent-like parameter is the caller or a filter (behaviour 247)."""
     found = 0
     for tool in TOOLS.values():
         for each in attrs.fields(tool.arguments):
@@ -104,7 +104,7 @@ def test_every_parameter_that_names_an_agent_is_decided() -> None:
     assert NAMED.keys() <= {(t.name, each.name) for t in TOOLS.values() for each in attrs.fields(t.arguments)}
 
 
-def test_the_identity_is_filled_in_accepted_and_never_exchanged() -> None:
+def test_bound_identity_is_filled_in_and_never_replaced() -> None:
     """behaviour 247"""
     checked = 0
     for tool in TOOLS.values():
@@ -155,8 +155,8 @@ def test_unbound_caller_may_give_any_name(principal: Principal) -> None:
 @pytest.mark.parametrize(
     "principal", [OWNER, ANYONE, Principal("ci", "admin"), Principal("old", "admin", "undo")]
 )
-def test_no_caller_acts_under_a_name_of_lithos(principal: Principal) -> None:
-    """For every tool and parameter; names reserved for Lithos are refused as arguments."""
+def test_callers_cannot_use_a_reserved_name(principal: Principal) -> None:
+    """Covers every tool and parameter. Arguments that only Lithos may set are refused as well."""
     checked = 0
     for tool in TOOLS.values():
         for name in identities_of(tool):
@@ -215,7 +215,7 @@ async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: P
             assert (answer["status"], answer["code"]) == ("error", "forbidden")
 
 
-async def test_a_reader_changes_nothing_and_is_counted(lithos: Lithos) -> None:
+async def test_reader_changes_nothing_and_refusals_are_counted(lithos: Lithos) -> None:
     """behaviour 246"""
     acting = lithos.server.tools.acting_as(Principal("ci", "read"))
     answer = await acting.call("lithos_write", {"title": "T", "content": "c", "agent": "ada"})

@@ -1,4 +1,4 @@
-"""Admission control: the calls that may run together, on a clock that jumps."""
+"""Admission control on a mock clock: which calls may run at the same time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lithos.search.service.search import Search
 from lithos.server.tools.admission import LENT, SERVED, Admission
 from tests.servers import serving
 
-#: Seconds of one search of a test, below what a slot is lent for.
+#: Duration of one test search in seconds, shorter than the time a slot is lent for.
 SEARCH = 0.004
-#: Seconds during which changes follow each other.
+#: Seconds during which one change follows another.
 LASTING = 3.0
 
 
@@ -42,7 +42,7 @@ async def in_order(nursery: trio.Nursery, *calls: Callable[[], Awaitable[None]])
 
 
 @pytest.mark.autojump
-async def test_without_a_change_any_number_of_reads_begins_at_once() -> None:
+async def test_all_reads_begin_at_once_without_a_change() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     now = trio.current_time()
     async with trio.open_nursery() as nursery:
@@ -55,7 +55,7 @@ async def test_without_a_change_any_number_of_reads_begins_at_once() -> None:
 
 
 @pytest.mark.autojump
-async def test_reads_begin_in_order_one_by_one_during_a_change() -> None:
+async def test_reads_begin_one_by_one_during_a_change() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(change, admission, 0.1)
@@ -68,7 +68,7 @@ async def test_reads_begin_in_order_one_by_one_during_a_change() -> None:
 
 
 @pytest.mark.autojump
-async def test_the_end_of_the_last_change_lets_all_in() -> None:
+async def test_all_reads_begin_when_the_last_change_ends() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     now = trio.current_time()
     async with trio.open_nursery() as nursery:
@@ -81,8 +81,8 @@ async def test_the_end_of_the_last_change_lets_all_in() -> None:
 
 @pytest.mark.autojump
 @pytest.mark.parametrize("seconds", [0.001, 0.008, 0.05, 1.0])
-async def test_changes_without_a_pause_do_not_starve_reads(seconds: float) -> None:
-    """They get what one searcher after another gets, each of them the same, however long a change takes."""
+async def test_uninterrupted_changes_do_not_starve_reads(seconds: float) -> None:
+    """Reads get the throughput of one reader at a time, evenly shared, whatever the duration of a change."""
     admission, begun, until = Admission(), list[tuple[int, float]](), trio.current_time() + LASTING
 
     async def keep_changing() -> None:
@@ -115,7 +115,7 @@ async def test_waiting_read_delays_the_others_only_briefly() -> None:
 
 
 @pytest.mark.autojump
-async def test_a_change_that_takes_long_has_priority_for_a_while_only() -> None:
+async def test_long_change_has_priority_for_a_limited_time() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(change, admission, 60.0)
@@ -139,7 +139,7 @@ async def test_nested_call_does_not_deadlock() -> None:
 
 
 @pytest.mark.autojump
-async def test_a_cancelled_read_frees_its_slot_and_its_place() -> None:
+async def test_cancelled_read_frees_its_slot_and_its_place() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     running, waiting = trio.CancelScope(), trio.CancelScope()
 
@@ -199,8 +199,8 @@ class _Steps(trio.abc.Instrument):
 
 
 @pytest.mark.autojump
-async def test_cost_of_waiting_grows_only_with_the_number_of_reads() -> None:
-    """Growth: except for the first, no task is woken before its turn."""
+async def test_waiting_cost_grows_linearly_with_the_number_of_reads() -> None:
+    """Only the first waiting task may wake up before its turn."""
     costs: list[float] = []
     for number in (100, 400):
         admission, begun, steps = Admission(), list[tuple[int, float]](), _Steps()
@@ -219,9 +219,7 @@ async def test_cost_of_waiting_grows_only_with_the_number_of_reads() -> None:
     assert costs[1] <= 1.2 * costs[0]
 
 
-async def test_heavy_reads_wait_for_a_change_and_light_reads_do_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_heavy_reads_wait_for_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held, searching, begun = trio.Event(), Search.search, list[str]()
 
     async def search(self: Search, request: Any) -> Any:

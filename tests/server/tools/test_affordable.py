@@ -1,4 +1,4 @@
-"""Behaviours 256 and 257 on whole servers: answers an agent can afford, snippets that answer."""
+"""Behaviours 256 and 257 on complete servers: limited answer sizes, and snippets with the answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def size(answer: Any) -> int:
 
 
 def make_vault(data: Path, notes: int = 6_000) -> None:
-    """A note of 400,000 characters, one with 6,000 links, and one note for each of the links.
+    """Create a note of 400,000 characters, a note with 6,000 links, and one note per link.
 
-    300 of them link to the second one by its path.
+    Of these, 300 link to the second note by its path.
     """
     long = "".join(f"## Part {n}\n\n{PARAGRAPH}" for n in range(400_000 // (len(PARAGRAPH) + 14)))
     put_note(data, "long.md", f"# Long\n\n{long.ljust(400_000, 'z')}")
@@ -39,7 +39,7 @@ def make_vault(data: Path, notes: int = 6_000) -> None:
 
 
 async def biggest(lithos: Lithos) -> dict[str, int]:
-    """The largest answer of each tool, in characters of JSON; every tool is called without limits."""
+    """Call every tool without limits. Return the size of its largest answer in JSON characters."""
     call, seen = lithos.server.tools.call, dict[str, int]()
 
     async def ask(name: str, /, **arguments: Any) -> Any:
@@ -165,7 +165,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
 
 
 @pytest.mark.slow
-async def test_no_answer_of_any_tool_is_longer_than_the_limit(tmp_path: Path) -> None:
+async def test_every_tool_keeps_to_the_answer_limit(tmp_path: Path) -> None:
     """behaviour 256"""
     make_vault(tmp_path)
     server = {"tools": "full", "legacy_tools": True}
@@ -176,7 +176,7 @@ async def test_no_answer_of_any_tool_is_longer_than_the_limit(tmp_path: Path) ->
     assert max(seen.values()) <= LIMIT
 
 
-async def test_long_note_is_read_in_parts_with_a_next_offset(tmp_path: Path) -> None:
+async def test_long_note_is_read_in_parts_by_next_offset(tmp_path: Path) -> None:
     """behaviour 256"""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path) as lithos:
@@ -209,7 +209,7 @@ async def test_long_note_is_read_in_parts_with_a_next_offset(tmp_path: Path) -> 
         refusal(await lithos.call("lithos_read", id=first["id"], offset=-1), "invalid_input")
 
 
-async def test_programs_of_whole_lists_get_them(tmp_path: Path) -> None:
+async def test_status_clients_get_uncut_answers(tmp_path: Path) -> None:
     """docs/spec/vault.md §4: `write_outcomes: status`"""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
@@ -220,7 +220,7 @@ async def test_programs_of_whole_lists_get_them(tmp_path: Path) -> None:
         assert size(await lithos.call("lithos_read", title="Linking")) <= 5_000
 
 
-async def test_a_title_is_read_when_one_note_has_it(tmp_path: Path) -> None:
+async def test_unique_title_is_accepted_for_reading(tmp_path: Path) -> None:
     """docs/spec/vault.md §4"""
     put_note(tmp_path, "a/log.md", "---\ntitle: Log\n---\none\n")
     put_note(tmp_path, "b/log.md", "---\ntitle: log\n---\ntwo\n")
@@ -232,7 +232,7 @@ async def test_a_title_is_read_when_one_note_has_it(tmp_path: Path) -> None:
         assert "lithos_search" in refusal(await lithos.call("lithos_read", title="None"), "doc_not_found")
 
 
-async def test_rows_go_on_with_offset(tmp_path: Path) -> None:
+async def test_next_rows_are_read_with_offset(tmp_path: Path) -> None:
     """docs/spec/vault.md §4: every tool that lists rows takes `offset`"""
     async with serving(tmp_path, server={"tools": "full"}, clock=Clock()) as lithos:
         for number in range(7):
@@ -257,7 +257,7 @@ async def test_rows_go_on_with_offset(tmp_path: Path) -> None:
         assert "1,000" in message
 
 
-async def test_rows_are_in_the_order_of_their_score_and_carry_match(lithos: Lithos) -> None:
+async def test_rows_are_sorted_by_score_and_carry_match(lithos: Lithos) -> None:
     """behaviour 257"""
     for number in range(12):
         await lithos.create(f"N{number}", f"zebra stripes {'filler ' * number} herd [[N{(number + 1) % 12}]]")
@@ -277,7 +277,7 @@ async def test_rows_are_in_the_order_of_their_score_and_carry_match(lithos: Lith
         assert {row["match"] for row in nonsense["results"]} <= {"weak"}
 
 
-async def test_snippets_hold_the_passage_that_answers(lithos: Lithos) -> None:
+async def test_snippets_contain_the_answering_passage(lithos: Lithos) -> None:
     """behaviour 257"""
     badge = "[![build](https://img.org/zebra.svg)](https://ci.org)\n\n%% zebra comment %%\n<!-- zebra -->\n\n"
     note = await lithos.create(
@@ -296,7 +296,7 @@ async def test_snippets_hold_the_passage_that_answers(lithos: Lithos) -> None:
             assert "svg" not in snippet
 
 
-async def test_a_query_that_does_not_parse_says_where_and_what_instead(lithos: Lithos) -> None:
+async def test_query_syntax_error_names_position_and_alternative(lithos: Lithos) -> None:
     """docs/spec/vault.md §4"""
     await lithos.create("Zebra", "zebra")
     for query, position, reason in (

@@ -15,7 +15,7 @@ from lithos.notes.writing.actor_writer import Writer
 from lithos.server.tools.arguments import CALLERS, ArgumentFault
 from tests.servers import Lithos, refusal, serving
 
-#: By tool: its filter by agent, other arguments, the key of its rows, and the key of their agent.
+#: For each tool: its agent filter, other arguments, the key of its rows, and the key of the agent in a row.
 FILTERS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "lithos_task_list": ("created_by", {}, "tasks", "created_by"),
     "lithos_history": ("changed_by", {"since": "2020-01-01T00:00:00Z"}, "versions", "agent"),
@@ -25,7 +25,7 @@ UPSTREAM = {"write_outcomes": "status"}
 
 
 async def make_work(lithos: Lithos) -> None:
-    """A task, a note and a proposal of each of two agents."""
+    """Create a task, a note and a proposal for each of two agents."""
     for agent in ("ann", "bob"):
         await lithos.call("lithos_task_create", title=f"Task of {agent}", agent=agent)
         await lithos.create(f"Note of {agent}", agent=agent)
@@ -37,7 +37,7 @@ async def make_work(lithos: Lithos) -> None:
 
 
 async def shown(lithos: Lithos, tool: str, principal: Principal | None = None, **given: Any) -> set[str]:
-    """The agents whose work a tool shows."""
+    """Return the agents whose work a tool shows."""
     _, more, rows, key = FILTERS[tool]
     box = lithos.server.tools
     arguments = {**more, **given}
@@ -49,7 +49,7 @@ async def shown(lithos: Lithos, tool: str, principal: Principal | None = None, *
 
 
 @pytest.mark.needs("proposals")
-async def test_agent_filters_nothing(tmp_path: Path) -> None:
+async def test_agent_does_not_filter(tmp_path: Path) -> None:
     """behaviour 305"""
     async with serving(tmp_path) as lithos:
         await make_work(lithos)
@@ -63,7 +63,7 @@ async def test_agent_filters_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("proposals")
-async def test_a_bound_token_filters_by_any_agent(tmp_path: Path) -> None:
+async def test_bound_token_may_filter_by_any_agent(tmp_path: Path) -> None:
     """behaviours 247, 305"""
     async with serving(tmp_path) as lithos:
         await make_work(lithos)
@@ -78,7 +78,7 @@ async def test_a_bound_token_filters_by_any_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("proposals")
-async def test_agent_is_the_filter_for_upstream_clients_only(tmp_path: Path) -> None:
+async def test_agent_is_a_filter_for_upstream_clients_only(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.4: `server.write_outcomes: status`"""
     async with serving(tmp_path, server=UPSTREAM) as lithos:
         await make_work(lithos)
@@ -90,14 +90,17 @@ async def test_agent_is_the_filter_for_upstream_clients_only(tmp_path: Path) -> 
             assert await shown(lithos, tool, **{parameter: "bob", "agent": "ann"}) == {"bob"}
 
 
-async def test_history_names_its_filter_if_only_the_caller_is_given(tmp_path: Path) -> None:
+async def test_history_with_only_the_caller_names_its_filter(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         told = refusal(await lithos.call("lithos_history", agent="ann"), "invalid_input")
         assert "changed_by" in told
 
 
 def test_every_tool_takes_the_caller_as_agent_or_agent_id() -> None:
-    """docs/spec/tools.md §1.4: also where its own parameter has another name; neither grows the listing."""
+    """docs/spec/tools.md §1.4: holds also if the tool's own parameter has another name.
+
+    The listing shows neither.
+    """
     tools = all_tools()
     assert len(tools) > 40
     for tool in tools:

@@ -1,4 +1,4 @@
-"""A tool hands its arguments on by name: every name and type is one of the command."""
+"""Commands that tools build from their arguments: field names and types must match."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.house import modules
 
 
 def handovers() -> list[tuple[type, type, frozenset[str], str]]:
-    """Of each `as_command`: tool, command, values given apart, source of the tool."""
+    """Return tool, command, separately given values and tool source for each `as_command` call."""
     found = []
     for module_name, text in modules().items():
         if "as_command(" not in text:
@@ -39,14 +39,14 @@ def handovers() -> list[tuple[type, type, frozenset[str], str]]:
                 owner = owners.get(id(method))
                 names = owner.name if owner is not None else written[given]
                 checked = frozenset(str(keyword.arg) for keyword in call.keywords)
-                # The class of a method may use arguments that it does not pass on.
+                # A method's class may use arguments that the method does not forward.
                 source = ast.unparse(owner) if owner is not None else "*"
                 found += [(getattr(module, name), kind, checked, source) for name in names.split(" | ")]
     return found
 
 
-def test_forwarded_arguments_fit_the_tools() -> None:
-    """By name and type; fields that no command takes describe another field."""
+def test_forwarded_arguments_match_their_commands() -> None:
+    """Names and types must match. Fields unknown to every command must be used by the tool itself."""
     made = handovers()
     assert len(made) >= 20
     taken = {(arguments, name) for arguments, kind, *_ in made for name in attrs.fields_dict(kind)}
@@ -55,7 +55,7 @@ def test_forwarded_arguments_fit_the_tools() -> None:
         assert checked <= wanted.keys()
         for field in attrs.fields(arguments):
             if field.name == "explain":
-                pass  # chooses keys of the answer, where it is made compact
+                pass  # `explain` only chooses keys of the compact answer
             elif field.name not in wanted:
                 assert f"self.{field.name}" in source or (arguments, field.name) in taken or source == "*", (
                     field
@@ -69,6 +69,9 @@ def test_forwarded_arguments_fit_the_tools() -> None:
 
 
 def _fits(given: object, wanted: object) -> bool:
-    """An object of a call is a mapping; its values are Any, and fit as they do for mypy."""
+    """Return whether the types match.
+
+    Object arguments are mappings with Any values, which mypy accepts too.
+    """
     of_any = str(wanted).replace("Mapping[str, str]", "Mapping[str, typing.Any]")
     return given == wanted or str(given).replace("dict[", "collections.abc.Mapping[") == of_any

@@ -1,4 +1,4 @@
-"""Which tools there are: those of the modules that capabilities name."""
+"""Tool discovery: the registered tools are those of the capabilities' modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.house import modules
 
 
 def test_every_declared_tool_is_registered() -> None:
-    """A module that no capability names would keep its tools to itself."""
+    """Tools in a module that no capability names would be missing."""
     for module in _with_tools():
         import_module(module)
     registered = {tool.name for tool in (*all_tools(), *own_tools())}
@@ -28,8 +28,8 @@ def _with_tools() -> set[str]:
 
 
 @pytest.mark.needs("proposals")
-def test_left_out_capability_takes_its_tools_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where their module was imported before."""
+def test_omitted_capability_removes_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also holds if the module of the tools is already imported."""
     before = all_tools()
     kept = tuple(each for each in CAPABILITIES if each.name != "proposals")
     monkeypatch.setattr(capabilities, "CAPABILITIES", kept)

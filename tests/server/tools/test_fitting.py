@@ -1,4 +1,4 @@
-"""Answers within `server.max_answer_chars` (docs/spec/vault.md §4)."""
+"""Limiting answers to `server.max_answer_chars` (docs/spec/vault.md §4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def size(answer: Any) -> int:
 
 
 def pages(answer: dict[str, Any], paged: CuttableAnswer, limit: int) -> list[dict[str, Any]]:
-    """All parts of an answer, asked for one after the other."""
+    """Request all parts of an answer in turn and return them."""
     found = [fit(answer, paged, limit, 0, is_skipped=False)]
     while "next_offset" in found[-1]:
         found.append(fit(answer, paged, limit, found[-1]["next_offset"], is_skipped=False))
@@ -43,8 +43,11 @@ def test_small_answer_is_unchanged() -> None:
     assert "total" not in answer
 
 
-def test_small_answer_is_measured_once_in_steps_of_ten_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every answer is measured: one encoding for each member and row was a fifth of the steps of a read."""
+def test_small_answer_is_measured_once_per_ten_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer is measured.
+
+    Encoding each member and row separately took a fifth of the steps of a read.
+    """
     measured: list[Any] = []
 
     def encode(value: Any) -> bytes:
@@ -62,7 +65,7 @@ def test_small_answer_is_measured_once_in_steps_of_ten_rows(monkeypatch: pytest.
     assert len(measured) == 2  # rows beyond the limit are not measured
 
 
-def test_pages_have_every_row_once_and_say_how_many_there_are() -> None:
+def test_pages_have_every_row_once_and_the_total() -> None:
     """behaviour 256"""
     answer = {"rows": [{"number": number, "text": "x" * (number % 400)} for number in range(500)]}
     found = pages(answer, ROWS, 4_000)
@@ -73,20 +76,20 @@ def test_pages_have_every_row_once_and_say_how_many_there_are() -> None:
     assert len(found) < 500 * 260 / 3_000
 
 
-def test_without_a_limit_rows_are_skipped_and_nothing_is_cut() -> None:
+def test_rows_are_skipped_but_not_cut_without_a_limit() -> None:
     answer = {"rows": list(range(10_000)), "text": "x" * 100_000}
     whole = fit(answer, ROWS, 0, 9_990, is_skipped=False)
     assert whole == {"rows": list(range(9_990, 10_000)), "text": "x" * 100_000, "total": 10_000}
 
 
-def test_an_object_is_paged_by_its_members() -> None:
+def test_object_is_paged_by_its_members() -> None:
     answer = {"tags": {f"tag {number}": number for number in range(1_000)}}
     found = pages(answer, PAGED["lithos_tags"], 4_000)
     assert {key: value for page in found for key, value in page["tags"].items()} == answer["tags"]
     assert found[0]["total"] == 1_000
 
 
-def test_lists_side_by_side_are_paged_together_at_most_200_of_each() -> None:
+def test_parallel_lists_are_paged_together_by_200_rows() -> None:
     """behaviour 256"""
     answer = {
         "id": "n", "links": {"outgoing": [], "incoming": [{"id": f"{n}"} for n in range(450)]},
@@ -117,7 +120,7 @@ def test_content_is_cut_at_a_paragraph_and_continues_there() -> None:
     assert "".join([*parts, page["content"]]) == text
 
 
-def test_one_row_that_is_too_long_is_shortened_and_named() -> None:
+def test_oversized_row_is_shortened_and_named() -> None:
     row = {"id": "t", "metadata": {"log": "y" * 50_000, "small": 1}, "description": "short"}
     page = fit({"rows": [row, row]}, ROWS, 4_000, 0, is_skipped=False)
     assert size(page) <= 4_000
@@ -127,7 +130,7 @@ def test_one_row_that_is_too_long_is_shortened_and_named() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=20), VALUES, max_size=8), st.sampled_from([UNPAGED, ROWS]))
-def test_no_answer_is_longer_than_the_limit(answer: dict[str, Any], paged: CuttableAnswer) -> None:
+def test_every_answer_keeps_to_the_limit(answer: dict[str, Any], paged: CuttableAnswer) -> None:
     """behaviour 256"""
     if not isinstance(answer.get("rows"), list | None):
         del answer["rows"]

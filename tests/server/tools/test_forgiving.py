@@ -1,4 +1,4 @@
-"""Arguments as models send them (docs/spec/tools.md §1.2)."""
+"""Inexact arguments that models send (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lithos.server.tools.declaring import OWN, Tool
 from tests.memory.tools.task_calls import create
 from tests.servers import Lithos, refusal, serving
 
-#: Parameters where blank text says something, by tool.
+#: For each tool: parameters for which blank text has a meaning.
 SPEAKING = {
     "lithos_write": {"id", "source_task", "source_url", "expires_at", "confidence"},
     "lithos_task_update": {"description"},
 }
-#: Whole tools whose answers are numbered or random.
+#: Tools whose complete answers contain new numbers or random ids.
 CREATING = (
     "lithos_write", "lithos_retrieve", "lithos_context", "lithos_task_", "lithos_edge_upsert",
     "lithos_finding_post",
 )  # fmt: skip
-#: Those that no task bears twice.
+#: Tools that a task accepts only once.
 ENDING = ("lithos_task_complete", "lithos_task_cancel")
 
 
@@ -39,7 +39,7 @@ def optional_of(tool: Tool) -> Iterator[attrs.Attribute[Any]]:
 
 
 async def known_arguments(lithos: Lithos) -> dict[str, Any]:
-    """Values with which calls go as far as they can."""
+    """Return valid values for the required arguments of all tools."""
     note = await lithos.create("Known", "known zebra", path="a")
     task = await create(lithos)
     other = await create(lithos, "Other")
@@ -108,7 +108,7 @@ async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path
                     if isinstance(value, str) and each.name in SPEAKING.get(tool.name, ()):
                         continue
                     if tool.name == "lithos_task_release":
-                        await lithos.call("lithos_task_claim", **given)  # the last call gave it up
+                        await lithos.call("lithos_task_claim", **given)  # the previous call released the task
                     answer = await lithos.call(tool.name, **more | {each.name: value})
                     calls += 1
                     if value == 0:
@@ -130,13 +130,13 @@ def _is_number(tool: Tool, name: str) -> bool:
 
 
 def _kind(answer: Any) -> Any:
-    """Return the kind of an answer: the same with a blank argument as without it."""
+    """Return the kind of an answer, which a blank argument must not change."""
     if not isinstance(answer, dict):
         return answer
     return {key: len(value) if isinstance(value, list | dict) else None for key, value in answer.items()}
 
 
-async def test_blank_filters_match_what_no_filter_matches(tmp_path: Path) -> None:
+async def test_blank_filter_matches_like_no_filter(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.2"""
     async with serving(tmp_path, server={"tools": "full"}) as lithos:
         known = await known_arguments(lithos)
@@ -153,7 +153,7 @@ async def test_blank_filters_match_what_no_filter_matches(tmp_path: Path) -> Non
         assert [row["id"] for row in answer["results"]] == [known["id"]]
 
 
-async def test_a_blank_id_creates_no_copy(lithos: Lithos) -> None:
+async def test_blank_id_creates_no_copy(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
     for blank in ("", " "):
         answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
@@ -161,7 +161,7 @@ async def test_a_blank_id_creates_no_copy(lithos: Lithos) -> None:
     assert lithos.files() == []
 
 
-async def test_json_text_is_read_as_what_it_says(lithos: Lithos) -> None:
+async def test_json_text_is_read_as_the_value_it_contains(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
     note = await lithos.create(tags='["a", "b"]', metadata=' {"k": [1]}')
     read = (await lithos.read(note))["metadata"]
@@ -180,7 +180,7 @@ async def test_json_text_is_read_as_what_it_says(lithos: Lithos) -> None:
         await lithos.call("lithos_list", metadata_match="k=1")
 
 
-async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> None:
+async def test_every_tool_accepts_the_caller_as_agent(tmp_path: Path) -> None:
     """docs/spec/vault.md §4"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         known = await known_arguments(lithos)
@@ -190,7 +190,7 @@ async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> N
                 del given["resolver"]
             if tool.name == "lithos_agent_register":
                 del given["id"]
-            await lithos.call(tool.name, **given)  # no ArgumentFault
+            await lithos.call(tool.name, **given)  # must not raise ArgumentFault
         assert await lithos.call("lithos_agent_info", id="caller")
 
 
@@ -208,7 +208,7 @@ async def test_agent_for_agent_id_is_audited_and_registers_no_agent(lithos: Lith
         await lithos.call("lithos_list", agent=7)
 
 
-async def test_no_schema_needs_untyped_items(tmp_path: Path) -> None:
+async def test_every_list_in_a_schema_has_typed_items(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.5"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         for spec in lithos.server.tools.listed():
@@ -218,7 +218,7 @@ async def test_no_schema_needs_untyped_items(tmp_path: Path) -> None:
                     assert kind["type"] != "array" or all(each["type"] for each in typed)
 
 
-async def test_evidence_lists_an_array_too(lithos: Lithos) -> None:
+async def test_evidence_schema_lists_object_and_array(lithos: Lithos) -> None:
     """behaviour 386"""
     (tool,) = (each for each in all_tools(lithos) if each.name == "lithos_edge_upsert")
     assert [each["type"] for each in tool.reader.schema["properties"]["evidence"]["anyOf"]] == [
@@ -228,14 +228,14 @@ async def test_evidence_lists_an_array_too(lithos: Lithos) -> None:
 
 
 @pytest.mark.parametrize("text", ["true", "True", " TRUE ", "1", "yes", "on", 1, True])
-async def test_booleans_are_taken_as_text(lithos: Lithos, text: object) -> None:
+async def test_booleans_are_accepted_as_text(lithos: Lithos, text: object) -> None:
     """behaviour 386"""
     note = await lithos.create("Note", "## One\n\nText.")
     assert "outline" in await lithos.read(note, outline=text)
 
 
 @pytest.mark.parametrize("text", ["false", "False", "0", "no", "off", 0, False, "null", "None", "undefined"])
-async def test_false_and_nothing_are_taken_as_text(lithos: Lithos, text: object) -> None:
+async def test_false_and_null_are_accepted_as_text(lithos: Lithos, text: object) -> None:
     """behaviour 386"""
     note = await lithos.create("Note", "## One\n\nText.")
     assert "outline" not in await lithos.read(note, outline=text)
@@ -248,7 +248,7 @@ async def test_other_values_for_booleans_are_refused(lithos: Lithos, value: obje
         await lithos.call("lithos_read", id="x", outline=value)
 
 
-async def test_null_as_text_leaves_all_but_texts_out(lithos: Lithos) -> None:
+async def test_null_as_text_omits_everything_but_texts(lithos: Lithos) -> None:
     """behaviour 386: a text may say null; a number, list or choice cannot"""
     note = await lithos.create("null", "nothing is null", tags="null", confidence="null")
     assert (await lithos.read(note, max_length="null", version="None"))["title"] == "null"
@@ -256,7 +256,7 @@ async def test_null_as_text_leaves_all_but_texts_out(lithos: Lithos) -> None:
     assert await lithos.listed(title_contains="null", metadata_match="null") == ["null"]
 
 
-async def test_single_text_is_taken_for_list_of_one(lithos: Lithos) -> None:
+async def test_single_text_is_accepted_as_list_of_one(lithos: Lithos) -> None:
     """behaviour 386"""
     note = await lithos.create(tags="plan/now")
     assert (await lithos.read(note))["metadata"]["tags"] == ["plan/now"]

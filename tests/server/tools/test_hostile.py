@@ -19,12 +19,12 @@ UNSTORABLE = {"a NUL": "a\0b", "a lone surrogate": "a\ud800b", "the other half":
 
 
 def whole_specs() -> list[ToolSpec]:
-    """Every tool of the profile `full`, with the parameters that are rarely needed."""
+    """Return every tool of the profile `full`, including rarely needed parameters."""
     return [tool.spec() for tool in all_tools() if tool.profile in PROFILES and not tool.is_legacy]
 
 
 def required_of(spec: ToolSpec) -> dict[str, Any]:
-    """Arguments that are well typed for any tool, also for those to come."""
+    """Return well-typed required arguments for any tool, including future tools."""
     plain = {"string": "x", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
     properties = spec.input_schema["properties"]
     return {name: plain[properties[name]["type"]] for name in spec.input_schema.get("required", ())}
@@ -38,7 +38,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 async def outcome(lithos: Lithos, tool: str, arguments: dict[str, Any]) -> str:
-    """Return the message of a refusal or protocol error, empty for success."""
+    """Return the message of a refusal or protocol error, or an empty text for success."""
     try:
         answer = await lithos.call(tool, **arguments)
     except ArgumentFault as fault:
@@ -47,7 +47,7 @@ async def outcome(lithos: Lithos, tool: str, arguments: dict[str, Any]) -> str:
 
 
 async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
-    """Give every parameter of every tool each value; the number of calls, none of which raised."""
+    """Pass each value to every parameter of every tool. Return the number of calls; none may raise."""
     calls = 0
     for spec in whole_specs():
         for name in spec.input_schema["properties"]:
@@ -58,13 +58,13 @@ async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
     return calls
 
 
-async def test_text_that_no_file_can_hold_is_refused_everywhere(lithos: Lithos) -> None:
+async def test_text_that_files_cannot_store_is_refused_everywhere(lithos: Lithos) -> None:
     """behaviour 173"""
     for spec in whole_specs():
         for name, schema in spec.input_schema["properties"].items():
             for text in UNSTORABLE.values():
                 value: Any = text
-                kind = schema.get("type", "object")  # a parameter of several types takes an object too
+                kind = schema.get("type", "object")  # a parameter of several types also accepts an object
                 if kind == "array":
                     value = ["fine", text]
                 elif kind == "object":
@@ -114,7 +114,7 @@ async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[An
     """behaviour 173"""
     note = await lithos.create("Kept", "kept zebra")
     assert await call_all(lithos, values) > 300
-    # And the server is as well as before.
+    # After these calls, the server works as before.
     assert (await lithos.read(note))["content"] == "kept zebra"
     assert "Kept" in await lithos.found("kept zebra", limit=50)
     await lithos.write("Kept again", "more", id=note)
@@ -124,7 +124,7 @@ async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[An
     assert lithos.server.get(Coordinator).mailbox.stats.restarts == 0
 
 
-async def test_values_that_no_file_or_json_can_hold_are_refused(lithos: Lithos) -> None:
+async def test_values_that_files_or_json_cannot_store_are_refused(lithos: Lithos) -> None:
     """behaviour 39"""
     note = await lithos.create()
     infinite: list[Any] = [{"k": math.nan}, {"k": [1e999]}]
@@ -138,7 +138,7 @@ async def test_values_that_no_file_or_json_can_hold_are_refused(lithos: Lithos) 
     assert lithos.files() == ["a-note.md"]
 
 
-async def test_odd_metadata_reads_back_as_it_was_given(tmp_path: Path) -> None:
+async def test_unusual_metadata_reads_back_unchanged(tmp_path: Path) -> None:
     """behaviour 39"""
     odd: dict[str, Any] = {
         "true": "true", "1": "1", "no": "no", "~": "~", "<<": {"a": 1}, "a: b": "c: d",
@@ -177,7 +177,7 @@ async def test_very_many_tags_are_stored_or_refused(lithos: Lithos) -> None:
     assert lithos.files() == ["a-note.md"]
 
 
-async def test_the_longest_texts_in_every_field_are_stored(tmp_path: Path) -> None:
+async def test_longest_texts_in_every_field_are_stored(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.2: exactly the limit passes"""
     title, name, summary = ("wörd " * 200).strip(), "ä" * 200, "ß" * 20_000
     async with serving(tmp_path, server={"max_answer_chars": 0}) as lithos:

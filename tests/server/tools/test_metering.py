@@ -1,4 +1,4 @@
-"""Every tool call moves its instruments, and `/metrics` shows the state behind them."""
+"""Metrics of tool calls, and gauges of the server's state at `/metrics`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_operations_are_counted_by_kind(lithos: Lithos) -> None:
     assert at(samples, "actor_processing_seconds_count", actor="writer") == 1
 
 
-async def test_a_failing_backend_counts_as_a_failed_lookup(
+async def test_failing_backend_counts_as_a_failed_lookup(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lithos.call("lithos_write", title="A", content="alpha", agent="a")

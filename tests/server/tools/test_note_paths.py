@@ -1,4 +1,4 @@
-"""The path of a note is taken wherever its id is (docs/spec/tools.md §1.2)."""
+"""Note paths, which every tool accepts in place of note ids (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ CALLS: dict[str, dict[str, Any]] = {
     "lithos_note_move": {"path": "elsewhere", "agent": "ann"},
     "lithos_delete": {"agent": "ann"},
 }
-#: Parameters that are the id of something else, or of a note by another rule.
+#: Parameters for ids of other objects, or for note ids under a different rule.
 OTHERS = {
     "lithos_write", "lithos_read", "lithos_agent_register", "lithos_agent_info", "fetch", "lithos_proposals",
     "lithos_proposal_withdraw",
 }  # fmt: skip
 
 
-def test_every_id_of_a_note_is_declared_as_one() -> None:
-    """This reminds contributors who add a tool about a note."""
+def test_every_note_id_parameter_is_declared_as_one() -> None:
+    """Reminds contributors who add a tool with a note parameter."""
     about = {
         tool.name
         for tool in all_tools()
@@ -45,7 +45,7 @@ def test_every_id_of_a_note_is_declared_as_one() -> None:
     assert all(note_paths(tool.arguments) for tool in all_tools() if tool.name in about)
 
 
-async def test_the_path_stands_for_the_id(tmp_path: Path) -> None:
+async def test_path_is_accepted_in_place_of_the_id(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         specs = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}
         other = await lithos.create("Two", path="a")
@@ -65,7 +65,7 @@ async def test_the_path_stands_for_the_id(tmp_path: Path) -> None:
             assert (title in await lithos.listed()) == (tool != "lithos_delete")
 
 
-async def test_a_deleted_note_is_restored_by_its_path(lithos: Lithos) -> None:
+async def test_deleted_note_is_restored_by_its_path(lithos: Lithos) -> None:
     note = await lithos.create("Gone", "the text", path="a")
     await lithos.call("lithos_delete", path="a/gone", agent="ann")
     refusal(await lithos.call("lithos_delete", path="a/gone", agent="ann"), "doc_not_found")
@@ -75,7 +75,7 @@ async def test_a_deleted_note_is_restored_by_its_path(lithos: Lithos) -> None:
     assert (back["id"], (await lithos.read(note))["content"]) == (note, "the text")
 
 
-async def test_the_ends_of_an_edge_and_the_note_of_a_finding_too(lithos: Lithos) -> None:
+async def test_edges_and_findings_accept_note_paths(lithos: Lithos) -> None:
     one, two = await lithos.create("One"), await lithos.create("Two")
     edge = {"type": "supports", "weight": 1, "namespace": "n", "agent": "ann"}
     await lithos.call("lithos_edge_upsert", from_path="one", to_path="two", **edge)
@@ -100,7 +100,7 @@ async def test_path_errors_name_their_cause(lithos: Lithos) -> None:
     refusal(await lithos.call("lithos_delete", agent="ann", path="x" * 5_000), "invalid_input")
 
 
-async def test_the_length_of_a_read_bounds_its_lists_too(lithos: Lithos) -> None:
+async def test_read_length_also_limits_the_lists(lithos: Lithos) -> None:
     text = " ".join(f"[[Link number {number}]]" for number in range(150))
     note = await lithos.create("Many", f"{text}\n\n## Part\n\ntext")
     read = await lithos.read(note, max_length=100)

@@ -1,4 +1,4 @@
-"""Listing and calling: profiles, schemas, annotations, protocol errors."""
+"""Tool listing and tool calls: profiles, schemas, annotations and protocol errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ lithos_proposal_withdraw S I
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
-#: Profile to what it lists, and how many.
+#: For each profile: the profile letters it lists, and the number of tools.
 SHOWN = {"core": ("C", 14), "standard": ("CS", 32), "full": ("CSF", 46)}
 LARGEST_LISTING = 25_000
 
@@ -42,7 +42,7 @@ def hints(spec: ToolSpec) -> str:
 
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("profile", ["core", "standard", "full"])
-async def test_a_profile_lists_its_tools_in_order_and_all_can_be_called(tmp_path: Path, profile: Any) -> None:
+async def test_profile_lists_its_tools_in_order_and_all_are_callable(tmp_path: Path, profile: Any) -> None:
     """behaviours 164, 171"""
     profiles, number = SHOWN[profile]
     shown = {name: letters for name, (of_tool, letters) in TOOLS.items() if of_tool in profiles}
@@ -60,7 +60,7 @@ async def test_a_profile_lists_its_tools_in_order_and_all_can_be_called(tmp_path
                 await lithos.call(legacy)
 
 
-async def test_the_listing_is_small_and_describes_every_parameter(tmp_path: Path) -> None:
+async def test_listing_is_small_and_describes_every_parameter(tmp_path: Path) -> None:
     """behaviour 172"""
     async with serving(tmp_path) as lithos:
         wire = [_wire_tool(spec) for spec in lithos.server.tools.listed()]
@@ -84,8 +84,8 @@ async def test_the_listing_is_small_and_describes_every_parameter(tmp_path: Path
         assert set(schema.get("required", ())) <= set(schema["properties"])
 
 
-async def test_each_way_to_look_says_when_to_take_another(tmp_path: Path) -> None:
-    """docs/spec/tools.md §1.5: of `lithos_context`, `_cache_lookup`, `_retrieve` and `_search`."""
+async def test_each_search_tool_says_when_to_use_another(tmp_path: Path) -> None:
+    """docs/spec/tools.md §1.5: applies to `lithos_context`, `_cache_lookup`, `_retrieve` and `_search`."""
     async with serving(tmp_path, server={"tools": "core"}) as lithos:
         told = {spec.name: spec.description for spec in lithos.server.tools.listed()}
     ways = {"lithos_context", "lithos_cache_lookup", "lithos_retrieve", "lithos_search"}
@@ -94,7 +94,7 @@ async def test_each_way_to_look_says_when_to_take_another(tmp_path: Path) -> Non
     assert told["lithos_context"].startswith("Start here")
 
 
-#: Words that begin no description: a description begins with a verb, for the model.
+#: Nouns that must not begin a description. A description begins with a verb, for the model.
 NOUNS = {
     "a",
     "agents",
@@ -121,7 +121,7 @@ async def test_descriptions_begin_with_a_verb(tmp_path: Path) -> None:
             assert spec.description.endswith("."), spec.name
 
 
-async def test_rare_parameters_are_listed_by_full_alone_and_taken_by_all(tmp_path: Path) -> None:
+async def test_rare_parameters_are_accepted_but_listed_only_by_full(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.5"""
     listed: dict[str, dict[str, Mapping[str, Any]]] = {}
     for profile in ("standard", "full"):
@@ -143,7 +143,7 @@ async def test_rare_parameters_are_listed_by_full_alone_and_taken_by_all(tmp_pat
     assert rare == {"threshold", "seed_ids", "graph_depth", "entities", "offset"}
 
 
-#: Parameters of the spec: required ones, and optional ones.
+#: Parameters in the spec: required ones first, then optional ones.
 PARAMETERS = {
     "lithos_write": (
         "agent",
@@ -196,7 +196,7 @@ DEFAULTS = {
 
 
 @pytest.mark.needs("proposals")
-async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> None:
+async def test_parameters_and_defaults_match_the_spec(tmp_path: Path) -> None:
     """behaviour 172"""
     async with serving(tmp_path, server={"tools": "full"}) as lithos:
         schemas = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}
@@ -265,7 +265,7 @@ async def test_error_names_the_wrong_item_of_a_list(lithos: Lithos) -> None:
             await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", item])
 
 
-async def test_numeric_text_is_a_number(lithos: Lithos) -> None:
+async def test_numeric_text_is_accepted_as_a_number(lithos: Lithos) -> None:
     """behaviour 173"""
     note = await lithos.create("Zebra", "zebra", schema_version="3")
     assert (await lithos.read(note, max_length="2"))["truncated"]

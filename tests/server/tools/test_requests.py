@@ -1,4 +1,4 @@
-"""`request_id`: a retry is the same call (behaviour 396)."""
+"""`request_id`: a retry counts as the same call (behaviour 396)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CREATIONS: dict[str, dict[str, Any]] = {
 
 
 async def lose(*_: object) -> None:
-    """The answer is not entered, as where the process is killed before."""
+    """Lose the recorded answer, as if the process were killed before it is stored."""
 
 
 async def arguments_of(lithos: Lithos, tool: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ async def arguments_of(lithos: Lithos, tool: str) -> dict[str, Any]:
 
 
 async def made_by(lithos: Lithos) -> tuple[int, int, int, int]:
-    """How many tasks, findings, notes and edges there are."""
+    """Return the number of tasks, findings, notes and edges."""
     tasks = (await lithos.call("lithos_task_list"))["tasks"]
     findings = [len((await lithos.call("lithos_finding_list", task_id=t["id"]))["findings"]) for t in tasks]
     edges = (await lithos.call("lithos_edge_list"))["edges"]
@@ -46,7 +46,7 @@ async def made_by(lithos: Lithos) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize("tool", CREATIONS)
-async def test_retry_gets_the_same_answer_and_makes_nothing(lithos: Lithos, tool: str) -> None:
+async def test_retry_gets_the_same_answer_and_creates_nothing(lithos: Lithos, tool: str) -> None:
     """behaviour 396"""
     given = await arguments_of(lithos, tool)
     first = await lithos.call(tool, **given, request_id="r-1")
@@ -59,7 +59,7 @@ async def test_retry_gets_the_same_answer_and_makes_nothing(lithos: Lithos, tool
     assert first.get("status") != "error"
 
 
-async def test_repeated_creation_without_an_id_shows_what_is_like_it(lithos: Lithos) -> None:
+async def test_repeated_creation_without_an_id_shows_similar_objects(lithos: Lithos) -> None:
     """behaviour 396: after a lost answer an agent can see that its call took effect"""
     given = CREATIONS["lithos_task_create"]
     first = await lithos.call("lithos_task_create", **given)
@@ -80,7 +80,7 @@ async def test_repeated_creation_without_an_id_shows_what_is_like_it(lithos: Lit
 
 
 @pytest.mark.parametrize("tool", CREATIONS)
-async def test_retries_at_once_make_one(lithos: Lithos, tool: str) -> None:
+async def test_simultaneous_retries_create_one_object(lithos: Lithos, tool: str) -> None:
     """behaviour 396"""
     given = await arguments_of(lithos, tool)
     before = await made_by(lithos)
@@ -98,10 +98,13 @@ async def test_retries_at_once_make_one(lithos: Lithos, tool: str) -> None:
 
 @pytest.mark.parametrize("is_answer_lost", [False, True])
 @pytest.mark.parametrize("tool", CREATIONS)
-async def test_retry_after_a_restart_makes_nothing(
+async def test_retry_after_a_restart_creates_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, is_answer_lost: bool
 ) -> None:
-    """behaviour 396: `is_answer_lost`: the server was killed between the change and the answer's entry"""
+    """behaviour 396:
+
+    `is_answer_lost` means that the server was killed between the change and the stored answer.
+    """
     async with serving(tmp_path) as lithos:
         given = await arguments_of(lithos, tool)
         with monkeypatch.context() as patching:
@@ -114,8 +117,8 @@ async def test_retry_after_a_restart_makes_nothing(
         assert await made_by(lithos) == before
 
 
-async def test_same_id_of_another_call_is_refused(lithos: Lithos) -> None:
-    """behaviour 396: another argument or tool; another agent may have the same id"""
+async def test_same_id_for_another_call_is_refused(lithos: Lithos) -> None:
+    """behaviour 396: another argument or tool is refused. Another agent may use the same id."""
     given = CREATIONS["lithos_task_create"]
     first = await lithos.call("lithos_task_create", **given, request_id="r")
     for tool, other in (
@@ -131,8 +134,8 @@ async def test_same_id_of_another_call_is_refused(lithos: Lithos) -> None:
     assert (await made_by(lithos))[0] == 3
 
 
-async def test_refused_call_may_be_sent_again_with_other_arguments(lithos: Lithos) -> None:
-    """behaviour 396: nothing was made, so the id is free"""
+async def test_refused_call_may_be_repeated_with_other_arguments(lithos: Lithos) -> None:
+    """behaviour 396: the refused call created nothing, so its id is free again."""
     task = {"agent": "ann", "summary": "s", "request_id": "r"}
     refusal(await lithos.call("lithos_finding_post", task_id="none", **task), "task_not_found")
     there = await create(lithos)
@@ -142,7 +145,7 @@ async def test_refused_call_may_be_sent_again_with_other_arguments(lithos: Litho
 async def test_collision_with_an_older_note_does_not_count_as_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    """behaviour 396: the first call was refused, and the server killed before it could forget that"""
+    """behaviour 396: the server refused the first call and was killed before it could forget the id."""
     async with serving(tmp_path, clock=clock) as lithos:
         await lithos.create("A plan", "Of another.")
         clock.advance(minutes=1)
@@ -155,7 +158,7 @@ async def test_collision_with_an_older_note_does_not_count_as_retry(
 async def test_unanswered_change_other_than_a_creation_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 396: an appended text would be there twice"""
+    """behaviour 396: repeating the call would append the text twice."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("A plan", "Text.")
         edit = {"id": note, "op": "append", "text": "More.", "agent": "ann"}

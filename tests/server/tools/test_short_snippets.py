@@ -1,4 +1,4 @@
-"""Snippets for an answer with little space: the sentences that stay."""
+"""Snippets for answers with little space: the choice of sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def short(query: str, most: int, text: str = TEXT) -> str:
     return shorten(text, Terms.of(query, {}), most)
 
 
-def test_snippets_that_fit_stay_whole() -> None:
+def test_short_snippets_stay_whole() -> None:
     assert short("harbour", escaped_length(TEXT)) == TEXT
 
 
@@ -31,13 +31,13 @@ def test_snippets_that_fit_stay_whole() -> None:
         ("opens noon", "The office opens at noon, i.e. late."),
     ],
 )
-def test_sentences_that_match_best_stay_whole(query: str, shown: str) -> None:
+def test_best_matching_sentences_stay_whole(query: str, shown: str) -> None:
     assert shown in short(query, 90)
     assert "i.e." in short("opens noon", 90)
     assert len(short(query, 90)) <= 90
 
 
-def test_a_question_is_not_the_end_where_its_reply_fits() -> None:
+def test_snippet_includes_the_reply_after_a_question() -> None:
     """Behaviour 304."""
     shown = short("where is the office", 100)
     assert "Where is the office? It is in the lighthouse" in shown

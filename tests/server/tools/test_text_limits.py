@@ -1,4 +1,4 @@
-"""Texts of calls are bounded, whatever tool takes them (docs/spec/tools.md §1.2)."""
+"""Length limits for texts in every tool call (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers import Lithos, serving
 
 #: Seven megabytes, as in issue 11.
 HUGE = 7_000_000
-#: More than is kept of any value of a file's frontmatter; this is one of many in it.
+#: Characters of one of many large frontmatter values. The server stores less than this of each value.
 LARGE = 300_000
 
 
@@ -45,8 +45,8 @@ def limit_of(bound: Any) -> str:
     return f"{getattr(bound, largest[type(bound)]):,}"
 
 
-def test_no_request_is_too_large_whose_arguments_are_not() -> None:
-    """The bound of a body follows from what tools take: everything within its own bounds fits into it."""
+def test_request_limit_admits_all_arguments_within_their_limits() -> None:
+    """The limit for JSON values in a body is large enough for the limits of every tool's arguments."""
     for tool, arguments in argument_classes():
         bounds = [each.metadata["bound"] for each in arguments.__attrs_attrs__ if each.metadata["bound"]]
         lists = sum(bound.items for bound in bounds if isinstance(bound, Texts))
@@ -54,16 +54,16 @@ def test_no_request_is_too_large_whose_arguments_are_not() -> None:
         assert lists + objects + 2 * len(bounds) + 10 <= JSON_VALUES, tool
 
 
-async def test_json_as_text_is_not_parsed_where_it_holds_too_much(
+async def test_json_as_text_with_too_many_values_is_not_parsed(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some clients encode lists and objects a second time; there too values are counted first."""
+    """Some clients encode lists and objects twice, so values are counted before the second decoding too."""
     assert (await lithos.call("lithos_list", tags='["a","b"]'))["total"] == 0
     with pytest.raises(ArgumentFault, match="list of texts"):
         await lithos.call("lithos_list", tags="[" + ",".join(["{}"] * 60_000) + "]")
 
 
-async def test_every_argument_of_every_tool_refuses_values_over_its_limit(tmp_path: Path) -> None:
+async def test_every_argument_of_every_tool_refuses_oversized_values(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.2: the message names the argument and its limit"""
     tried, schemas = 0, {each.name: each.reader.schema for each in all_tools()}
     async with serving(tmp_path, server={"legacy_tools": True, "tools": "connector"}) as lithos:
@@ -88,7 +88,7 @@ async def test_every_argument_of_every_tool_refuses_values_over_its_limit(tmp_pa
     assert tried > 120
 
 
-async def test_items_of_lists_are_bounded_too(lithos: Lithos) -> None:
+async def test_list_items_are_limited_too(lithos: Lithos) -> None:
     answer = await lithos.call("lithos_write", title="T", content="", agent="a", tags=["x", "y" * 201])
     assert "Item 2 of tags" in refusal(answer)
 
@@ -110,7 +110,7 @@ async def test_registrations_with_huge_names_cost_nothing(tmp_path: Path, lithos
     assert stored < 2_000_000
 
 
-async def test_exactly_the_limit_passes(lithos: Lithos) -> None:
+async def test_text_of_exactly_the_limit_is_accepted(lithos: Lithos) -> None:
     answer = await lithos.call(
         "lithos_agent_register", id="ä" * NAME, name="ö" * NAME, type="ü" * NAME,
         metadata={"k": "x" * (METADATA_BYTES - len('{"k": ""}'))},
@@ -130,7 +130,7 @@ async def test_exactly_the_limit_passes(lithos: Lithos) -> None:
 
 
 @pytest.mark.parametrize("kind", ["note", "task"])
-async def test_metadata_does_not_grow_beyond_its_bound_by_patches(lithos: Lithos, kind: str) -> None:
+async def test_patches_cannot_grow_metadata_beyond_its_limit(lithos: Lithos, kind: str) -> None:
     half = "x" * (METADATA_BYTES // 2)
     if kind == "note":
         note = await lithos.create(metadata={"one": half})
@@ -144,9 +144,7 @@ async def test_metadata_does_not_grow_beyond_its_bound_by_patches(lithos: Lithos
     assert "code" not in answer
 
 
-async def test_number_of_aspects_of_a_task_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_number_of_task_aspects_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lithos.tasks.board.task_claims.ASPECTS", 3)
     async with serving(tmp_path) as lithos:
         task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
@@ -158,7 +156,7 @@ async def test_number_of_aspects_of_a_task_is_bounded(
         assert again["success"] is True
 
 
-async def test_a_receipt_keeps_the_beginning_of_a_long_question(lithos: Lithos) -> None:
+async def test_receipt_keeps_the_beginning_of_a_long_query(lithos: Lithos) -> None:
     answer = await lithos.call("lithos_retrieve", query="zebra " * 10_000, agent_id="a")
     receipt = await lithos.server.get(Learning).receipt(answer["receipt_id"])
     assert receipt is not None
@@ -166,8 +164,8 @@ async def test_a_receipt_keeps_the_beginning_of_a_long_question(lithos: Lithos) 
 
 
 @pytest.mark.slow
-async def test_a_file_with_huge_frontmatter_is_served_and_kept_as_it_is(tmp_path: Path) -> None:
-    """issue 11: external files are never rejected, and the stored part of them is bounded"""
+async def test_file_with_huge_frontmatter_is_served_and_kept_unchanged(tmp_path: Path) -> None:
+    """issue 11: external files are never rejected, and the stored part of their frontmatter is limited."""
     knowledge = tmp_path / "knowledge"
     knowledge.mkdir()
     head = {
@@ -200,10 +198,10 @@ async def test_a_file_with_huge_frontmatter_is_served_and_kept_as_it_is(tmp_path
         assert note.extra == {"small": "kept", "after": "kept too"}
         manifest = (tmp_path / ".lithos" / "manifest.db").stat().st_size
         assert manifest < 2_000_000
-        # A tool that changes something else leaves all of it in the file.
+        # Changing other fields with a tool keeps the huge frontmatter in the file.
         await lithos.call("lithos_note_update", id=note.id, agent="c1", metadata={"small": "new"})
         after = file.read_text()
         for letter in "bansptp":
             assert letter * LARGE in after
-        assert len(after) > len(before) - LARGE - 1_000  # only the id, which none can use, was replaced
+        assert len(after) > len(before) - LARGE - 1_000  # only the unusable id was replaced
         assert (await lithos.read(note.id))["metadata"]["extra"]["small"] == "new"

@@ -1,4 +1,4 @@
-"""Warnings along lineage in every answer that shows notes, over a whole server (docs/spec/context.md §2)."""
+"""Lineage warnings in every answer that shows notes, on a complete server (docs/spec/context.md §2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lithos.notes.writing.messages import PatchNote
 from tests.memory.tools.test_retrieve import connect, retrieve
 from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
 
-#: A query that finds all notes of a test, by full-text and by semantic search.
+#: A query that finds all notes of a test, in full-text and in semantic search.
 QUERY = "zebra stripes"
 
 
@@ -48,7 +48,7 @@ async def supersede(lithos: Lithos, winner: str, loser: str) -> None:
 
 
 def kinds(row: Answer) -> list[tuple[str, str, int]]:
-    """Kind, cause and distance of each warning; a row has the key only for some."""
+    """Return kind, cause and distance of each warning in a row. Rows without warnings lack the key."""
     if "warnings" not in row:
         return []
     assert row["warnings"], "an empty key"
@@ -57,7 +57,7 @@ def kinds(row: Answer) -> list[tuple[str, str, int]]:
 
 
 async def views(lithos: Lithos, note_id: str, title: str, hub: str) -> dict[str, tuple[Any, ...]]:
-    """The warnings of a note in every answer that shows it; `hub` links to it."""
+    """Return the warnings of a note in every answer that shows it. `hub` links to the note."""
     shown: dict[str, Any] = {}
 
     def take(view: str, rows: Sequence[Answer], key: str = "id") -> None:
@@ -92,9 +92,7 @@ VIEWS = [
 ]  # fmt: skip
 
 
-async def test_quarantining_a_source_warns_of_every_dependent_from_the_next_call_on(
-    lithos: Lithos, clock: Clock
-) -> None:
+async def test_quarantined_source_warns_of_all_dependents_immediately(lithos: Lithos, clock: Clock) -> None:
     """behaviour 231"""
     source = await note(lithos, "Source")
     hub = await note(lithos, "Hub")
@@ -129,7 +127,7 @@ async def test_quarantining_a_source_warns_of_every_dependent_from_the_next_call
 
 
 @pytest.mark.parametrize("kind", ["derived_from", "depends_on", "refines"])
-async def test_typed_edges_are_of_the_lineage_at_once_and_after_a_restart(tmp_path: Path, kind: str) -> None:
+async def test_typed_edges_join_the_lineage_at_once_and_after_restart(tmp_path: Path, kind: str) -> None:
     """behaviour 231"""
     async with serving(tmp_path, settled=False) as lithos:
         source, near, other = [await note(lithos, title) for title in ("Source", "Near", "Other")]
@@ -145,11 +143,11 @@ async def test_typed_edges_are_of_the_lineage_at_once_and_after_a_restart(tmp_pa
     async with serving(tmp_path, settled=False) as lithos:
         assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
         assert kinds(await lithos.read(other)) == []
-        await connect(lithos, near, source, kind, provenance_type="inferred")  # the same edge, overwritten
+        await connect(lithos, near, source, kind, provenance_type="inferred")  # overwrites the same edge
         assert kinds(await lithos.read(near)) == []
 
 
-async def test_shadows_of_frontmatter_do_not_outlive_what_the_note_says(tmp_path: Path) -> None:
+async def test_edges_from_frontmatter_end_when_the_note_drops_them(tmp_path: Path) -> None:
     """behaviour 231: projected edges lag, and are ignored."""
     async with serving(tmp_path, settled=False) as lithos:
         source = await note(lithos, "Source")
@@ -163,7 +161,7 @@ async def test_shadows_of_frontmatter_do_not_outlive_what_the_note_says(tmp_path
         assert kinds(await lithos.read(near)) == []
 
 
-async def test_superseded_names_the_successor_and_contradicted_the_other_end(lithos: Lithos) -> None:
+async def test_warnings_name_the_successor_or_the_contradicting_note(lithos: Lithos) -> None:
     """behaviour 233"""
     old, new, child = [await note(lithos, title) for title in ("Old", "New", "Child")]
     await change(lithos, child, derived_from_ids=[old])
@@ -180,15 +178,15 @@ async def test_superseded_names_the_successor_and_contradicted_the_other_end(lit
     assert read["warnings"][0]["title"] == "New"
     assert kinds(await lithos.read(child)) == [("suspect", old, 1)]
     assert kinds(await lithos.read(new)) == []
-    await change(lithos, new, derived_from_ids=[old])  # it supersedes what it rests on
+    await change(lithos, new, derived_from_ids=[old])  # the new note is derived from the note it supersedes
     assert kinds(await lithos.read(new)) == []
-    await change(lithos, child, derived_from_ids=[old, new])  # it has the successor
+    await change(lithos, child, derived_from_ids=[old, new])  # the child is also derived from the successor
     assert kinds(await lithos.read(child)) == []
     await lithos.call("lithos_delete", id=new, agent="eve")
     assert kinds(await lithos.read(old)) == kinds(await lithos.read(child)) == []
 
 
-async def test_a_chain_of_successors_excuses_and_an_accepted_contradiction_is_resolved(
+async def test_successor_chains_and_resolved_contradictions_remove_warnings(
     lithos: Lithos,
 ) -> None:
     """behaviour 233"""
@@ -205,7 +203,7 @@ async def test_a_chain_of_successors_excuses_and_an_accepted_contradiction_is_re
         assert kinds(await lithos.read(third)) == []
 
 
-async def test_an_expired_note_says_so_by_the_clock(lithos: Lithos, clock: Clock) -> None:
+async def test_expired_note_warns_according_to_the_clock(lithos: Lithos, clock: Clock) -> None:
     short = await note(lithos, "Short", ttl_hours=1)
     assert kinds(await lithos.read(short)) == []
     clock.advance(hours=2)
@@ -215,7 +213,7 @@ async def test_an_expired_note_says_so_by_the_clock(lithos: Lithos, clock: Clock
 
 
 async def test_cut_read_reports_trust_and_cut(tmp_path: Path) -> None:
-    """Warnings about trust come before the one about a cut, in one list."""
+    """One list has the trust warnings first and the warning about the cut last."""
     async with serving(tmp_path, settled=False, server={"max_answer_chars": 20_000}) as lithos:
         long = await lithos.create("Long", "word " * 10_000)
         await quarantine(lithos, long)
@@ -239,7 +237,7 @@ async def test_files_edited_by_hand_and_deleted_notes_count(tmp_path: Path) -> N
         assert kinds(await lithos.read("a")) == [("suspect", cause, 1)]
 
 
-async def test_a_retrieval_ranks_suspect_notes_lower_and_says_so(lithos: Lithos) -> None:
+async def test_retrieval_ranks_suspect_notes_lower_and_warns(lithos: Lithos) -> None:
     """behaviour 231: the score x 0.7; a note just outside the limit moves up."""
     source = await lithos.create("Source", "Something else entirely.")
     made: dict[str, str] = {}
@@ -264,10 +262,10 @@ async def test_a_retrieval_ranks_suspect_notes_lower_and_says_so(lithos: Lithos)
     assert [row["id"] for row in two] == [row["id"] for row in after[:2]]
     assert not suspects & {row["id"] for row in two}
     found = (await lithos.call("lithos_search", query="zebra", limit=4))["results"]
-    assert [row["id"] for row in found] == order  # search shows, and does not judge
+    assert [row["id"] for row in found] == order  # search shows the warning but keeps the order
 
 
-async def test_suspects_that_fill_a_narrow_retrieval_are_all_there_is(lithos: Lithos) -> None:
+async def test_suspects_fill_a_narrow_retrieval_after_sound_notes(lithos: Lithos) -> None:
     source = await note(lithos, "Source")
     suspects = {await note(lithos, f"Part{each}", source, tags=["x"]) for each in range(5)}
     await note(lithos, "Sound", tags=["x"])
@@ -278,8 +276,11 @@ async def test_suspects_that_fill_a_narrow_retrieval_are_all_there_is(lithos: Li
     assert len(rows) == 3
 
 
-async def test_a_retrieval_names_no_note_that_the_asker_may_not_see(lithos: Lithos) -> None:
-    """As the gate does; search and the others, which show every note, name every note."""
+async def test_retrieval_warnings_name_no_note_hidden_from_the_caller(lithos: Lithos) -> None:
+    """Retrieval hides names like the access gate.
+
+    Search and other tools show every note, so they name every note.
+    """
     private = await note(lithos, "Private", access_scope="agent_private", agent="ann")
     near = await note(lithos, "Near", private)
     rival = await note(lithos, "Rival", access_scope="agent_private", agent="ann")
@@ -322,11 +323,11 @@ async def test_refused_edge_is_ignored_and_reread_edge_counts(
         patch.setattr(EdgeStore, "edge", fail)
         await connect(lithos, near, source, "refines")
     assert upsert is EdgeStore.upsert
-    await connect(lithos, near, source, "supports")  # the next batch reads all again
+    await connect(lithos, near, source, "supports")  # the next batch reads all edges again
     assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
 
 
-async def test_legacy_tools_warn_too(tmp_path: Path) -> None:
+async def test_legacy_tools_show_warnings(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"legacy_tools": True}) as lithos:
         source = await note(lithos, "Source")
         near = await note(lithos, "Near", source)

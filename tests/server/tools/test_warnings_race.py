@@ -1,4 +1,4 @@
-"""The promise about warnings: under load and across restarts no answer lacks one.
+"""The promise that no answer lacks a warning, under load and across restarts.
 
 Specified in docs/spec/context.md §2.
 """
@@ -24,16 +24,17 @@ VIEWS = ("search", "retrieve", "list", "read", "cache")
 
 
 class Truth:
-    """The expected content of an answer: the state in force during a call, None while it changes."""
+    """Expected state of an answer: the state during a call, or None while the state changes."""
 
     def __init__(self) -> None:
         self.is_quarantined: bool | None = False
-        #: Changes begun and done: a call between two equal numbers saw one state.
+        #: Number of started and finished changes. If it is equal before and after a call, the call saw one
+        #: state.
         self.changes = 0
 
 
 class Race:
-    """Readers that know what they must see, and one who quarantines and clears."""
+    """Readers with known expected answers, and a writer that sets and clears the quarantine."""
 
     def __init__(self, lithos: Lithos, source: str, dependents: list[str], truth: Truth) -> None:
         self._lithos, self._source, self._dependents, self._truth = lithos, source, dependents, truth
@@ -50,14 +51,14 @@ class Race:
             nursery.cancel_scope.cancel()
 
     def _numbers(self, calls: int) -> Iterator[int]:
-        """Count up to `calls`, and further until every view was judged in both states."""
+        """Count up to `calls`, and continue until every view was checked in both states."""
         for number in count():
             if number >= calls and len(self.judged) == 2 * len(VIEWS):
                 return
             yield number
 
     async def _change(self) -> None:
-        """Each state for as long as it takes to judge an answer of every view."""
+        """Toggle the quarantine. Each state lasts until one answer of every view was checked."""
         for turn in count():
             with trio.CancelScope(shield=True):
                 await self.set(quarantined=turn % 2 == 0)
@@ -119,7 +120,7 @@ class Race:
             answer = await call("lithos_cache_lookup", query="", source_url=url)
             return [answer | {"id": answer["document"]["id"]}]
 
-        # Retrievals write a receipt each, which takes a sync of the disk: fewer of them.
+        # Retrievals are rarer here because each writes a receipt and waits for a disk sync.
         return [
             ("search", search), ("read", read), ("list", list_notes), ("cache", look_up), ("read", read),
             ("search", search), ("list", list_notes), ("retrieve", retrieve), ("cache", look_up),
@@ -127,7 +128,7 @@ class Race:
 
 
 async def make(lithos: Lithos) -> tuple[str, list[str]]:
-    """A source and what rests on it: directly, over two steps, by a typed edge."""
+    """Create a source and its dependents: direct ones, ones over two steps, and ones by a typed edge."""
     source = await lithos.create("Source", "The origin.")
     made: list[str] = []
     for number in range(6):
@@ -173,8 +174,8 @@ async def race(tmp_path: Path, calls: int) -> None:
             assert judged[view, state] > 0, f"no {view} was judged while quarantined is {state}: {judged}"
 
 
-async def test_no_answer_after_the_acknowledgement_lacks_its_warning(tmp_path: Path) -> None:
-    """behaviour 231, in small"""
+async def test_no_answer_lacks_its_warning_after_the_acknowledgement(tmp_path: Path) -> None:
+    """behaviour 231, with few calls"""
     await race(tmp_path, 240)
 
 
