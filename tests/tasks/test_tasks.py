@@ -1,4 +1,4 @@
-"""The board, one task, and what people do with tasks (docs/spec/console.md §2)."""
+"""Tests for the task board, the task page, and changes by people (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

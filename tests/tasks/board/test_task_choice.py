@@ -155,12 +155,12 @@ class ChoiceMachine(RuleBasedStateMachine):
 
 
 def test_random_boards_choose_the_same_task_as_a_full_scan() -> None:
-    """Return the steps of SQLite's virtual machine for a choice. The cost is the same on any machine."""
+    """behaviour 258: after any claims, releases, blockers, changes and jumps of the clock."""
     run_state_machine_as_test(ChoiceMachine, settings=settings(stateful_step_count=40))
 
 
 def steps(board: Board, wanted: NextTask) -> int:
-    """Steps of SQLite's virtual machine for a choice: the cost on any machine."""
+    """Return the number of SQLite virtual machine steps for a choice: a cost equal on all computers."""
     counted = 0
 
     def count() -> bool:

@@ -1,4 +1,4 @@
-"""Return schema and rows of all tables except fence and event counters, which follow the clock."""
+"""Tests for older `coordination.db` files, built by SQL, opened by the store and by a whole server."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def opened(path: Path, later: timedelta = timedelta(0)) -> Iterator[TaskRows]:
 
 
 def dump(path: Path) -> dict[str, Any]:
-    """Schema and rows of everything but the counters of fences and events, which move with the clock."""
+    """Return schema and rows of all tables except fence and event counters, which follow the clock."""
     with sql(path) as connection:
         tables = [
             str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
@@ -276,7 +276,7 @@ def test_oldest_tables_get_every_missing_column(path: Path) -> None:
 
 
 async def test_old_file_with_foreign_keys_works_with_every_command(tmp_path: Path, path: Path) -> None:
-    """behaviours 91, 126: columns added late are last, and agents are stored before their references."""
+    """behaviours 91, 126: columns added late are last, and agents are stored before the rows naming them."""
     make_old(
         path,
         "INSERT INTO tasks(id, title, created_by) VALUES('t', 'T', 'ann')",

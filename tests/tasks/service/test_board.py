@@ -1,4 +1,4 @@
-"""The task board shows the same as the tools, for any dependencies (docs/spec/console.md §1)."""
+"""Tests that board and tools show the same tasks for any dependencies (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 

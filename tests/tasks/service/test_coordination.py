@@ -1,4 +1,4 @@
-"""Task commands as transactions: one with their events, whole or not at all, in one order."""
+"""Tests for task commands as transactions: a command commits with all its events or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cursors: forward only, shared by name, durable, and known as soon as they are acknowledged."""
+"""Tests for cursors: forward only, shared by name, durable, and known once acknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is published, pruned, cut off and restarted meanwhile: each event once, in order, none lost."""
+"""Property tests: clients get each event once and in order, despite pruning, disconnects and restarts."""
 
 from __future__ import annotations
 

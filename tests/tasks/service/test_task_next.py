@@ -23,7 +23,7 @@ async def next_task(lithos: Lithos, agent: str = "ann", **wanted: Any) -> Any:
 
 
 async def settle(lithos: Lithos) -> None:
-    """Return type and task id of all events since the data folder was created, startup included."""
+    """Report the events that are due by the clock. A running server does this twice a second."""
     while (due := lithos.server.get(Coordinator)._due) is not None and due <= lithos.server.get(
         Coordinator
     )._clock():
@@ -36,7 +36,7 @@ def told(lithos: Lithos, *kinds: str) -> list[tuple[str, str]]:
 
 
 def ever_told(lithos: Lithos) -> list[tuple[str, str]]:
-    """The same since the data directory was made: a server reports them as soon as it starts."""
+    """Return type and task id of all events since the data folder was created, startup included."""
     drafts = [event.draft for event in lithos.server.get(Coordinator)._store.events_after(0)]
     return [(draft.type, draft.payload["task_id"]) for draft in drafts if draft.type in TOLD]
 
@@ -398,7 +398,7 @@ async def test_task_and_finding_events_have_tags_and_an_excerpt(
         assert finding["summary"] == "ä" * 300
 
 
-# Tests that `coordination.db` stays bounded: old rows are deleted in steps while writes continue.
+# -- failed attempts --------------------------------------------------------------------------------
 
 
 async def fail(lithos: Lithos, given: Any, output: str) -> Any:

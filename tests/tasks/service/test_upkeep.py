@@ -1,4 +1,4 @@
-"""The size of `coordination.db` is bounded: old rows are deleted in steps while writes continue."""
+"""Tests that `coordination.db` stays bounded: old rows are deleted in steps while writes continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lithos_task_claim`, `lithos_task_renew`, `lithos_task_release`: holders and end times of claims."""
+"""Tests for `lithos_task_claim`, `lithos_task_renew` and `lithos_task_release`."""
 
 from __future__ import annotations
 

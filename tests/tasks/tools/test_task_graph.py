@@ -320,7 +320,7 @@ async def test_spawned_task_inherits_missing_values(lithos: Lithos) -> None:
     (row,) = await blockers(lithos, waiting["id"])
     assert row["task_id"] == source
     assert await complete(lithos, source) == [waiting["id"]]
-    assert (await spawn())["tags"] == ["a", "b"]  # test_reopening_a_cancelled_task_reblocks_no_tasks
+    assert (await spawn())["tags"] == ["a", "b"]  # also from a closed task
 
 
 async def test_refused_spawn_leaves_nothing(lithos: Lithos) -> None:
@@ -369,7 +369,7 @@ async def test_reopening_a_completed_task_blocks_again(lithos: Lithos, clock: Cl
     assert len(lithos.events()) == told + 1
 
 
-async def test_reopening_a_cancelled_task_blocks_no_others(lithos: Lithos) -> None:
+async def test_reopening_a_cancelled_task_reblocks_no_tasks(lithos: Lithos) -> None:
     """behaviours 121, 122"""
     task = await create(lithos)
     waiting = await create(lithos, depends_on=[task])

@@ -180,7 +180,7 @@ async def test_update_that_would_invalidate_a_gate_is_refused(lithos: Lithos, cl
     assert (await record(lithos, timer))["metadata"] == {"gate_type": "ci"}
 
 
-async def test_no_effect_without_feedback(lithos: Lithos, clock: Clock) -> None:
+async def test_closed_task_accepts_only_metadata(lithos: Lithos, clock: Clock) -> None:
     """behaviour 167"""
     for close in ("task_complete", "task_cancel"):
         task = await create(lithos, metadata={"k": 1})
@@ -233,7 +233,7 @@ async def test_unknown_receipt_leaves_the_task_open(lithos: Lithos, clock: Clock
     assert (await record(lithos, task))["status"] == "open"
     assert lithos.events() == events
     assert (await lithos.call("lithos_agent_info", id="bob"))["id"] == "bob"
-    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # alone it does nothing
+    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # no effect without feedback
     assert (await record(lithos, task))["status"] == "completed"
 
 
