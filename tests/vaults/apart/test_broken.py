@@ -58,7 +58,7 @@ def locked(root: Path) -> Any:
 
 @frozen
 class Trouble:
-    """A defect of the vault, and a word that its reported reason contains."""
+    """Defect of a vault, with a word that its reported reason contains."""
 
     breaking: Callable[[Path], AbstractContextManager[None]]
     told: str
@@ -112,7 +112,7 @@ async def test_broken_vault_is_reported_and_stops_no_other_vault(tmp_path: Path,
     """behaviour 295"""
     configs = set_up(tmp_path)
     async with hosting(configs):
-        pass  # The vault was served before.
+        pass  # The first run serves every vault before the defect.
     with trouble.breaking(tmp_path):
         async with hosting(configs, settled=False) as hosted:
             await hosted.served("work", "third")
@@ -169,7 +169,7 @@ async def test_server_stops_at_once_while_vault_waits_for_retry(tmp_path: Path) 
                 assert status_of(await hosted.exchange("/v/work/audit", TOKEN)) == 200
 
 
-async def test_lost_database_of_one_vault_fails_process_exit(tmp_path: Path) -> None:
+async def test_process_exit_fails_when_one_vault_loses_its_database(tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §2"""
     with pytest.RaisesGroup(DatabaseLost, flatten_subgroups=True):
         async with hosting(set_up(tmp_path)):

@@ -33,7 +33,7 @@ OWN: Final = "alpha"
 TOKEN: Final = "secret-of-alpha"
 #: The other vaults: `bravo` is served, `tango` never starts.
 OTHERS: Final = ("bravo", "tango")
-#: Words of the other vaults in any spelling. Each of their texts contains one of these.
+#: Words of the other vaults in any spelling. Each text of these vaults contains one of the words.
 CANARY: Final = re.compile(rb"canary|bravo|tango|31337", re.IGNORECASE)
 #: Paths at an endpoint and at the root.
 PATHS: Final = (
@@ -164,7 +164,7 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
 
 @pytest.mark.slow
 @pytest.mark.takes(20)
-async def test_tools_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
+async def test_tools_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
     """behaviour 294: every tool, with names, ids and paths of another vault in each argument"""
     async with scene(tmp_path) as played:
         hosted = played.hosted
@@ -198,14 +198,14 @@ def texts_of(value: Any) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_urls_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
+async def test_urls_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
     """behaviour 294: every URL and method, with the token of one vault, a wrong token and no token"""
     async with scene(tmp_path) as played:
         for token in (TOKEN, "wrong", None):
             for base in ("", f"/v/{OWN}", "/v/bravo", "/v/tango", "/v/delta"):
                 for path in (*PATHS, "/audit?titles=true", "/metrics"):
                     if path.startswith(("/sse", "/console/events")) and base in ("", f"/v/{OWN}"):
-                        continue  # streams are read in later tests
+                        continue  # other tests read the streams
                     for method in METHODS if token == TOKEN else ("GET", "POST"):
                         asked = f"{method} {base}{path}"
                         received = await played.hosted.exchange(f"{base}{path}", token, method)
@@ -300,7 +300,7 @@ async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
                     assert status_of(received) == 302
 
 
-async def test_streams_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
+async def test_streams_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
     """behaviour 294: SSE and WebSocket streams at the root and the endpoint, while the other vault changes"""
     async with scene(tmp_path) as played:
         hosted = played.hosted

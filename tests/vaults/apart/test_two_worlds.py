@@ -58,7 +58,7 @@ def set_up(root: Path, *, has_third: bool) -> dict[str, Config]:
 
 
 def story(seed: int, *, changes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield tool calls with name and arguments. An id is represented by when its object was created."""
+    """Yield tool calls with name and arguments. Arguments refer to objects by kind or order instead of id."""
     chance = random.Random(seed)
     for _ in range(CALLS):
         word = chance.choice(WORDS)

@@ -21,7 +21,7 @@ from tests.server.console.pages import Element, check, parse
 from tests.server.console.visiting import PATIENCE, browser, form_of, revoke_token
 from tests.servers import Lithos
 
-#: Maps secrets to the vaults that they open.
+#: Secrets and the vaults that they open.
 TOKENS: Final = {"two": ("home", "work"), "one": ("home",), "all": ("home", "secret", "work")}
 
 
@@ -148,7 +148,7 @@ def _time_is_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         scope = scopes[trio.lowlevel.current_task()] = trio.CancelScope()
         return scope
 
-    # Replaced only in this module, because the rest of the server has its own deadlines.
+    # Only this module gets the replacement, because the rest of the server has its own deadlines.
     its_trio = SimpleNamespace(move_on_after=move_on_after, Lock=trio.Lock, current_time=trio.current_time)
     monkeypatch.setattr(summary, "trio", its_trio)
 
