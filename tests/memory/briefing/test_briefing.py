@@ -140,7 +140,7 @@ def test_repeated_wording_keeps_part_of_its_value_unless_identical() -> None:
 def test_note_unrelated_to_the_query_is_left_out() -> None:
     briefing = compose(Material(sources=[source(0, "Bread needs time and salt.")], terms=TERMS), 2_000, COUNT)
     assert (briefing.text, list(briefing.items)) == ("", [])
-    assert [left.reason for left in briefing.dropped] == ["no passage of it concerns the query"]
+    assert [left.reason for left in briefing.dropped] == ["no passage is related to the query"]
 
 
 def test_excerpt_grows_within_its_section_before_next_section_follows() -> None:
