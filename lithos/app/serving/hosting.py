@@ -100,7 +100,7 @@ async def _show_backlog(session: CommandSession, server: Parts) -> None:
     total = backlog.waiting
     if total < MANY_FILES:
         return
-    from lithos.server.command.progress import progress_bars  # loads what a server has no use for
+    from lithos.server.command.progress import progress_bars  # loads modules that a server does not need
 
     with progress_bars(session, "files") as progress:
         while progress is not None and (waiting := backlog.waiting):
@@ -111,7 +111,7 @@ async def _show_backlog(session: CommandSession, server: Parts) -> None:
 
 async def _show_opening(session: CommandSession, server: Server) -> None:
     opening = server.get(Opening)
-    from lithos.server.command.progress import progress_bars  # loads what a server has no use for
+    from lithos.server.command.progress import progress_bars  # loads modules that a server does not need
 
     with progress_bars(session, "notes") as progress:
         while progress is not None and (status := opening.status()) is not None:
