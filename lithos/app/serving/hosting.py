@@ -137,7 +137,7 @@ async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio
     """Serve the named vaults until `shutdown` is set. Raises `CommandFailed`."""
     _require("Several vaults cannot be served.", "Name one vault", "access", "vaults")
     from lithos.vaults.hosted import Starting
-    from lithos.vaults.hosting import Vaults, serve_vaults  # which a server of one has no use for
+    from lithos.vaults.hosting import Vaults, serve_vaults  # not needed by a server with one vault
 
     config = session.config
     if config.of(ServerConfig).public_url is not None:
