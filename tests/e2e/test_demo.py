@@ -56,6 +56,6 @@ def test_the_scripted_day_has_something_on_each_page(tmp_path: Path) -> None:
         # The first page does not wait for the checks of the notes, which it begins.
         until(lambda: "1 with a conflict copy" in client.get("/").text)
         overview = client.get("/").text
-        assert "4 proposals to look at" in overview
+        assert "4 proposals to review" in overview
         assert "/console/contradictions?" in overview
         assert "1 with a conflict copy" in overview

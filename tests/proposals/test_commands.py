@@ -208,7 +208,7 @@ async def test_only_a_person_at_a_terminal_is_asked(desk: Desk, monkeypatch: pyt
         printed = await desk.type("approve", proposal, code=1)
         assert "+2\n" in printed
         assert "Approve this? [y/N] " in desk.told
-        assert "It was not approved, and waits on." in desk.told
+        assert "The proposal was not approved and stays pending." in desk.told
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert (await desk.type("approve", proposal)).endswith("approved: plan.md, version 2\n")
 
@@ -234,7 +234,7 @@ async def test_wrong_arguments_are_reported(desk: Desk) -> None:
     assert "lithos proposals show ID" in await desk.refused("list", "x")
     for action in ("show", "approve", "reject"):
         assert f"lithos proposals {action} ID" in await desk.refused(action)
-    with pytest.raises(CommandFailed, match="There is no proposal") as refusal:
+    with pytest.raises(CommandFailed, match="Unknown proposal") as refusal:
         await desk.type("show", MISSING_ID)
     assert refusal.value.exit_code == 1
 

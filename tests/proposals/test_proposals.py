@@ -223,7 +223,7 @@ async def test_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_path
         await lithos.write("Plan", TEXT.replace("Two", "Zwei"), id=note_id, agent="carl")
         before = (lithos.knowledge / "plan.md").read_bytes()
         answer = await decide(lithos, proposal)
-        assert "waits on" in refusal(answer, "version_conflict")
+        assert "stays pending" in refusal(answer, "version_conflict")
         (conflict,) = answer["conflicts"]
         assert (conflict["line"], conflict["mine"].strip(), conflict["theirs"].strip()) == (3, "2.", "Zwei.")
         assert (lithos.knowledge / "plan.md").read_bytes() == before

@@ -128,7 +128,7 @@ async def test_review_queue_shows_change_author_and_expiry(tmp_path: Path) -> No
         assert [one.text for one in alone.all("a", "button")] == ["Next", "The note"]
         overview = await person.look("/console/")
         (way,) = overview.all("p", "knowledge")[0].all("a")
-        assert (way.text, way.attributes["href"]) == ("4 proposals to look at", "/console/review")
+        assert (way.text, way.attributes["href"]) == ("4 proposals to review", "/console/review")
 
 
 async def test_approval_writes_the_shown_text_and_names_both_authors(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path:
             "/console/review", **{**fields, "once": "x", "act": "approve", "pick": f"{ids[1]} {seal}"}
         )
         (told,) = outcomes_of(check(answer.text))
-        assert told == "n1.md conflicts with what others changed (line 3); it stays pending"
+        assert told == "n1.md conflicts with changes by others (line 3); it stays pending"
         assert (await row_of(lithos, ids[1]))["status"] == "pending"
         assert await text_of(person, notes[1]) == "one\n\ntwo, says tester"
 
@@ -223,7 +223,7 @@ async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) ->
             assert answer.status_code == 400
             assert told in check(answer.text).told
         page = await press(person, ids[0], "reject", reason="Say where it is <from>.")
-        assert outcomes_of(page) == ["n0.md is rejected; the agent hears the reason"]
+        assert outcomes_of(page) == ["n0.md is rejected; the agent gets the reason"]
         assert [one.attributes["value"] for one in page.all("datalist")[0].all("option")] == [
             "Say where it is <from>."
         ]
@@ -242,7 +242,7 @@ async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) ->
         assert (await row_of(lithos, ids[1]))["reason"] == "Say where it is <from>."
         page = await many(person, "reject", ids[2:4], "Too long.")
         assert outcomes_of(page) == [
-            f"n{number}.md is rejected; the agent hears the reason" for number in (2, 3)
+            f"n{number}.md is rejected; the agent gets the reason" for number in (2, 3)
         ]
         assert names_of(page) == ["*N4"]
         assert [await text_of(person, note) for note in notes] == ["one"] * 5
@@ -486,7 +486,7 @@ async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_pat
         for csrf in ("", "x"):
             answer = await person.post("/console/review", **(good | {"csrf": csrf}))
             assert answer.status_code == 403
-        assert "There is no such proposal" in (await person.look(f"/console/review/{MISSING_ID}", 404)).told
+        assert "Unknown proposal" in (await person.look(f"/console/review/{MISSING_ID}", 404)).told
         for query in ("by=nothing", "offset=9999", "offset=x", "done=nothing", "draft=nothing"):
             await person.look(f"/console/review?{query}")
             await person.look(f"{address}?{query}")
