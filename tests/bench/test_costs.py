@@ -29,7 +29,7 @@ ALLOWED = Allowed({"hybrid": LINE}, {"python": "3.11", "trio": "1.0"})
 def test_call_may_cost_at_most_two_per_cent_more_steps(cost: Cost, told: list[str]) -> None:
     complaints = ALLOWED.complaints({"hybrid": cost}, ALLOWED.versions)
     assert complaints[: len(told)] == told
-    assert len(complaints) == len(told) + bool(told)  # plus one line with advice
+    assert len(complaints) == len(told) + bool(told)  # one more line gives advice
 
 
 def test_calls_without_a_limit_and_changed_libraries_are_reported() -> None:

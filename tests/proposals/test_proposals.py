@@ -350,7 +350,7 @@ async def test_each_kind_of_proposal_is_carried_out_as_proposed(tmp_path: Path) 
 
 
 async def test_approved_move_keeps_links_when_update_links_is_false(tmp_path: Path) -> None:
-    """behaviour 349: all links were once rewritten, even in protected notes"""
+    """behaviour 349: earlier versions rewrote all links, even in protected notes."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         linking = (await lithos.write("Links", "See [[plan]] and [text](plan.md)."))["path"]
@@ -366,7 +366,7 @@ async def test_approved_move_keeps_links_when_update_links_is_false(tmp_path: Pa
 
 
 async def test_notes_changed_by_an_approved_move_name_the_approver(tmp_path: Path) -> None:
-    """behaviour 349: in versions and events, also after a restart in between"""
+    """behaviour 349: versions and events name the approver, also after a restart in between."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", "Beside [[links]].")
         other = await lithos.create("Links", "See [text](plan.md).")
@@ -407,7 +407,7 @@ async def test_links_added_after_a_person_looked_are_shown_first(tmp_path: Path,
 
 
 async def test_link_added_during_a_move_approval_is_not_rewritten_unseen(tmp_path: Path) -> None:
-    """behaviour 349: the writer itself refuses"""
+    """behaviour 349: the note writer refuses such a move."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         await lithos.create("One", "[text](plan.md)")
@@ -418,7 +418,7 @@ async def test_link_added_during_a_move_approval_is_not_rewritten_unseen(tmp_pat
 
 
 async def test_note_restored_by_approval_keeps_its_creation_time(tmp_path: Path) -> None:
-    """behaviour 349: the same as a restore that needs no approval"""
+    """behaviour 349: a restore without approval also keeps the creation time."""
     clock = Clock()
     async with asking(tmp_path, clock=clock, storage=VAULT) as lithos:
         os.utime(put_note(tmp_path, "plan.md", "# Plan\n\nText.\n"), (1e9, 1e9))

@@ -132,7 +132,7 @@ async def test_review_queue_shows_change_author_and_expiry(tmp_path: Path) -> No
 
 
 async def test_approval_writes_the_shown_text_and_names_both_authors(tmp_path: Path) -> None:
-    """behaviour 281: signed by the agent, approved by the person; other places that changed survive."""
+    """behaviour 281: the agent is the author, the person the approver, and other changed places survive."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo\n\nthree", agent="ann")
@@ -153,7 +153,7 @@ async def test_approval_writes_the_shown_text_and_names_both_authors(tmp_path: P
 
 
 async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path: Path) -> None:
-    """behaviour 281: each result is shown."""
+    """behaviour 281: the page shows each result."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(f"N{number}", "one\n\ntwo") for number in range(4)]
@@ -178,7 +178,7 @@ async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path:
         assert "It cannot be approved as it is: others have changed the same" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
-        # A client that sends an approval despite the missing button
+        # The client sends an approval although the page has no button for it.
         seal = (await lithos.call("lithos_proposals", id=ids[1]))["seal"]
         answer = await person.post(
             "/console/review", **{**fields, "once": "x", "act": "approve", "pick": f"{ids[1]} {seal}"}
@@ -233,7 +233,7 @@ async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) ->
             "Say where it is <from>.",
             "person",
         )
-        # One click reuses the reason on the page of another proposal
+        # On the page of another proposal, one click reuses the reason.
         alone = await person.page(f"/console/review/{ids[1]}")
         again = [form for form in FORM.findall(alone) if 'name="again"' in form]
         _, fields = form_of(again[0])
@@ -288,12 +288,12 @@ async def test_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> Non
         assert "Nothing was written: it has changed since you opened the page. Check it again" in page.told
         assert "my own words" in typed_in(page)
         assert "This is the agent's own text" in page.told
-        # Once the page shows the current note, the person can approve despite the conflict
+        # Once the page shows the current note, the person can approve despite the conflict.
         _, fields = form_of(await person.page(address), address)
         page = check((await person.post(action, **(fields | {"act": "approve", "text": text}))).text)
         assert outcomes_of(page) == ["plan.md is approved: version 3"]
         assert await text_of(person, note) == "one\n\nmy own words"
-        # Already decided: the page shows the text so that the person can copy it
+        # The proposal is already decided, so the page shows the text for copying.
         page = check(
             (await person.post(action, **(fields | {"once": "new", "act": "approve", "text": text}))).text
         )
@@ -306,7 +306,7 @@ async def test_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> Non
 
 
 async def test_invisible_characters_are_named_on_every_approval_page(tmp_path: Path) -> None:
-    """behaviour 283: in the queue, on the proposal page, in titles and paths, and in the editing field."""
+    """behaviour 283: the queue, proposal pages, titles, paths and the editing field name such characters."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "pay ann\n\nend", agent="ann")

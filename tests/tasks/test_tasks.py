@@ -33,7 +33,7 @@ def columns_of(html: str) -> dict[str, int]:
 
 
 async def test_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Path) -> None:
-    """behaviour 235: every page renders, on an empty vault too"""
+    """behaviour 235: every page renders, even in an empty vault."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         assert "There are no tasks yet." in (await person.look("/console/tasks")).text
@@ -157,7 +157,7 @@ async def test_form_sent_repeatedly_creates_one_task(tmp_path: Path) -> None:
         fields |= {"title": "Look at it", "description": "All of it.", "task_type": "task"}
         fields |= {"tags": "one, two,", "project": "atlas"}
         shown = [check(one.text).text for one in await person.press(action, **fields)]
-        assert sum("The task was created." in one for one in shown) == 1  # shown once
+        assert sum("The task was created." in one for one in shown) == 1  # the message is shown once
         (task,) = (await person.lithos.call("lithos_task_list"))["tasks"]
         assert (task["title"], task["created_by"], task["tags"]) == ("Look at it", "Ann", ["one", "two"])
         assert task["metadata"] == {"project": "atlas"}
@@ -181,7 +181,7 @@ async def test_refused_form_is_shown_again_with_its_input(tmp_path: Path) -> Non
 
 
 async def test_cancelling_shows_consequences_happens_once_and_names_the_person(tmp_path: Path) -> None:
-    """behaviour 239: cancel shows its consequences first, happens once and carries the person's name"""
+    """behaviour 239: cancel shows its consequences first, happens once and carries the person's name."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         await person.submit("/console/identity", agent="Ann")
@@ -221,7 +221,7 @@ async def test_cancelling_shows_consequences_happens_once_and_names_the_person(t
 
 
 async def test_change_stops_when_its_consequences_changed_since_shown(tmp_path: Path) -> None:
-    """behaviour 239: a change does what was shown, or nothing"""
+    """behaviour 239: a change does what was shown, or nothing."""
     async with visiting(tmp_path) as person:
         task = await create(person, "Doomed")
         action, fields = form_of(await person.page(f"/console/tasks/{task}/cancel"))
@@ -240,7 +240,7 @@ async def test_change_stops_when_its_consequences_changed_since_shown(tmp_path: 
 
 
 async def test_person_resolves_a_gate(tmp_path: Path) -> None:
-    """behaviour 239: the change carries the person's name"""
+    """behaviour 239: the change carries the person's name."""
     async with visiting(tmp_path) as person:
         await person.submit("/console/identity", agent="Ann")
         gate = await create(person, "Approval", task_type="gate", metadata={"gate_type": "human"})
@@ -265,7 +265,7 @@ async def test_person_resolves_a_gate(tmp_path: Path) -> None:
 
 
 async def test_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
-    """behaviour 239: the change carries the person's name and names the claim's former holder"""
+    """behaviour 239: the change carries the person's name and names the former holder of the claim."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         call = person.lithos.call
@@ -311,7 +311,7 @@ async def test_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_agent_texts_run_no_script_on_task_pages(tmp_path: Path) -> None:
-    """behaviour 236: texts, tags, agent names and findings run nothing on task pages"""
+    """behaviour 236: texts, tags, agent names and findings are shown as text on task pages."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         for text in HOSTILE:

@@ -6,7 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 
-#: Padding string of the standard security handler.
+#: Padding string that the standard security handler of PDF uses.
 _PAD = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 
 

@@ -168,7 +168,7 @@ async def test_reader_process_has_few_rights_and_leaves_nothing_behind():
             line[:26].strip(): line[26:].split()[0] for line in (process / "limits").read_text().splitlines()
         }
         assert limits["Max file size"] == limits["Max core file size"] == "0"
-        assert 512 << 20 <= int(limits["Max address space"]) < 513 << 20  # plus the size of the mapped file
+        assert 512 << 20 <= int(limits["Max address space"]) < 513 << 20  # the limit includes the mapped file
         assert int(limits["Max open files"]) < 100
         assert os.getpriority(os.PRIO_PROCESS, extractor._child.pid) == 10
         assert os.sched_getscheduler(extractor._child.pid) == os.SCHED_BATCH
@@ -270,7 +270,7 @@ async def test_process_with_nonsense_output_is_ended(lie: str, monkeypatch: pyte
 async def test_process_that_never_answers_is_ended(
     lie: str, seconds: float, why: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """behaviour 291: whether the process works or waits."""
+    """behaviour 291: the process may be working or waiting."""
     monkeypatch.setattr(module, "_MODULE", LIAR)
     async with running(file_seconds=seconds) as extractor:
         got = await read(extractor, b"x", "text", lie)

@@ -22,7 +22,7 @@ class Codes:
         if self._width == 2:
             self._width, self._room = 3, 4
             return
-        for _ in range(1 + (code < 2)):  # dictionary entries that a reader adds for the code
+        for _ in range(1 + (code < 2)):  # a reader adds these dictionary entries for the code
             self._room -= 1
             if not self._room:
                 self._room, self._width = 1 << self._width, self._width + 1

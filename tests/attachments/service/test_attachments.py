@@ -105,7 +105,7 @@ async def test_deleted_file_is_not_found_and_changed_file_is(tmp_path):
 
 
 async def test_vault_files_are_not_changed(tmp_path):
-    """Behaviour 290: no side file."""
+    """Behaviour 290: Lithos writes no side files."""
     vault = tmp_path / "vault"
     fill(vault)
     before = {path: path.read_bytes() for path in vault.iterdir()}
@@ -188,7 +188,7 @@ async def test_unknown_kind_is_refused(tmp_path):
 
 
 def test_git_status_stays_clean_when_attachments_are_read(tmp_path):
-    """Behaviour 290: `git status` stays clean."""
+    """Behaviour 290: the output of `git status` stays empty."""
     vault = tmp_path / "vault"
     fill(vault)
 

@@ -298,7 +298,7 @@ def test_header_is_one_line_of_bounded_length() -> None:
 
 
 def test_long_task_is_cut_to_leave_space_for_notes() -> None:
-    """docs/spec/context.md §1: the task text is longer than the budget"""
+    """docs/spec/context.md §1: the task text is longer than the budget."""
     task = Task(id="t", title="T" * 900, description="word " * 4_000, created_by="ann", created_at=START)
     part = TaskPart(task=task)
     content = "The zebra has stripes at night. " * 10

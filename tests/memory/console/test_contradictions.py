@@ -50,7 +50,7 @@ async def test_each_settlement_is_applied_once_and_names_the_person(tmp_path: Pa
         for told in ("Four seconds", "We wait 4 s.", "We wait 9 s.", "reviewer", "4 is not <b>9</b>"):
             assert told in asked.told, told
         assert "recorded under the name Ann Person" in asked.told
-        # The settling page was opened from the other note, so it lists the other note first
+        # The settling page was opened from the other note, so it lists that note first.
         action, fields = form_of(await person.page(way_to(page)), PLACE)
         assert (fields["one"], fields["other"]) == (other, one)
         shown = await person.press(action, **(fields | {"ending": ending}))
@@ -109,7 +109,7 @@ async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(t
         page = check((await person.post(action, **(fields | {"ending": "refuted"}))).text)
         assert "Nothing was settled. The contradiction was changed or settled meanwhile." in page.text
         assert await state_of(person, edge) == "merged"
-        # A contradiction recorded in the meantime is shown before anything is settled
+        # A contradiction that was recorded in the meantime is shown before anything is settled.
         again = await contradict(person, other, one)
         late = fields | {"once": "another", "ending": "refuted"}
         page = check((await person.post(action, **late)).text)

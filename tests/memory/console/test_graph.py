@@ -45,7 +45,7 @@ async def show(person: Visitor, **args: object) -> Element:
 
 
 async def test_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> None:
-    """behaviour 235: the graph page."""
+    """behaviour 235: the graph page renders."""
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
         source = await lithos.create("Source", "Where it is from.")
@@ -238,7 +238,7 @@ async def test_edges_that_repeat_provenance_are_listed_once(tmp_path: Path) -> N
 
 
 async def test_hostile_titles_types_and_queries_run_no_script(tmp_path: Path) -> None:
-    """behaviour 236: on the graph page."""
+    """behaviour 236: the graph page shows hostile texts as plain text."""
     async with visiting(tmp_path, settled=True) as person:
         made = [
             await person.lithos.write(f"{text} {n}", f"zebra [[Hub]] {text}")

@@ -32,7 +32,7 @@ async def make_task(person: Visitor, title: str = "Find out") -> str:
 
 
 async def test_receipt_page_shows_question_scouts_and_results(tmp_path: Path) -> None:
-    """behaviour 235: the receipt page."""
+    """behaviour 235: the receipt page renders."""
     async with visiting(tmp_path, settled=True) as person:
         one = await person.lithos.create("Zebra", "stripes of a zebra")
         other = await person.lithos.create("Horse", "a zebra without stripes")
@@ -161,7 +161,7 @@ def test_receipt_pages_are_found_by_index(tmp_path: Path, monkeypatch: Any) -> N
 
 
 async def test_hostile_questions_agents_and_titles_run_no_script(tmp_path: Path) -> None:
-    """behaviour 236: on the receipt pages."""
+    """behaviour 236: the receipt pages show hostile texts as plain text."""
     async with visiting(tmp_path, settled=True) as person:
         for number, text in enumerate(HOSTILE):
             await person.lithos.write(f"{text} {number}", f"zebra {text}")

@@ -103,7 +103,7 @@ async def test_failing_note_is_tried_three_times_and_blocks_no_other(
         text = (await lithos.server.get(Gauges).scrape()).decode()
         assert "lithos_lcma_enrich_exhausted_total 1.0" in text
         assert "lithos_lcma_enrich_queue_depth 1.0" in text
-        await lithos.write("Bad", PROSE + " More.", id=bad)  # a change allows new attempts
+        await lithos.write("Bad", PROSE + " More.", id=bad)  # a changed note gets new attempts
         await job.run()
         assert asked.count(bad) == 4
 

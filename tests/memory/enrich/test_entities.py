@@ -44,7 +44,7 @@ async def shown(lithos: Lithos, note_id: str) -> tuple[list[str], int | None]:
 
 
 async def test_extracted_entities_are_searchable_and_change_no_file(tmp_path: Path) -> None:
-    """Behaviour 158: no byte, no version, no time, no event; a lone agent's `expected_version` holds."""
+    """Behaviour 158: bytes, version, times and events stay, so a given `expected_version` still holds."""
     text = "---\ntitle: Raft # mine\n---\nThe log, by [[Diego Ongaro]].\n"
     file = put_note(tmp_path, "raft.md", text)
     async with serving(tmp_path) as lithos:

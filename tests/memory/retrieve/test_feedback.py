@@ -156,7 +156,7 @@ async def test_empty_list_marks_all_as_ignored_and_missing_list_none(
         await worker(lithos).drain()
         assert await signals(lithos, one, two) == [(1, 0, 0), (0, 0, 1)]
         await lithos.call("lithos_task_reopen", task_id=task, agent="ann")
-        await complete(lithos, task, cited_nodes=[one])  # a separate lesson
+        await complete(lithos, task, cited_nodes=[one])  # this completion has its own lesson
         assert await signals(lithos, one, two) == [(2, 0, 0), (0, 0, 2)]
 
 

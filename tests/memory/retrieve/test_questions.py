@@ -100,7 +100,7 @@ async def cited_for(lithos: Lithos, note: str) -> list[dict[str, Any]]:
 
 
 async def test_note_found_another_way_answers_the_question_later(tmp_path: Path) -> None:
-    """behaviour 267: a cited note need not have been retrieved; its statistics stay unchanged"""
+    """behaviour 267: the cited note was not retrieved, and its statistics stay unchanged."""
     async with serving(tmp_path, search=LITERAL) as lithos:
         notes = await cook(lithos)
         answer, secret = (

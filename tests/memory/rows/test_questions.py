@@ -66,7 +66,7 @@ def counts(store: StatsStore) -> dict[tuple[str, str], tuple[float, float]]:
     return {(each.question, each.note_id): (round(each.a, 4), round(each.b, 4)) for each in entries}
 
 
-#: cosines: ONE, NEAR 0.8; ONE, FAR 0.
+#: Cosines: ONE and NEAR 0.8, ONE and FAR 0.
 ONE, NEAR, FAR = codes(1), codes(0.8, 0.6), codes(0, 0, 1)
 
 
@@ -82,7 +82,7 @@ def test_feedback_creates_and_changes_entries(store: StatsStore) -> None:
     assert counts(store)["far", "b"] == (1, 0)
     apply(store, feedback(asked("near", NEAR), "b", misleading=("a",)))
     found = counts(store)
-    # one: 0.3 x 0.5 because it was not cited, 0.5 because it misled; near itself: 0.3 and 1.
+    # ONE: 0.3 x 0.5 because it was not cited, 0.5 because it misled. NEAR itself: 0.3 and 1.
     assert found["one", "a"] == (pytest.approx(1.25, abs=0.01), pytest.approx(0.65, abs=0.02))
     assert found["near", "a"] == (1, pytest.approx(1.3, abs=0.001))
     assert found["near", "b"] == (1, 0)

@@ -136,7 +136,7 @@ def test_claimed_jobs_are_grouped_retried_and_abandoned(store):
         assert [(job.rows, job.attempts) for job in queue.claim(2, after=2)] == [((4,), 2)]
         assert [(job.rows, job.attempts) for job in queue.claim(2, most=5)] == [((2,), 2)]
         assert queue.claim(2) == []
-        assert queue.length() == 2  # abandoned, but still stored
+        assert queue.length() == 2  # abandoned jobs stay stored
         queue.drop_processed(LATER)
         queue.drop_processed(LATER + timedelta(seconds=1))
     assert store.reading.queue.length() == 2

@@ -66,7 +66,7 @@ async def test_explanations_are_sent_only_on_request(tmp_path: Path) -> None:
 
 
 async def test_sources_map_each_number_to_its_note(tmp_path: Path) -> None:
-    """docs/spec/context.md §1: compact."""
+    """docs/spec/context.md §1: the answer is compact."""
     async with briefing(tmp_path) as lithos:
         answer = await lithos.call("lithos_context", query="harbour ships", budget=1_000)
         for number, line in enumerate(answer["sources"], 1):

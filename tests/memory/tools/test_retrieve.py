@@ -113,7 +113,7 @@ async def test_retrieved_results_are_counted(lithos: Lithos, clock: Clock) -> No
     stats = await learning.stats([one])
     assert (stats[one].retrieval_count, stats[one].last_retrieved_at) == (3, clock())
     row = (await retrieve(lithos))["results"][0]
-    assert row["usage_score"] == pytest.approx(0.455340, abs=1e-5)  # ln(4)/ln(21)
+    assert row["usage_score"] == pytest.approx(0.455340, abs=1e-5)  # the expected value is ln(4)/ln(21)
 
 
 async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_tags_or_a_path_return_the_newest_notes(tmp_path: Path) -> None:
             assert [row["title"] for row in answer["results"]] == ["N5"]
             assert answer["results"][0]["scouts"] == ["scout_tags_recency"]
             assert "scout_tags_recency" in (await receipt_of(lithos, answer)).scouts_fired
-            # 3 x limit of six notes, which are sorted by time before the cut.
+            # The scout returns 3 x limit of six notes, which are sorted by time before the cut.
             assert (await receipt_of(lithos, answer)).candidates_considered == 3
         for nothing in ({}, {"tags": [], "path_prefix": ""}):
             answer = await retrieve(lithos, " ", **nothing)

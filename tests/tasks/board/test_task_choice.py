@@ -155,7 +155,7 @@ class ChoiceMachine(RuleBasedStateMachine):
 
 
 def test_random_boards_choose_the_same_task_as_a_full_scan() -> None:
-    """behaviour 258: after any claims, releases, blockers, changes and jumps of the clock."""
+    """behaviour 258: the boards have had any claims, releases, blockers, changes and jumps of the clock."""
     run_state_machine_as_test(ChoiceMachine, settings=settings(stateful_step_count=40))
 
 

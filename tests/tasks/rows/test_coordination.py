@@ -161,7 +161,7 @@ def test_recreated_journal_is_ahead_of_the_lost_one(store, path):
 
 
 def test_journal_without_its_counter_continues_after_its_head(store, path):
-    """behaviour 191: also when the clock is behind the head."""
+    """behaviour 191: this also holds when the clock is behind the head."""
     append(store, make_event(CLOCK + 10**9))
     with store.transaction():
         store._writer.execute("DELETE FROM meta")

@@ -447,7 +447,7 @@ def test_changes_by_an_older_version_are_applied(path: Path) -> None:
 
 
 def test_two_unicode_forms_of_an_aspect_become_one(path: Path) -> None:
-    """behaviour 351: the claim that ends later holds the aspect"""
+    """behaviour 351: the claim that ends later holds the aspect."""
     one, other = (normalize(form, "\u00e4rger") for form in ("NFC", "NFD"))
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         rows = store.written(TaskRows)

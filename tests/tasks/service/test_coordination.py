@@ -215,14 +215,14 @@ async def test_refused_command_in_a_batch_undoes_only_itself(tmp_path: Path) -> 
         made = {answer["task_id"] for answer in results.values() if "code" not in answer}
         assert set(ids(await call(lithos, "task_list"))) == made
         assert types(lithos) == ["task.created", "task.ready"] * 15
-        assert lithos.server.get(Coordinator).mailbox.stats.batches < 30  # the commands shared commits
+        assert lithos.server.get(Coordinator).mailbox.stats.batches < 30  # many commands shared commits
 
 
 # -- races and fences -------------------------------------------------------------------------------
 
 
 async def test_exactly_one_of_64_racing_agents_gets_an_aspect(tmp_path: Path) -> None:
-    """behaviours 94, 96, 174, 192: also when the previous claim has expired; then the fence is higher"""
+    """behaviours 94, 96, 174, 192: this also holds after an expired claim, and then the fence is higher."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         task = await create(lithos)
@@ -291,7 +291,7 @@ async def test_fence_is_never_reused_after_a_loss_or_restore(
 
 
 async def test_other_work_runs_while_many_tasks_are_serialised() -> None:
-    """behaviour 100: ten thousand rows are made in slices."""
+    """behaviour 100: the rows of ten thousand tasks are created in slices."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     views = [
         TaskView(Task(id=str(n), title="T", created_by="a", created_at=now), claims=()) for n in range(10_000)

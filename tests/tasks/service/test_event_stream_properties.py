@@ -41,7 +41,7 @@ class Journal(Inline):
     broadcaster: Broadcaster = field(init=False)
     events: list[Event] = field(factory=list)
     meanwhile: list[Callable[[], None]] = field(factory=list)
-    #: committed, but not yet broadcast
+    #: These events are committed, but not yet broadcast.
     late: list[Event] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:

@@ -79,7 +79,7 @@ def claim_of(given: dict[str, Any], agent: str) -> dict[str, Any]:
 
 
 async def test_32_racing_agents_get_different_tasks(tmp_path: Path) -> None:
-    """behaviour 258: no task is returned twice, and none is blocked or held. Fences grow with each grant."""
+    """behaviour 258: no returned task is repeated, blocked or held, and fences grow with each grant."""
     async with serving(tmp_path, settled=False) as lithos:
         blocker = await create(lithos, "blocker")
         blocked = [await create(lithos, "blocked", depends_on=[blocker]) for _ in range(5)]
@@ -267,7 +267,7 @@ async def test_expired_claim_is_reported_without_a_call(tmp_path: Path) -> None:
 
 
 async def test_each_expiry_is_reported_once_across_restarts(tmp_path: Path) -> None:
-    """behaviour 260: also an expiry while no server ran."""
+    """behaviour 260: this includes an expiry while no server ran."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         first, second = await create(lithos), await create(lithos)
@@ -335,7 +335,7 @@ async def test_ready_is_reported_at_creation_and_after_the_last_blocker(tmp_path
 
 
 async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: Path) -> None:
-    """behaviour 260: once for each task, by the agent `timer`; a cancelled timer never opens."""
+    """behaviour 260: the agent `timer` reports each task once, and a cancelled timer never opens."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         waiting = list[str]()

@@ -76,7 +76,7 @@ class Desk(CoordinatorDesk):
 
 
 async def test_accesses_are_kept_for_the_configured_days(tmp_path: Path) -> None:
-    """docs/spec/cli-config.md §4: events.audit_days"""
+    """docs/spec/cli-config.md §4: the setting is events.audit_days."""
     async with Desk.at(tmp_path / "c.db", audit_days=3) as desk:
         for _ in range(5):
             await desk.access(400)
@@ -92,7 +92,7 @@ async def test_accesses_are_kept_for_the_configured_days(tmp_path: Path) -> None
 
 
 async def test_newest_accesses_are_kept_up_to_the_configured_number(tmp_path: Path) -> None:
-    """docs/spec/cli-config.md §4: events.audit_rows"""
+    """docs/spec/cli-config.md §4: the setting is events.audit_rows."""
     async with Desk.at(tmp_path / "c.db", audit_rows=1000) as desk:
         await desk.access(2500)
         await desk.upkeep.look()
@@ -153,7 +153,7 @@ def draft(text: str) -> EventDraft:
 
 
 async def test_journal_is_bounded_in_bytes_and_returns_its_start(tmp_path: Path) -> None:
-    """docs/spec/events-http.md §2: a position that was pruned gives a resync"""
+    """docs/spec/events-http.md §2: a pruned position gives a resync."""
     async with Desk.at(tmp_path / "c.db") as desk:
         desk.upkeep.journal_bytes = 1_000_000
         seqs = [await desk.mailbox.ask(AppendEvents((draft("x" * 20_000),))) for _ in range(120)]
@@ -169,7 +169,7 @@ async def test_journal_is_bounded_in_bytes_and_returns_its_start(tmp_path: Path)
 
 
 async def test_journal_with_a_lowered_limit_is_pruned_without_new_events(tmp_path: Path) -> None:
-    """docs/spec/events-http.md §2: the newest events.journal_size events"""
+    """docs/spec/events-http.md §2: the newest events.journal_size events are kept."""
     async with Desk.at(tmp_path / "c.db") as desk:
         for _ in range(10):
             await desk.mailbox.ask(AppendEvents(tuple(draft("x") for _ in range(100))))
@@ -257,7 +257,7 @@ async def test_agent_that_acts_meanwhile_is_kept(tmp_path: Path) -> None:
 
 
 async def test_cursors_idle_for_a_year_are_deleted_and_restart(tmp_path: Path) -> None:
-    """docs/spec/events-http.md §4: then the name is a new one, which starts at the head"""
+    """docs/spec/events-http.md §4: a deleted name counts as new and starts at the head."""
     async with Desk.at(tmp_path / "c.db") as desk:
         for name in ("idle", "moved", ENRICH_AGENT):
             await desk.mailbox.ask(MoveCursor(name))
@@ -319,7 +319,7 @@ async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
 
 
 async def test_upstream_data_of_any_age_is_kept(tmp_path: Path) -> None:
-    """behaviour 242: accesses, ended claims and idle agents from a file of the other Lithos."""
+    """behaviour 242: another Lithos wrote the accesses, ended claims and idle agents of the file."""
     upstream.make(tmp_path / "c.db", upstream.COORDINATION["0.4"], upstream.coordination_rows("0.4"))
     async with Desk.at(tmp_path / "c.db", audit_days=3, audit_rows=10) as desk:
         await desk.access(400)

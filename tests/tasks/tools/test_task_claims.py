@@ -63,7 +63,7 @@ async def test_held_aspect_is_refused_naming_holder_and_end(lithos: Lithos, cloc
 async def test_unicode_forms_of_an_aspect_are_equal(
     lithos: Lithos, clock: Clock, forms: tuple[str, str]
 ) -> None:
-    """behaviour 351: for claims, renewals and releases"""
+    """behaviour 351: this applies to claims, renewals and releases."""
     one, other = (normalize(form, "\u00c4rger.md") for form in forms)
     task = await create(lithos)
     await claim(lithos, task, "ann", one)

@@ -109,7 +109,7 @@ async def test_timer_gate_opens_by_time(lithos: Lithos, clock: Clock) -> None:
     (row,) = await blockers(lithos, by_block)  # a `blocks` edge waits for completion, even of a timer
     assert (row["kind"], row["type"]) == ("task", "blocks")
     assert await complete(lithos, early) == [two]
-    await call(lithos, "task_cancel", task_id=timer)  # cancelled after its time: never satisfied
+    await call(lithos, "task_cancel", task_id=timer)  # A timer cancelled after its time is never satisfied.
     (row,) = await blockers(lithos, one)
     assert row["kind"] == "blocker_unsatisfiable"
 
@@ -320,7 +320,7 @@ async def test_spawned_task_inherits_missing_values(lithos: Lithos) -> None:
     (row,) = await blockers(lithos, waiting["id"])
     assert row["task_id"] == source
     assert await complete(lithos, source) == [waiting["id"]]
-    assert (await spawn())["tags"] == ["a", "b"]  # also from a closed task
+    assert (await spawn())["tags"] == ["a", "b"]  # a closed source works, too
 
 
 async def test_refused_spawn_leaves_nothing(lithos: Lithos) -> None:

@@ -243,7 +243,7 @@ def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
 async def test_one_of_three_vaults_answers_like_a_single_vault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str, play: Callable[[Recording], Awaitable[None]]
 ) -> None:
-    """behaviour 293: at the vault's own endpoint, and at the root for a token of this vault only
+    """behaviour 293: both the vault's own endpoint and the root answer a token of this vault.
 
     Memory learns in the background and may lag on a busy machine, so only a repeated difference counts.
     """

@@ -134,7 +134,7 @@ async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recordi
 async def test_hidden_vault_changes_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, changes: bool
 ) -> None:
-    """behaviour 294: the same calls give the same bytes with and without a third vault"""
+    """behaviour 294: the same calls give the same bytes with and without a third vault."""
     ids = Ids()
     monkeypatch.setattr(uuid, "uuid4", ids.draw)
     worlds: list[Recording] = []
