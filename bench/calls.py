@@ -1,8 +1,8 @@
-"""Benchmark of read-only calls through `/mcp`: time and processor time relative to a no-op and each other.
+"""Benchmark of read-only calls through `/mcp`: their time and processor time relative to a no-op.
 
-Run `python -m bench.calls --notes 10000`. The no-op is the one of `bench.search`. Each round alternates all
-kinds of calls, so that a busy machine slows all of them equally. `to_noop` and `to_noop_processor` are
-medians of the ratios within a round; `to_hybrid` compares the calls that rank notes. Half of the reads are of
+Run `python -m bench.calls --notes 10000`. The no-op is the same as in `bench.search`. Each round alternates
+all kinds of calls, so that a busy machine slows all of them equally. `to_noop` and `to_noop_processor` are
+medians of the ratios within a round; `to_hybrid` compares the calls that rank notes. Half of the reads use
 notes that were read before.
 """
 

@@ -42,7 +42,10 @@ _KINDS: Final = (
 
 @frozen
 class Case:
-    """A benchmark, its arguments and a pattern for the figures to show. With 0 notes it makes its own."""
+    """A benchmark with its arguments and a pattern for the figures to show.
+
+    A case with 0 notes creates its own notes.
+    """
 
     name: str
     module: str
@@ -77,7 +80,7 @@ CASES: Final = (
     Case("starts", "start", USUAL, ("--parts", "again"), r"again\.\w+"),
 )  # fmt: skip
 
-#: Results of each place in one round, or None where the benchmark failed.
+#: Results of each place in one round, or None for a place where the benchmark failed.
 _Round = tuple[dict[str, float] | None, ...]
 
 

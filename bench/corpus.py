@@ -79,7 +79,7 @@ def vocabulary_of(topic: str) -> Vocabulary:
 
 @cache
 def _rare_words() -> tuple[str, ...]:
-    """Return thousands of words that look English, in an arbitrary but fixed order."""
+    """Return thousands of invented words that look English, in a fixed order."""
     made = [
         prefix + (root[:-1] if suffix[:1] in tuple("aeiou") and root.endswith("e") else root) + suffix
         for prefix in PREFIXES.split()

@@ -4,7 +4,7 @@
 and keeps their reasons. A step is one call of a Python or C function on the event loop's thread, counted from
 a request until the loop is idle again. The server (`bench.counting`) has 1,000 notes, and the smallest of
 several counts is used. Steps vary by less than 1 % between runs under any load, while processor time varies
-by 10 to 40 %. The other figures are whole numbers.
+by 10 to 40 %. All other counts are whole numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FILE: Final = Path(__file__).with_name("costs.json")
 NOTES: Final = 1_000
 WARM_UP, CALLS = 24, 80
 #: Maximum number of calls until the smallest count is within its limit. On a busy machine nearly every call
-#: overlaps other work of the server, and the smallest of few counts is 5 % above the smallest of many.
+#: overlaps other work of the server, so the smallest of a few counts is 5 % above the smallest of many.
 MOST: Final = 400
 #: Number of times that each read-only call is made.
 REPEATS: Final = 8
@@ -121,7 +121,7 @@ async def _measure(
                 costs[kind] = await _cost(client, control, kind, kinds[kind], allowed.get(kind))
             except ToolFailed as failure:
                 if "Unknown tool" not in str(failure):
-                    raise  # older revisions may lack it
+                    raise  # older revisions may lack the tool
         return costs
 
 

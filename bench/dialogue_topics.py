@@ -19,7 +19,10 @@ from bench.dialogue_words import couples, split
 
 @frozen
 class Trait:
-    """A fact with one value at a time per person. `changes` state a later value that supersedes it."""
+    """A fact that has one value at a time for each person.
+
+    `changes` state a later value that supersedes it.
+    """
 
     name: str
     topics: tuple[str, ...]
@@ -34,7 +37,7 @@ class Trait:
 
 @frozen
 class Series:
-    """A fact that occurs to a person several times, with a different detail each time."""
+    """A fact that applies to a person several times, with a different detail each time."""
 
     name: str
     topics: tuple[str, ...]

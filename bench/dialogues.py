@@ -22,8 +22,8 @@ from bench.dialogue_words import ADJECTIVES, DECOYS, NOTHINGS, OPENERS, PEOPLE, 
 CONVERSATIONS, SESSIONS, TURNS = 10, 20, 25
 #: Facts of a series per speaker, each in a different month, and superseded facts per speaker.
 EPISODES, CHANGED = 3, 2
-#: Probabilities: a fact is stated as an answer; another fact is announced by its topic; a speaker reacts to a
-#: fact; filler mentions a topic; filler announces a topic without a fact.
+#: Probabilities, in order: a fact is stated as an answer; another fact is announced by its topic; a speaker
+#: reacts to a fact; filler mentions a topic; filler announces a topic without a fact.
 ELLIPTICAL, ANNOUNCED, REACTING, DECOY, EMPTY = 0.35, 0.8, 0.5, 0.15, 0.15
 #: Number of questions per conversation, by kind.
 QUESTIONS = {"single": 60, "several": 20, "time": 20}
@@ -172,7 +172,7 @@ class _Writer:
         *,
         prompt: str = "",
     ) -> None:
-        """Add a fact to the emptiest of these sessions."""
+        """Add a fact to the session with the fewest turns."""
         text = _capitalised(said.format(v=value[0], V=_capitalised(value[0]), d=value[1]))
         lines = [_Line(1 - speaker, prompt)] if prompt else []
         lines.append(_Line(speaker, f"{text} {self.rng.choice(TAILS)}".strip(), key))

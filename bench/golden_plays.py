@@ -245,7 +245,7 @@ def _keep_files(recording: Recording) -> None:
                 recording.keep("files", str(path.relative_to(root)), text)
     for folder in ("data", "own", "work", "home"):
         paths = (str(path.relative_to(root)) for path in (root / folder).rglob("*"))
-        # The remaining index segments depend on the time of tantivy's last clean-up.
+        # The names of the remaining index segments depend on the time of tantivy's last clean-up.
         names = {re.sub(r"[0-9a-f]{16,32}(\.\d+)?(?=[./]|$)", "<HEX>", name) for name in paths}
         recording.keep("layout", folder, "\n".join(sorted(names)))
 

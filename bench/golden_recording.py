@@ -103,7 +103,7 @@ class Recording:
             while not printed().endswith("}\n"):  # noqa: ASYNC110
                 await trio.sleep(0.05)
             url = json.loads(printed().splitlines()[-1])["url"]
-            await trio.sleep(100)  # for any work after the start
+            await trio.sleep(100)  # time for any work after the start
             await self.world.next_second()
             limits = httpx2.Limits(max_keepalive_connections=0)
             try:

@@ -198,7 +198,7 @@ class _Clock(trio.abc.Clock, trio.abc.Instrument):
     _has_polled: bool = False
 
     def start_clock(self) -> None:
-        """Do nothing, because the clock needs no start."""
+        """Do nothing, because this clock needs no start."""
 
     def current_time(self) -> float:
         return self._world.now

@@ -22,7 +22,8 @@ from bench.dialogues import Conversation, generate_conversations
 from bench.judged import Chunk, Collection, JudgedQuery
 from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 
-#: Maximum facts or functions per collection, minimum and maximum words of a fact, and words of a question.
+#: Maximum facts or functions per collection, minimum and maximum words of a fact, and maximum words of a
+#: question.
 MOST: Final = 1_200
 FACT_WORDS, LEAST_ASKED, MOST_ASKED = range(8, 31), 3, 12
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
@@ -40,7 +41,7 @@ def read_kinds(collections: Sequence[Collection], vault: Path | None = None) -> 
 
 
 def told(dialogues: Sequence[Conversation]) -> Collection:
-    """Return a one-line note for each turn that answers a question."""
+    """Return a collection with a one-line note for each turn that answers a question."""
     turns = as_collection(dialogues, "turns")
     speakers = {turn.id: turn.speaker for dialogue in dialogues for turn in dialogue.turns}
     needed = {doc for query in turns.queries for doc in query.grades}
@@ -50,7 +51,7 @@ def told(dialogues: Sequence[Conversation]) -> Collection:
 
 
 def facts_of(collection: Collection) -> Collection:
-    """Return a note for one sentence of each of many documents."""
+    """Return a collection with a note for one sentence of each of many documents."""
     sentences: dict[str, str] = {}
     for chunk in collection.chunks:
         for sentence in _SENTENCE.split(" ".join(chunk.text.split())):
@@ -64,7 +65,7 @@ def facts_of(collection: Collection) -> Collection:
 
 
 def functions() -> Collection:
-    """Return a note for each of many functions of the standard library."""
+    """Return a collection with a note for each of many functions of the standard library."""
     chunks, asked, seen = [], [], set[str]()
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         source = path.read_text(encoding="utf-8", errors="replace")
@@ -83,7 +84,7 @@ def functions() -> Collection:
 
 
 def notes_of(folder: Path) -> Collection:
-    """Return the notes of a Markdown folder, named after their files or first headings."""
+    """Return a collection from a Markdown folder, with notes named after their files or first headings."""
     chunks, asked = [], []
     for path in sorted(folder.rglob("*.md")):
         where = path.relative_to(folder).as_posix()

@@ -44,13 +44,14 @@ MODES: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 #: Number of halves per collection, and the allowed share of false hits at the printed threshold.
 DRAWS, ALLOWED = 3, 0.05
-#: Different from the seed of samples, because the same shuffle would remove exactly the unasked documents.
+#: This seed differs from the sample seed. With the same shuffle, exactly the unasked documents would be
+#: removed.
 SEED = 101
 
 
 @frozen
 class Row:
-    """A row with its collection, layout and features, whether it answers, and whether any note answers."""
+    """A row with its collection, layout and features. Flags show whether the row or any note answers."""
 
     part: tuple[str, str]
     query: str

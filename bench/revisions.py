@@ -109,7 +109,7 @@ def _name(revision: str) -> str:
 
 
 def _place_harness(tree: Path, source: Path) -> Path:
-    """Return a folder with only the benchmarks, because neighbouring files would come before the path."""
+    """Return a folder with only the benchmarks, because Python would import neighbouring files first."""
     harness = tree.with_name(f"{tree.name}-harness")
     copytree(source / "bench", harness / "bench")
     return harness

@@ -26,7 +26,7 @@ MIB = 1024 * 1024
 PATIENCE = 900.0
 STOP_PATIENCE = 30.0
 #: Seconds until background work of a start has certainly begun, maximum seconds until it ends, and the
-#: processor share below which it counts as finished.
+#: processor share below which the work counts as finished.
 SETTLING, SETTLED_WITHIN, SETTLED = 3.0, 60.0, 0.1
 
 
@@ -34,7 +34,7 @@ SETTLING, SETTLED_WITHIN, SETTLED = 3.0, 60.0, 0.1
 class Serving:
     """A running server. `listening` and `searchable` are seconds since the start of the process.
 
-    The server listens once full text covers every note, and is searchable once the vectors do too.
+    The server listens once full text covers every note, and is searchable once the vectors cover every note.
     """
 
     process: subprocess.Popen[str]
@@ -130,7 +130,7 @@ def launched(
         stderr=subprocess.DEVNULL,
         text=True,
         pass_fds=pass_fds,
-        # Benchmarks need complete lists.
+        # Benchmarks need answers with complete lists.
         env={
             "LITHOS_SEARCH__TIER": "static",
             "LITHOS_SERVER__MAX_ANSWER_CHARS": "0",

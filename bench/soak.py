@@ -1,4 +1,4 @@
-"""Benchmark of a mixed load from many clients for minutes: memory stays flat, calls stay fast, none fails.
+"""Benchmark of a mixed load from many clients: memory stays flat, calls stay fast, and no call fails.
 
 Run `python -m bench.soak --minutes 5`. Each client owns a few notes and tasks, which it writes, changes,
 finds and deletes, so that the corpus keeps its size. Memory is sampled after the warm-up, without file pages.
@@ -38,7 +38,7 @@ CLIENTS = 32
 #: Share of the time that is not judged, and its maximum in seconds. Caches fill and first merges happen then.
 WARM_UP, WARM_UP_MOST = 0.3, 300.0
 SAMPLE_EVERY = 0.5
-#: Maximum seconds between two calls of a client. A machine that only queues requests shows little.
+#: Maximum seconds between two calls of a client. Without pauses, requests would only queue.
 THINKING = 0.1
 #: Seconds before a client reconnects.
 AGAIN = 1.0

@@ -97,7 +97,7 @@ async def be_stdio(server: Serving, data: Path, samples: Samples, number: int) -
 
 
 async def be_subscriber(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """Follow all events by SSE or WebSocket. A disconnection is an error."""
+    """Follow all events by SSE or WebSocket. A disconnection counts as an error."""
     delays = Delays()
     try:
         await (listen_sse, listen_websocket)[number % 2](server, delays)

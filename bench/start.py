@@ -3,8 +3,8 @@
 Run `python -m bench.start --notes 10000`. `first` and `second` are the seconds until the server listens (full
 text covers every note) and until all notes are searchable, with the server's memory. `again`, on the same
 directory, holds the seconds until a server has answered a search (`first_answer`), `lithos --version` has
-ended (`version`), and a second server on stdio, next to a ready one, has answered (`stdio`). `stdio_mib` is
-the second server's own memory. Each round has a fresh directory, whose files are in the page cache.
+ended (`version`), and a second server on stdio, next to a running server, has answered (`stdio`). `stdio_mib`
+is the second server's own memory. Each round has a fresh directory, whose files are in the page cache.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def first_answer(data: Path, patience: float = PATIENCE) -> float:
                 answer: dict[str, Any] = json.load(response)
             seconds = time.perf_counter() - began
             content = answer["result"]["structuredContent"]
-            # After a long start the server answers before all notes are indexed, and reports that.
+            # After a long start the server answers before all notes are indexed. The answer then reports the
+            # indexing.
             if "indexing" not in content or seconds > patience:
                 break
             time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""A stdio server, started like by a client and queried line by line."""
+"""A stdio server that is started like by a client and queried line by line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Stdio:
                 return message
 
     def settle(self) -> None:
-        """Wait until everything is loaded, by a semantic search that waits for the model."""
+        """Wait until all data is loaded, by a semantic search that waits for the model."""
         search = {"query": "anything", "mode": "semantic"}
         self.request("tools/call", 2, name="lithos_search", arguments=search)
 

@@ -47,7 +47,7 @@ async def wait_for_tier(server: Server, tier: str) -> None:
 class Vaults:
     """Builds and serves vaults.
 
-    `folder` stores them, `tier` names the embeddings, `server` holds settings.
+    `folder` stores the vaults, `tier` names the embedding model, and `server` holds the settings.
     """
 
     folder: Path

@@ -1,10 +1,10 @@
 """Benchmark of acknowledged durable writes through `/mcp`: writes per second, and latency of each.
 
 Run `python -m bench.write --notes 10000`. `--beside-searches` instead measures how two writers and fourteen
-searchers slow each other (`--notes 1000` is the row of the targets), and the searchers alone. Each answer
-means that the file is synced, an index has the note and its event is journalled. Full text follows in batches
-or when a search needs it. `disk` writes the same files with the same syncs in one thread, which shows the
-limit of the machine.
+searchers slow each other (`--notes 1000` is the row of the targets), and the searchers alone. An acknowledged
+write is synced to its file, contained in an index and journalled as an event. Full text follows in batches or
+when a search needs it. `disk` writes the same files with the same syncs in one thread, which shows the limit
+of the machine.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> None:
     texts, disk = queries(5, 2_000), list[float]()
-    run = f"{time.time_ns():x}"  # own titles, because the directory may have been measured before
+    run = f"{time.time_ns():x}"  # unique titles, because an earlier run may have used the directory
     few, many, clients = max(1, options.calls // 8), options.calls, options.clients
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
     known = await written_ids(server, UPDATED)
@@ -101,7 +101,7 @@ async def _measure_both(server: Serving, data: Path, options: argparse.Namespace
 async def _mix(
     server: Serving, seconds: float, series: str, texts: list[str], writers: int
 ) -> dict[str, Latencies]:
-    """Run searchers and writers, each sending its next call after an answer. Processor time is the total."""
+    """Run searchers and writers, each sending its next call after an answer. Processor time covers both."""
     writes = writing(texts, series)
     waited: dict[str, list[float]] = {"search": [], "write": []}
     numbers = count()
@@ -139,7 +139,7 @@ async def written_ids(server: Serving, most: int) -> list[str]:
 
 
 def updating(texts: list[str], ids: Sequence[str], series: str) -> Callable[[int], Request]:
-    """Return updates with another body for existing notes, titled to match their ids."""
+    """Return updates that give existing notes another body and keep the title of each id."""
     write = writing(texts, series)
 
     def request(number: int) -> Request:

@@ -165,9 +165,9 @@ def folder_fouls(folder: Path) -> list[str]:
     entrance = folder / "__init__.py"
     text = entrance.read_text(encoding="utf-8") if entrance.exists() else ""
     told = ast.get_docstring(parse(text)) or ""
-    if told.count("\n") < 2 or "\nNever here: " not in told:
+    if told.count("\n") < 2 or not re.search(r"\n(It must not|Never here:) ", told):
         found.append(
-            f"{folder.name}/__init__.py: write lines: content, importers, `Never here: ` excluded content"
+            f"{folder.name}/__init__.py: name content, importers and what `It must not ` do, a line each"
         )
     return found
 

@@ -1,5 +1,5 @@
-"""Tokens, OAuth and sign-in, which decide what each caller may do.
+"""Tokens, OAuth and login, which decide the rights of each caller.
 
-Only `vaults` and `app` use it.
-Never here: secrets where a hash is enough.
+Only `vaults` and `app` import this package.
+It must not store a secret where a hash is enough.
 """

@@ -50,8 +50,7 @@ def share_announcement(ring: TokenRing) -> StartupNotice:
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
     """Make the authorization server for remote clients.
 
-    Returns None without `server.public_url`, and also with a foreign issuer, whose tokens the ring then
-    accepts.
+    Return None without `server.public_url`, or with a foreign issuer, whose tokens the ring then accepts.
     """
     address, oauth = config.of(ServerConfig).public_url, config.of(ServerConfig).oauth
     if address is None:

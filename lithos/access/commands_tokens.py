@@ -91,7 +91,7 @@ def _first(session: CommandSession, chosen: tuple[str, ...]) -> Path:
 
 
 def _chosen(session: CommandSession) -> tuple[str, ...]:
-    """Return the vaults for a token: the named vaults, or else the default one."""
+    """Return the vaults for a token: the named vaults, or the default vault."""
     return session.named.chosen or (str(session.named.default),)
 
 

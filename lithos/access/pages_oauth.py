@@ -39,7 +39,7 @@ _LEADING: Final[tuple[Header, ...]] = (
 )
 CONSENT: Final = "/console/consent"
 
-#: Handles a request body from a client address. Returns None as the document of an empty response.
+#: Function that handles a request body from a client address. It returns None for an empty response.
 Act = Callable[[bytes, str], Awaitable[tuple[int, Mapping[str, Any] | None]]]
 
 
@@ -137,7 +137,10 @@ class OAuthEndpoints:
         return take
 
     def _weigh(self, refusal: OAuthRefused, address: str) -> tuple[int, tuple[Header, ...]]:
-        """The status: another after too many wrong codes and tokens of an address."""
+        """Return status and headers of a refusal.
+
+        After too many wrong codes or tokens from an address they differ.
+        """
         if refusal.status == 405:
             return 405, ((b"allow", b"POST"),)
         if refusal.status == 429:

@@ -1,5 +1,5 @@
 """The list of capabilities, and the start and stop of a server.
 
-Only `__main__` uses it.
-Never here: rules, queries and protocols.
+Only `__main__` imports this package.
+It must not contain rules, queries or protocols.
 """

@@ -71,7 +71,7 @@ def _run(invocation: Invocation) -> int:
     command, serves = invocation.declared, invocation.command == "serve"
     signals = [remember_signals()] if serves else []
     if serves:
-        gc.disable()  # until it serves: the modules stay, and looking through them again takes a fifth longer
+        gc.disable()  # collection starts with the server, because scanning the modules takes time
     from lithos.app.serving.here import LOCAL
     from lithos.server.command.session import CommandFailed, load_session
 

@@ -152,7 +152,7 @@ async def running_vault(
                 await start.start(nursery)
                 server.make_all()
                 background.start_soon(_open, server, announced, writing, background, began)
-                if models is None:  # else once for all of them: it delays the allocations of all threads
+                if models is None:  # several servers share one such task, because it delays all threads
                     background.start_soon(keep_returning)
                 try:
                     if gets_front:
@@ -188,7 +188,7 @@ async def _open(
     scanned = await _scan(server, announced, writing)
     await start.announce(scanned)
     examined = scanned.examined
-    del scanned  # The result contains all that the manifest had to learn: every note after a first scan.
+    del scanned  # The result may contain every note, so release its memory.
     opening.recalled.set()
     opening.known.set()
     await start.open(background)
@@ -245,7 +245,7 @@ async def _let_read(server: Server) -> None:
     server.get(FrontSignals).wanted.set()
     await server.get(FrontSignals).loaded.wait()
     server.get(Opening).let_read()
-    if server.get(Manifest).is_new:  # Otherwise the notes of the last start are shown.
+    if server.get(Manifest).is_new:  # Otherwise clients see the notes of the last start.
         await Threads().run(server.get(FirstLooks).read)
 
 
@@ -259,4 +259,4 @@ async def _show_collector(server: Server) -> None:
     gc.enable()
     await server.searchable()
     gc.freeze()
-    await Threads().run(return_memory)  # a first index takes a third of what stays
+    await Threads().run(return_memory)  # return the memory that a first index has freed

@@ -40,7 +40,8 @@ from lithos.search.indexing.semantic import SemanticBackend
 
 #: Seconds for which the model and the link graph let a first client go first, once the front listens.
 FIRST_CLIENT: Final = 0.1
-#: Maximum seconds for which they wait for the front to listen, and then for libraries that a client needs.
+#: Maximum seconds for which the model and the link graph wait for the front to listen, and then for libraries
+#: that a client needs.
 FIRST_THINGS: Final = 2.0
 
 

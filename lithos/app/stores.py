@@ -61,7 +61,7 @@ def _open(config: Config, occasion: Occasion, undo: ExitStack) -> Mapping[Any, A
 
 
 def _missing(folder: Path) -> list[Path]:
-    """Return those of the folder and its parents that do not exist yet."""
+    """Return the missing folders among a folder and its parents."""
     return [above for above in (folder, *folder.parents) if not above.exists()]
 
 

@@ -1,5 +1,5 @@
 """Reading, searching and showing files of the vault that are not notes.
 
-Only `app` uses it.
-Never here: changes of these files.
+Only `app` imports this package.
+It must not change these files.
 """

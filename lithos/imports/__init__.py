@@ -1,5 +1,5 @@
 """Import of notes from other programs and from files.
 
-Only `app` uses it.
-Never here: changes without the writer of notes.
+Only `app` imports this package.
+It must not change notes without the note writer.
 """

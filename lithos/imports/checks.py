@@ -33,7 +33,10 @@ PAGE: Final = "docs/import.md"
 
 
 def find_upstream(data: Path) -> tuple[str, ...]:
-    """Return the traces of upstream Lithos in the data directory; empty for our own data. Blocks."""
+    """Return the traces of upstream Lithos in the data directory.
+
+    Data of this Lithos has no such traces. Blocks.
+    """
     signs = [name for name in _SIGNS if (data / name).exists()]
     try:
         lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -124,11 +124,11 @@ class RemoteWriter:
     """Import writer that sends the records to a running server."""
 
     client: OwnerClient
-    #: Sends one batch at a time, because the order of batches decides duplicates and paths.
+    #: Lock for sending one batch at a time, because the order of batches decides duplicates and paths.
     _turn: trio.Lock = field(factory=trio.Lock)
 
     async def begin(self, options: Options) -> ImportSession:
-        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows that
+        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows this value
         answer = await self._ask("begin", **told)
         return ImportSession(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 

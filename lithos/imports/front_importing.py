@@ -1,4 +1,4 @@
-"""`POST /import`: takes records from `lithos import` for the server that owns the data directory.
+"""`POST /import`: endpoint that takes records from `lithos import` for the server of the data directory.
 
 Only a token with the right `admin` may import. The command uses the token in the owner's lock (mode 0600).
 Callers without a token may not import, even if no token is defined. A token bound to an agent writes only

@@ -1,5 +1,5 @@
-"""The base of every capability: parts, errors, mailboxes, databases, settings, metrics and the log.
+"""Base of all capabilities: parts, errors, mailboxes, databases, settings, metrics and the log.
 
-All packages use it.
-Never here: capabilities, and knowledge of notes.
+All packages import this package.
+It must not contain capabilities or depend on notes.
 """

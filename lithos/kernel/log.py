@@ -144,7 +144,10 @@ def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable
 
 
 def ensure_logging(stream: TextIO) -> None:
-    """Log as JSON to `stream` unless `configure_logging` was called: for failures before that."""
+    """Log as JSON to `stream` unless `configure_logging` was called.
+
+    Then earlier failures are logged, too.
+    """
     if not any(isinstance(handler, _LineHandler) for handler in logging.getLogger().handlers):
         configure_logging("info", "json", stream)
 
@@ -279,7 +282,7 @@ class _LineHandler(logging.Handler):
             self._stream.flush()
         except BrokenPipeError:
             _silence(self._stream)
-        except (OSError, ValueError):  # a full disk, a closed stream: there is nowhere left to say it
+        except (OSError, ValueError):  # The disk is full or the stream is closed: the error cannot be logged.
             return
 
 

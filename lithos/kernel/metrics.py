@@ -1,9 +1,8 @@
 """Prometheus instruments: counters, histograms and gauges (docs/spec/events-http.md §7).
 
-Every layer except `core` may use this module, which imports no other layer. Each server has one `Metrics`
-with its own registry. Label values come from small, fixed sets, never from note ids, agents or queries.
-Durations are in seconds. Gauges mirror the state of the server: they are collected at each scrape and passed
-to `Metrics.render`.
+This module imports no other module of Lithos. Each server has one `Metrics` with its own registry. Label
+values come from small, fixed sets, never from note ids, agents or queries. Durations are in seconds. Gauges
+mirror the state of the server: they are collected at each scrape and passed to `Metrics.render`.
 """
 
 from __future__ import annotations

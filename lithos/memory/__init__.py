@@ -1,5 +1,5 @@
 """Memory of agents: typed edges, retrieval with evidence, briefings and trust.
 
-Later packages use it.
-Never here: language models.
+Later packages import this package.
+It must not use language models.
 """

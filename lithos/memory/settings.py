@@ -47,7 +47,7 @@ class LcmaConfig:
     )
 
 
-_RANKING: Final = "`lithos_retrieve` ranks by hybrid search and what notes were cited for"
+_RANKING: Final = "`lithos_retrieve` ranks by hybrid search and by the questions that notes were cited for"
 _SALIENCE: Final = "salience follows from the counters of a note"
 
 SETTINGS: Final = (

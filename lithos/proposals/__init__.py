@@ -1,5 +1,5 @@
 """Changes that agents propose and a person approves or rejects.
 
-Only `app` uses it.
-Never here: changes without approval.
+Only `app` imports this package.
+It must not apply changes without approval.
 """

@@ -116,7 +116,8 @@ class ProposalBoard(Board):
         proposal = self._pending(command.id)
         if command.status == "withdrawn" and command.by != proposal.agent:
             raise Forbidden(
-                f"The proposal is one of {proposal.agent[:60]}, and each agent withdraws its own alone."
+                f"The proposal belongs to {proposal.agent[:60]}, and an agent can withdraw only "
+                "its own proposals."
             )
         if proposal.begun_at is not None and command.status != "approved":
             raise ProposalClosed(
@@ -160,12 +161,12 @@ class ProposalBoard(Board):
         proposal = self._rows.get(proposal_id)
         if proposal is None:
             raise ProposalNotFound(
-                f"There is no proposal {proposal_id[:100]!r}. Find proposals with lithos_proposals."
+                f"Unknown proposal {proposal_id[:100]!r}. Find proposals with lithos_proposals."
             )
         if not proposal.is_pending:
             by = f" by {proposal.decided_by[:60]}" if proposal.decided_by else ""
             raise ProposalClosed(
-                f"The proposal is {proposal.status}{by} already; nothing was changed.",
+                f"The proposal is already {proposal.status}{by}. Nothing was changed.",
                 proposal_status=proposal.status,
                 decided_by=proposal.decided_by,
             )

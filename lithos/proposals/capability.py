@@ -49,8 +49,8 @@ def tidy(now: datetime) -> TidyProposals:
 WAITING: Final = PendingReview(
     Proposals,
     lambda proposals: proposals.counts()["pending"],
-    "proposal to look at",
-    "proposals to look at",
+    "proposal to review",
+    "proposals to review",
     "/console/review",
 )
 

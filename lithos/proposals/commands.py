@@ -22,8 +22,9 @@ COMMANDS: Final = (
         flag("--yes", "approve without asking"),
         take("--by NAME", "name of the person who decides (default: your user name)"),
         ),
-        "Without an action, pending proposals are listed. show prints the changes, with invisible characters "
-        "by name; approve prints the same, and asks. Exit 1 if a proposal stayed undecided.",
+        "Without an action, pending proposals are listed. show prints the changes, with "
+        "invisible characters by name; approve prints the same and asks for confirmation. Exit 1 "
+        "if a proposal stayed undecided.",
         group="history", place=130,
     ),
 )  # fmt: skip

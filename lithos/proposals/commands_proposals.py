@@ -28,19 +28,21 @@ async def proposals(session: CommandSession, asker: ToolClient) -> int:
     typed = session.typed
     action, ids = typed.get("action", LIST), typed.get("ids", [])
     if action not in _ACTIONS:
-        raise CommandFailed(f"There is no {action!r}: give one of {', '.join(_ACTIONS)}.", 2)
+        raise CommandFailed(f"Unknown action {action!r}. Use one of: {', '.join(_ACTIONS)}.", 2)
     if action == LIST:
         if ids:
             raise CommandFailed("To read one, run: lithos proposals show ID", 2)
         return await _list(session, asker)
     if not ids:
-        raise CommandFailed(f"Say which: lithos proposals {action} ID... (lithos proposals lists them)", 2)
+        raise CommandFailed(
+            f"Name the proposals: lithos proposals {action} ID... (lithos proposals lists them)", 2
+        )
     if action == "show":
         return await _show(session, asker, ids)
     if action == "reject" and not str(typed.get("reason", "")).strip():
-        raise CommandFailed("Say why, so that the agent does better next time: --reason TEXT", 2)
+        raise CommandFailed("A rejection needs a reason for the agent. Pass --reason TEXT.", 2)
     if action == "approve" and "seal" in typed and len(ids) > 1:
-        raise CommandFailed("A seal is of one proposal: approve one at a time with --seal.", 2)
+        raise CommandFailed("A seal belongs to a single proposal. With --seal, approve one at a time.", 2)
     return await _decide(session, asker, action, ids)
 
 
@@ -148,7 +150,7 @@ async def _decide_one(
             return {
                 "status": "error",
                 "code": "not_confirmed",
-                "message": "It was not approved, and waits on.",
+                "message": "The proposal was not approved and stays pending.",
             }
     return await asker.call("lithos_proposal_decide", given) or {}
 

@@ -31,7 +31,7 @@ MOST_PENDING: Final = 1_000
 MOST_OF_AGENT: Final = 100
 #: Maximum length of a reason in characters.
 LONGEST_REASON: Final = 500
-#: Days for which decided proposals are kept, and the maximum number of them.
+#: Days for which decided proposals are kept, and maximum number of kept proposals.
 KEPT_FOR: Final = timedelta(days=90)
 MOST_DECIDED: Final = 2_000
 #: Maximum number of earlier reasons that are offered again.
@@ -78,13 +78,13 @@ class Proposal:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the proposal waits for a person."""
+        """Return whether the proposal waits for a person."""
         return self.status == "pending"
 
 
 @frozen
 class ProposalTexts:
-    """The file that a proposal was made from, and the proposed file; None if missing."""
+    """The file that a proposal was made from, and the proposed file. Each is None if missing."""
 
     base: bytes | None
     data: bytes | None
@@ -146,13 +146,15 @@ def check_room(pending: int, of_agent: int, agent: str) -> None:
     """Raise `InvalidInput` if the maximum number of pending proposals is reached."""
     if of_agent >= MOST_OF_AGENT:
         raise InvalidInput(
-            f"{agent[:60]} has {MOST_OF_AGENT} proposals that wait for a person, the most there may be. "
-            "Nothing was proposed; withdraw some (lithos_proposal_withdraw), or ask a person to look at them."
+            f"{agent[:60]} has {MOST_OF_AGENT} pending proposals, which is the maximum. Nothing "
+            "was proposed. Withdraw some (lithos_proposal_withdraw), or ask a person to review "
+            "them."
         )
     if pending >= MOST_PENDING:
         raise InvalidInput(
-            f"{MOST_PENDING:,} proposals wait for a person, the most there may be. Nothing was proposed; ask "
-            "a person to look at them (lithos proposals, or the console's page Review)."
+            f"{MOST_PENDING:,} proposals wait for a person, which is the maximum. Nothing was "
+            "proposed. Ask a person to review them (lithos proposals, or the console's page "
+            "Review)."
         )
 
 

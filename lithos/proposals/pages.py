@@ -31,7 +31,8 @@ from lithos.text.words.hidden_characters import find_signs
 
 #: Number of proposals on one page of the queue.
 SHOWN: Final = 20
-#: Lines of a difference in the queue and alone: fewer where the page would be too large.
+#: Maximum number of lines of a difference in the queue and on its own page. The smaller numbers apply if a
+#: page would be too large.
 LINES: Final = (30, 12, 4)
 LINES_ALONE: Final = (2_000, 1_000, 400, 100, 20)
 #: Maximum seconds to load the proposals of a page, and to carry out the decisions of one request.
@@ -53,16 +54,16 @@ KEYS: Final = (
         (
             (("j",), "opens the next proposal"),
             (("k",), "opens the previous proposal"),
-            (("a",), "approves it; with a warning, selects the box to tick first"),
-            (("r",), "rejects it: asks why"),
-            (("e",), "opens its text to change it"),
+            (("a",), "approves the proposal; with a warning, selects the confirmation box first"),
+            (("r",), "rejects the proposal, after asking for a reason"),
+            (("e",), "opens the text of the proposal for changes"),
         ),
     ),
 )
 GROUPINGS: Final[Mapping[str, str]] = {"agent": "By agent", "note": "By note"}
 _UNCONFIRMED: Final = (
-    "was not approved: it adds characters that cannot be seen, or that pass for others. Look at them, tick "
-    "the box next to Approve, and approve it again"
+    "was not approved: it adds invisible or look-alike characters. Check them, tick the box next "
+    "to Approve, and approve the proposal again"
 )
 _ANCHOR: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -134,9 +135,9 @@ class ReviewPages:
         )
 
     async def alone(self, proposal_id: str) -> Response:
-        """Show one proposal with its whole difference, and its text to be changed;
+        """Show one proposal with its whole difference and its editable text.
 
-        a decided one with its person.
+        For a decided proposal, show the person who decided.
         """
         proposal = await self._read(proposal_id)
         draft = self._drafts.get(request.args.get("draft", ""))
@@ -194,7 +195,9 @@ class ReviewPages:
             shown = await self._console.parts.get(Proposals).show(proposal_id)
         except ProposalNotFound as refusal:
             raise PageRefused(
-                "There is no such proposal, or it is not kept any more. See the page Review.", 404
+                "Unknown proposal. It may have been deleted some time after its decision. See "
+                "the page Review.",
+                404,
             ) from refusal
         return ProposalView(shown.proposal, shown)
 
@@ -236,7 +239,7 @@ class ReviewPages:
         try:
             proposal = await self._read(proposal_id)
         except PageRefused:
-            return await self._carry_out(proposal_id, "approve", seal=seal)  # which says that it is gone
+            return await self._carry_out(proposal_id, "approve", seal=seal)  # the answer reports it missing
         if not is_seen and await self._is_warned(proposal):
             return DecisionNotice("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
         return await self._carry_out(proposal_id, "approve", proposal.row, seal=seal)
@@ -259,9 +262,9 @@ class ReviewPages:
         is_seen = proposal_id in form.getlist("seen") and not has_unwritten
         if not is_seen and (has_unwritten or await self._is_warned(proposal, text)):
             message = (
-                "Nothing was decided: your text has characters that cannot be seen, or that pass for others. "
-                "Below, hidden ones are written out, as ⟦U+200B⟧. Take them out, or tick the box and approve "
-                "again to keep them."
+                "Nothing was decided: your text has invisible or look-alike characters. Below, "
+                "hidden characters are written as ⟦U+200B⟧. Remove them, or tick the box and "
+                "approve again to keep them."
             )
             return self._keep(proposal_id, text, message, "warn")
         outcome = await self._carry_out(proposal_id, "approve", proposal.row, seal=seal, text=text)
@@ -289,10 +292,10 @@ class ReviewPages:
             return await self._left(proposal_id, *_refusal_of(done))
         title = str(done.get("path") or proposal_id)
         if decision == "reject":
-            return DecisionNotice("ok", proposal_id, title, "is rejected; the agent hears the reason")
+            return DecisionNotice("ok", proposal_id, title, "is rejected; the agent gets the reason")
         version, merged = done.get("version"), done.get("merged_with")
         told = "is approved" + ("" if version is None else f": version {version}")
-        told += "" if merged is None else f", merged with what others changed since (version {merged})"
+        told += "" if merged is None else f", merged with later changes by others (version {merged})"
         note_id = str(done.get("note_id") or "")
         return DecisionNotice(
             "ok", proposal_id, title, told, note_id, "" if row is None else _undo_of(row, version)
@@ -341,7 +344,7 @@ def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
         return f"is {status} already" + (f", by {readable(who, 60)}" if who else ""), "bad"
     if code == "version_conflict" and answer.get("conflicts"):
         places = ", ".join(_place_of(each) for each in answer["conflicts"][:MOST_CONFLICTS])
-        return f"conflicts with what others changed ({places}); it stays pending", "warn"
+        return f"conflicts with changes by others ({places}); it stays pending", "warn"
     if code == "version_conflict":
         return "has changed since you opened the page. Check it again", "warn"
     return f"stays pending: {answer['message']}", "bad"
@@ -356,8 +359,7 @@ def _reason_of(form: Form) -> str:
     reason = (form.get("again") or form.get("reason") or "").strip()
     if not reason:
         raise PageRefused(
-            "Nothing was decided: say why you reject it, so that the agent does better next time. Go back "
-            "and give a reason."
+            "Nothing was decided: a rejection needs a reason for the agent. Go back and give a reason."
         )
     if len(reason) > LONGEST_REASON:
         raise PageRefused(

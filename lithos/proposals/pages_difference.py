@@ -26,7 +26,7 @@ LEAD: Final = 60
 #: Maximum number of different special characters that are named next to a difference.
 MOST_NAMES: Final = 20
 
-#: Marks next to the lines of the texts, and the form of a line in a page.
+#: Marks next to the lines of the texts, and the HTML form of a line.
 _BESIDE: Final = ("place", "remark")
 _LINE: Final = '<span class="removed"></span>\n'
 _NO_BREAK: Final = "no line break at the end of the file"
@@ -66,14 +66,14 @@ class TextComparison:
 
     @property
     def is_warned(self) -> bool:
-        """Whether a person has to confirm the special characters in the added text."""
+        """Return whether a person has to confirm the special characters in the added text."""
         return bool(self.signs) or self.has_more
 
 
 def compare(
     old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS
 ) -> TextComparison:
-    """Return the difference of two texts (None for a missing one), up to a limit of lines and characters."""
+    """Return the difference of two texts (None for a missing text), up to a limit of lines and characters."""
     first, second = _lines_of(old, new), _lines_of(new, old)
     groups = list(group_changes(first, second))
     changes = [change for group in groups for change in group if change[0] != "equal"]
@@ -191,7 +191,7 @@ def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
 def _plain(text: str, start: int, end: int, signs: Sequence[Sign]) -> Markup:
     """Return part of a line, escaped, with special characters named.
 
-    No special character crosses its ends.
+    No special character crosses the ends of the part.
     """
     parts: list[Markup] = []
     for sign in signs[bisect_left(signs, start, key=_start_of) : bisect_left(signs, end, key=_start_of)]:

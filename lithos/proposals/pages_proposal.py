@@ -76,18 +76,18 @@ class ProposalView:
 
     @property
     def can_be_approved(self) -> bool:
-        """Whether the proposal is pending, was loaded and has no conflicts."""
+        """Return whether the proposal is pending, was loaded and has no conflicts."""
         return self.row.is_pending and self.shown is not None and not self.conflicts
 
     @property
     def is_stuck(self) -> bool:
-        """Whether no other text can resolve the conflicts, because a path is taken or a note is gone."""
+        """Return whether no text can resolve the conflicts, because a path is taken or a note is gone."""
         is_gone = self.shown is not None and self.shown.current is None
         return bool(self.conflicts) and (self.row.kind != "update" or is_gone)
 
     @property
     def has_odd_place(self) -> bool:
-        """Whether the new path has invisible or look-alike characters."""
+        """Return whether the new path has invisible or look-alike characters."""
         place = self.row.to if self.row.kind == "move" else self.row.path if self.row.kind == "create" else ""
         return any(not sign.is_quiet for sign in find_signs(place or ""))
 
@@ -106,9 +106,9 @@ class ProposalView:
 
     @property
     def editable(self) -> str | None:
-        """Return the proposed text with hidden characters written out, for a field;
+        """Return the proposed text with hidden characters written out, for a text field.
 
-        None if the text cannot be edited.
+        Return None if the text cannot be edited.
         """
         text = self.text
         if text is None or self.row.kind not in _WITH_TEXT or self.is_stuck:
@@ -147,7 +147,7 @@ class ProposalGroup:
 
 
 def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
-    """Return proposals in the order of the queue:
+    """Return proposals in the order of the queue.
 
     The group of the first proposal to expire comes first, then the other groups.
     """
@@ -245,5 +245,5 @@ def read_signs(text: str) -> str:
 
 
 def _character(code: int) -> str:
-    """Return a character; "" for an invalid number, or for a character that no file can hold."""
+    """Return a character, or "" for an invalid number or a character that no file can hold."""
     return "" if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)

@@ -58,7 +58,7 @@ class Proposing:
         return self._pending.own(note_id, agent)
 
     async def load(self, proposal_id: str) -> ProposedText | None:
-        """A proposal of a text with its files; None for another kind, and for one that just went."""
+        """Return a text proposal with its files, or None for other kinds and for a deleted proposal."""
         proposal = self._pending.get(proposal_id)
         if proposal is None or proposal.kind not in ("create", "update"):
             return None
@@ -141,8 +141,8 @@ class Proposing:
             earlier = self._pending.new_at(path, agent)
             if earlier is not None and earlier.note_id != entry.note.id:
                 raise PathCollision(
-                    f"You propose a note at {path} already. Change that one by its id, or withdraw it "
-                    "(lithos_proposal_withdraw).",
+                    f"You already propose a note at {path}. Change that note by its id, or "
+                    "withdraw the proposal (lithos_proposal_withdraw).",
                     existing_id=earlier.note_id,
                     proposal_id=earlier.id,
                 )

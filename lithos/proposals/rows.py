@@ -1,4 +1,4 @@
-"""Rows of proposals in `coordination.db`: pending and decided ones."""
+"""Rows of pending and decided proposals in `coordination.db`."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class ProposalRows(Rows):
         return self._find(_PROPOSALS, where, format_time(now))
 
     def drop_decided(self, now: datetime) -> int:
-        """Delete old decided proposals and those beyond the maximum number.
+        """Delete old decided proposals, and decided proposals beyond the maximum number.
 
         Return the number of deleted rows.
         """

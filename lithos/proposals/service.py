@@ -106,7 +106,7 @@ class ShownProposal:
 
     @property
     def seal(self) -> str:
-        """A hash over everything that is shown."""
+        """Return a hash of all shown data."""
         digest = hashlib.sha256()
         links = (sorted(self.relinks), self.proposal.update_links)
         told = repr(self.conflicts) if links == ([], True) else repr((self.conflicts, links))
@@ -154,7 +154,10 @@ class Proposals:
         return {"pending": len(self._pending)}
 
     def told(self) -> dict[str, int]:
-        """Return the number of pending proposals for a briefing, or no entry without any."""
+        """Return the number of pending proposals for a briefing.
+
+        The mapping is empty if no proposal is pending.
+        """
         return {"pending_proposals": len(self._pending)} if len(self._pending) else {}
 
     def last_reasons(self) -> list[str]:
@@ -183,7 +186,7 @@ class Proposals:
         proposal, texts = await self._reading.run(read)
         if proposal is None or texts is None:
             raise ProposalNotFound(
-                f"There is no proposal {proposal_id[:100]!r}. Find proposals with lithos_proposals."
+                f"Unknown proposal {proposal_id[:100]!r}. Find proposals with lithos_proposals."
             )
         return proposal, texts
 
@@ -277,7 +280,7 @@ class Proposals:
     # -- deciding --------------------------------------------------------------------------------
 
     async def withdraw(self, proposal_id: str, agent: str) -> Proposal:
-        """End one's own proposal. Raises `ProposalNotFound`, `ProposalClosed` and `Forbidden`."""
+        """End the agent's own proposal. Raises `ProposalNotFound`, `ProposalClosed` and `Forbidden`."""
         return await self._ask(DecideProposal(id=proposal_id, status="withdrawn", by=agent))
 
     async def reject(self, proposal_id: str, by: str, reason: str, seal: str | None = None) -> Proposal:
@@ -340,12 +343,12 @@ class Proposals:
         )
 
     async def _refuse_own(self, proposal_id: str) -> None:
-        """Raises `Forbidden` for a token bound to the agent whose proposal it is, whatever it may do."""
+        """Raise `Forbidden` for a token that is bound to the proposing agent, whatever its rights."""
         by, proposal = ACTING.get(), self._pending.get(proposal_id)
         if by is not None and proposal is not None and by.agent == proposal.agent:
             raise Forbidden(
-                f"The token '{by.name}' is that of {proposal.agent[:60]}, and no agent approves its own "
-                "proposal. Log in with another one."
+                f"The token '{by.name}' belongs to {proposal.agent[:60]}, and no agent approves "
+                "its own proposal. Log in with another token."
             )
 
     async def _carry_out(self, shown: ShownProposal, by: str, text: str | None) -> WriteOutcome:
@@ -449,14 +452,14 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
         return
     if shown.proposal.kind in ("create", "move") and shown.conflicts[0].get("key") == "path":
         raise PathCollision(
-            f"This cannot be approved as it is: {shown.conflicts[0]['theirs']} is there already. The "
-            "proposal waits on.",
+            f"The proposal cannot be approved unchanged, because {shown.conflicts[0]['theirs']} "
+            "already exists. It stays pending.",
             conflicts=list(shown.conflicts),
         )
     if text is None or shown.version is None:
         raise VersionConflict(
-            "Others changed the same places since this was proposed. Nothing was approved, and it waits on: "
-            "change and approve it, or reject it.",
+            "Others changed the same places since the proposal was made. Nothing was approved, "
+            "and the proposal stays pending. Change and approve it, or reject it.",
             current_version=shown.version,
             warnings=[],
             conflicts=list(shown.conflicts),

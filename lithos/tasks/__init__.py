@@ -1,5 +1,5 @@
 """Tasks that agents share: claims, dependencies, findings and reviews.
 
-Later packages use it.
-Never here: files of notes.
+Later packages import this package.
+It must not access note files.
 """

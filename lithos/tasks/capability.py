@@ -23,7 +23,7 @@ from lithos.tasks.service.running_claims import Claims
 from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
 
-#: Time after its end at which a claim is deleted, and maximum number of claims per deletion.
+#: Time from the end of a claim to its deletion, and maximum number of claims per deletion.
 CLAIMS_ENDED: Final = timedelta(days=30)
 AT_ONCE: Final = 100
 

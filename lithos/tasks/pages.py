@@ -30,10 +30,10 @@ from lithos.tasks.rows.board_rows import HeldClaim
 from lithos.tasks.service.board import COLUMNS, BoardFilter, BoardReading, Effects
 from lithos.tasks.service.coordination import Coordination
 
-#: Maximum number of cards in a column: next to other columns, and on a page of its own.
+#: Maximum number of cards in a board column, and on the page of a single column.
 CARDS: Final = 25
 CARDS_ALONE: Final = 100
-#: Maximum number of refused forms to keep for correction, and maximum characters kept of each.
+#: Maximum number of refused forms to keep for correction, and maximum characters kept per form.
 MOST_DRAFTS: Final = 20
 LONGEST_DRAFT: Final = 200_000
 
@@ -217,7 +217,7 @@ class TaskPages:
         )
 
     def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
-        """Return a function that renders a text in a worker thread. The links are looked up now."""
+        """Return a function that renders a text in a worker thread, with links looked up beforehand."""
         text, graph = text[:most], self._console.parts.get(Catalogue).graph
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
         return lambda: render_markdown(text, known.get)

@@ -39,7 +39,7 @@ class TaskResources:
     _coordination: Coordination
 
     async def find(self, id: str) -> None:
-        """Return if the task exists. Raises `UnknownResource`."""
+        """Check that the task exists. Raises `UnknownResource` if it does not."""
         with _known_task():
             await self._coordination.get(id)
 

@@ -1,5 +1,5 @@
-"""Several vaults in one process: joint answers, and moving of notes between vaults.
+"""Several vaults in one process: joint answers, and moves of notes between vaults.
 
-Only `app` uses it.
-Never here: decisions of a single vault.
+Only `app` imports this package.
+It must not make decisions for a single vault.
 """

@@ -58,7 +58,7 @@ class HostedVault:
 
     @property
     def reason(self) -> str:
-        """Why the vault is unavailable, or "" if there is nothing to report."""
+        """Return why the vault is unavailable, or "" if there is nothing to report."""
         return "" if self.server is not None else self.vault.reason or "It is starting."
 
     @property
@@ -79,7 +79,7 @@ class HostedVault:
 
 
 class RunVault(Protocol):
-    """Starts the server of one vault and stops it when the block ends."""
+    """Port that starts the server of one vault and stops it when the block ends."""
 
     def __call__(
         self, config: Config, /, *, gets_front: bool, given: Mapping[Any, object], models: Models
@@ -88,7 +88,7 @@ class RunVault(Protocol):
 
 
 class MakeFront(Protocol):
-    """Builds the web application of a server and starts its tasks in the nursery."""
+    """Port that builds the web application of a server and starts its tasks in the nursery."""
 
     def __call__(
         self,

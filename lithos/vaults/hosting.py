@@ -268,7 +268,7 @@ async def serve_vaults(
 ) -> None:
     """Serve all vaults until `shutdown`.
 
-    `started()` passes the bound host and port; `url_of` makes the URL of them.
+    `started()` passes the bound host and port. `url_of` returns the URL for a host and port.
     """
     with tuned_process():
         listeners = await open_listeners(settings.host, settings.port)

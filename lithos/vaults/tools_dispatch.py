@@ -46,7 +46,7 @@ that has the id you give, else the first. To look in all of them give "*". Answe
 
 
 class Joint(Protocol):
-    """Runs one tool for several vaults and returns a single answer."""
+    """Function that runs one tool for several vaults and returns a single answer."""
 
     async def __call__(self, asked: Sequence[QueriedVault], arguments: Mapping[str, Any]) -> Answer: ...
 
@@ -73,7 +73,7 @@ class JointTools:
 
     vaults: VaultSet
     joint: Mapping[str, Joint]
-    #: Returns the object that moves notes from one vault to another.
+    #: Function that returns the object that moves notes from one vault to another.
     moving: Callable[[Vault, Vault], VaultMoving]
     #: Functions that check whether a vault has an object with an id, one function per kind of object.
     holders: Sequence[Holds]

@@ -1,4 +1,4 @@
-"""The cost of answers for the agent does not grow unnoticed (`bench/economy.json`)."""
+"""Tests that answer costs for agents do not grow unnoticed (`bench/economy.json`)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_worse_figures_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_answers_cost_no_more_than_is_kept() -> None:
-    """Renew the figures on purpose with `python -m bench.economy --keep`."""
+def test_answers_cost_no_more_than_the_recorded_figures() -> None:
+    """To raise the figures deliberately, run `python -m bench.economy --keep`."""
     assert worse(measure_kept(), json.loads(KEPT.read_text(encoding="utf-8"))) == []

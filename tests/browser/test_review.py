@@ -94,7 +94,7 @@ def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path
         notes = [site.create(f"Note {number}", "one\n\ntwo\n\nthree") for number in range(4)]
         ids = [site.do(propose_text, note, "one\n\ntwo, says bot\n\nthree") for note in notes]
         browser = window.visit(site.url, "/console/")
-        browser.shows("4 proposals to look at")
+        browser.shows("4 proposals to review")
         browser.press("g", "r")
         browser.shows("By agent")
         assert browser.path == "/console/review"

@@ -56,6 +56,6 @@ def test_demo_day_fills_every_console_page(tmp_path: Path) -> None:
         # The first page starts the note checks but does not wait for them.
         until(lambda: "1 with a conflict copy" in client.get("/").text)
         overview = client.get("/").text
-        assert "4 proposals to look at" in overview
+        assert "4 proposals to review" in overview
         assert "/console/contradictions?" in overview
         assert "1 with a conflict copy" in overview

@@ -1,4 +1,4 @@
-"""`lithos proposals`: pending ones are listed, shown with characters by name, approved and rejected."""
+"""Tests for `lithos proposals`: list, show, approve and reject."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tests.servers import MISSING_ID, Lithos, serving
 
 
 class Terminal(io.StringIO):
-    """Input of a person, or a screen."""
+    """Terminal input or output of a person."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Desk:
-    """A person at a shell with a running server in which `bot` and `bee` may only propose."""
+    """Shell of a person with a running server, on which `bot` and `bee` may only propose."""
 
     def __init__(self, lithos: Lithos, capsys: pytest.CaptureFixture[str]) -> None:
         self.lithos = lithos
         self._capsys = capsys
 
     async def type(self, *words: str, code: int = 0) -> str:
-        """The output of the command on stdout; `told` is the output on stderr."""
+        """Run the command and return its stdout. `told` holds its stderr."""
         self._capsys.readouterr()
         session = CommandSession(parse_arguments(("proposals", *words)), Config())
         done = await proposals(session, LocalServer(self.lithos.server))
@@ -49,7 +49,7 @@ class Desk:
         return printed.out
 
     async def ask(self, *words: str, code: int = 0) -> Any:
-        """The document of `--json`."""
+        """Return the proposals from the `--json` output."""
         return json.loads(await self.type(*words, "--json", code=code))["proposals"]
 
     async def refused(self, *words: str) -> str:
@@ -66,7 +66,7 @@ class Desk:
 
 
 def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Run a test with a `Desk`, and with `monkeypatch` where it wants that."""
+    """Run a test with a `Desk` and, if its signature asks for it, with `monkeypatch`."""
     wants_patch = "monkeypatch" in signature(test).parameters
 
     async def run(
@@ -105,7 +105,7 @@ async def test_pending_proposals_are_listed_and_decided_ones_on_request(desk: De
 
 
 @at_desk
-async def test_a_long_list_is_whole(desk: Desk) -> None:
+async def test_long_proposal_list_is_printed_completely(desk: Desk) -> None:
     agents = [f"agent-{number}" for number in range(3)]
     bind(desk.lithos, *agents)
     made = {
@@ -117,7 +117,7 @@ async def test_a_long_list_is_whole(desk: Desk) -> None:
 
 
 @at_desk
-async def test_show_prints_the_difference_with_characters_by_name(desk: Desk) -> None:
+async def test_show_prints_the_difference_and_names_special_characters(desk: Desk) -> None:
     """behaviour 283"""
     note = await desk.note()
     proposal = await propose_text(
@@ -145,7 +145,7 @@ async def test_show_prints_the_difference_with_characters_by_name(desk: Desk) ->
 
 
 @at_desk
-async def test_colours_are_for_terminals_alone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_colours_are_printed_only_to_terminals(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     proposal = await propose_text(desk.lithos, await desk.note(), "one\n\n2\n\nthree")
     for is_plain in (False, True):
         screen = Terminal()
@@ -162,7 +162,7 @@ async def test_colours_are_for_terminals_alone(desk: Desk, monkeypatch: pytest.M
 
 
 @at_desk
-async def test_several_are_approved_and_one_that_conflicts_stays(desk: Desk) -> None:
+async def test_several_proposals_are_approved_and_conflicting_one_stays_pending(desk: Desk) -> None:
     """behaviour 281"""
     notes = [await desk.note(f"N{number}") for number in range(3)]
     ids = [await propose_text(desk.lithos, note, "one\n\ntwo, says bot\n\nthree") for note in notes]
@@ -184,7 +184,7 @@ async def test_several_are_approved_and_one_that_conflicts_stays(desk: Desk) -> 
 
 
 @at_desk
-async def test_rejecting_needs_a_reason_which_the_agent_hears(desk: Desk) -> None:
+async def test_rejection_needs_a_reason_that_the_agent_gets(desk: Desk) -> None:
     """behaviour 282"""
     ids = [await propose_note(desk.lithos, f"N{number}") for number in range(2)]
     assert "--reason TEXT" in await desk.refused("reject", *ids)
@@ -208,13 +208,13 @@ async def test_only_a_person_at_a_terminal_is_asked(desk: Desk, monkeypatch: pyt
         printed = await desk.type("approve", proposal, code=1)
         assert "+2\n" in printed
         assert "Approve this? [y/N] " in desk.told
-        assert "It was not approved, and waits on." in desk.told
+        assert "The proposal was not approved and stays pending." in desk.told
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert (await desk.type("approve", proposal)).endswith("approved: plan.md, version 2\n")
 
 
 @at_desk
-async def test_a_seal_stands_for_what_was_shown(desk: Desk) -> None:
+async def test_seal_approves_only_the_shown_text(desk: Desk) -> None:
     note = await desk.note()
     proposal = await propose_text(desk.lithos, note, "one\n\n2\n\nthree")
     (shown,) = await desk.ask("show", proposal)
@@ -234,13 +234,13 @@ async def test_wrong_arguments_are_reported(desk: Desk) -> None:
     assert "lithos proposals show ID" in await desk.refused("list", "x")
     for action in ("show", "approve", "reject"):
         assert f"lithos proposals {action} ID" in await desk.refused(action)
-    with pytest.raises(CommandFailed, match="There is no proposal") as refusal:
+    with pytest.raises(CommandFailed, match="Unknown proposal") as refusal:
         await desk.type("show", MISSING_ID)
     assert refusal.value.exit_code == 1
 
 
 @at_desk
-async def test_line_breaks_of_windows_are_not_special_characters(desk: Desk) -> None:
+async def test_windows_line_breaks_are_not_special_characters(desk: Desk) -> None:
     file = desk.lithos.knowledge / "windows.md"
     note = await desk.note("Windows")
     data = file.read_bytes().replace(b"\n", b"\r\n")
@@ -253,5 +253,5 @@ async def test_line_breaks_of_windows_are_not_special_characters(desk: Desk) -> 
     assert "CARRIAGE RETURN" not in printed
 
 
-def test_the_parser_knows_the_statuses() -> None:
+def test_parser_knows_all_proposal_statuses() -> None:
     assert commands.STATUSES == STATUSES

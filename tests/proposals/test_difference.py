@@ -1,4 +1,4 @@
-"""Differences as a person approves them: words marked, characters named, escaped, bounded (behaviour 283)."""
+"""Tests for differences that a person approves: marked words, named characters, bounds (behaviour 283)."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_special_characters_are_named_and_counted_in_added_text() -> None:
     assert not compared.has_more
 
 
-def test_line_breaks_of_windows_are_shown_only_where_they_change() -> None:
+def test_windows_line_breaks_are_shown_only_where_they_change() -> None:
     assert shown(compare("a\r\nb\r\n", "a\r\nc\r\n")) == [" a", "-b", "+c"]
     assert shown(compare(None, "a\r\n")) == ["+a"]
     changed = shown(compare("a line\r\n", "a line\n"))
     assert changed == ["-a line<strong><bdi class=sign>U+000D CARRIAGE RETURN</bdi></strong>", "+a line"]
 
 
-def test_a_long_difference_shows_its_beginning_and_counts_the_rest() -> None:
+def test_long_difference_shows_its_beginning_and_counts_the_rest() -> None:
     many = "".join(f"{number}\n" for number in range(5_000))
     compared = compare(None, many)
     assert (len(compared.lines), compared.left, compared.added) == (difference.MOST_LINES, 3_000, 5_000)
@@ -80,13 +80,13 @@ def test_a_long_difference_shows_its_beginning_and_counts_the_rest() -> None:
     assert compared.left == 1_000 - len(compared.lines) > 500
 
 
-def test_signs_in_lines_that_are_not_shown_are_counted_as_well() -> None:
-    """Parts that are not shown to a person may not hide anything."""
+def test_special_characters_in_lines_not_shown_are_counted() -> None:
+    """Parts that a person does not see must not hide anything."""
     compared = compare(None, "a\n" * 100 + "b\u202e\n", most=5)
     assert compared.signs == {"U+202E RIGHT-TO-LEFT OVERRIDE": 1}
 
 
-def test_a_long_line_is_shown_around_its_first_change() -> None:
+def test_long_line_is_shown_around_its_first_change() -> None:
     (removed, added) = compare("w " * 5_000 + "old\n", "w " * 5_000 + "new" + " w" * 5_000 + "\n").lines
     assert removed.html.startswith("<i>9,940 characters …</i>w w ")
     assert removed.html.endswith("w <strong>old</strong>")
@@ -95,14 +95,14 @@ def test_a_long_line_is_shown_around_its_first_change() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\u200b" * 300_000, "p\u0430" * 300_000, "word\u202e x\n" * 60_000])
-def test_a_text_of_special_characters_only_is_shown_in_part(text: str) -> None:
+def test_text_of_only_special_characters_is_shown_in_part(text: str) -> None:
     compared = compare(None, text)
     assert sum(len(line.html) for line in compared.lines) <= difference.MOST_CHARACTERS
     assert compared.has_more
     assert "U+" in compared.lines[0].html
 
 
-def test_nothing_in_a_text_acts_on_the_page() -> None:
+def test_markup_in_a_text_has_no_effect_on_the_page() -> None:
     for payload in PAYLOADS:
         for compared in (
             compare(None, payload),
@@ -121,7 +121,7 @@ texts = st.text(st.sampled_from("ab <&\n\u200b\u202e\u0430\r"), max_size=40)
 
 
 @given(texts, texts)
-def test_every_line_is_shown_whole_with_its_characters(old: str, new: str) -> None:
+def test_every_line_is_shown_with_its_hidden_characters_named(old: str, new: str) -> None:
     compared = compare(old, new)
     assert compared.left == 0
     for line in compared.lines:

@@ -1,4 +1,4 @@
-"""Changes that wait for a person (docs/spec/scopes.md §2; behaviours 280 to 282)."""
+"""Tests for changes that wait for a person (docs/spec/scopes.md §2; behaviours 280 to 282)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TEXT = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive."
 
 @asynccontextmanager
 async def asking(data: Path, **more: Any) -> AsyncIterator[Lithos]:
-    """A server on which the agents `bot` (by its token) and `other` only propose."""
+    """Yield a server on which the agents `bot` (by its token) and `other` may only propose."""
     async with serving(data, **more) as lithos:
         scope = Scope((), ("**",))
         lithos.server.get(Writer).scopes = WriteScopes(
@@ -80,7 +80,7 @@ async def shown(lithos: Lithos, proposal_id: str) -> Any:
 
 
 async def seen(lithos: Lithos, note_id: str) -> dict[str, Any]:
-    """Everything that clients can see of the notes."""
+    """Return everything that clients can see of the notes."""
     read = await lithos.call("lithos_read", id=note_id)
     read.pop("retrieval_count", None)
     search = [
@@ -113,7 +113,7 @@ PROPOSED: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-async def test_a_proposal_changes_nothing_visible(tmp_path: Path) -> None:
+async def test_proposal_changes_nothing_visible(tmp_path: Path) -> None:
     """behaviour 280"""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -132,7 +132,7 @@ async def test_a_proposal_changes_nothing_visible(tmp_path: Path) -> None:
         ]
 
 
-async def test_an_invalid_change_is_refused_and_not_proposed(tmp_path: Path) -> None:
+async def test_invalid_change_is_refused_and_not_proposed(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         stale = await bot(lithos, "lithos_write", id=note_id, content="x", expected_version=7)
@@ -146,8 +146,8 @@ async def test_an_invalid_change_is_refused_and_not_proposed(tmp_path: Path) -> 
         assert lithos.server.get(Proposals).counts() == {"pending": 0}
 
 
-async def test_a_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) -> None:
-    """behaviour 280: of the agent itself too the note stays as it is."""
+async def test_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) -> None:
+    """behaviour 280: the note stays unchanged for the proposing agent, too."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         first = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -166,7 +166,7 @@ async def test_a_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) 
         assert (await lithos.read(note_id))["content"] == f"{TEXT}\n\nSix.\n\nSeven."
 
 
-async def test_a_proposed_note_is_changed_by_its_id_and_made_once(tmp_path: Path) -> None:
+async def test_proposed_note_is_changed_by_its_id_and_created_once(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         made = await bot(lithos, "lithos_write", title="New", content="First.", path="a")
         again = await bot(lithos, "lithos_write", title="New", content="First.", path="a")
@@ -186,7 +186,7 @@ async def test_a_proposed_note_is_changed_by_its_id_and_made_once(tmp_path: Path
         )
 
 
-async def test_two_agents_propose_for_one_note_apart(tmp_path: Path) -> None:
+async def test_two_agents_propose_separately_for_one_note(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         mine = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -199,7 +199,7 @@ async def test_two_agents_propose_for_one_note_apart(tmp_path: Path) -> None:
         assert (await lithos.read(note_id))["content"] == f"Zero.\n\n{TEXT}\n\nSix."
 
 
-async def test_approving_merges_with_what_changed_since_and_names_both(tmp_path: Path) -> None:
+async def test_approval_merges_with_later_changes_and_names_both_authors(tmp_path: Path) -> None:
     """behaviour 281"""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -215,7 +215,7 @@ async def test_approving_merges_with_what_changed_since_and_names_both(tmp_path:
         assert "approved_by" not in earlier
 
 
-async def test_a_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_path: Path) -> None:
+async def test_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_path: Path) -> None:
     """behaviour 281"""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -223,7 +223,7 @@ async def test_a_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_pa
         await lithos.write("Plan", TEXT.replace("Two", "Zwei"), id=note_id, agent="carl")
         before = (lithos.knowledge / "plan.md").read_bytes()
         answer = await decide(lithos, proposal)
-        assert "waits on" in refusal(answer, "version_conflict")
+        assert "stays pending" in refusal(answer, "version_conflict")
         (conflict,) = answer["conflicts"]
         assert (conflict["line"], conflict["mine"].strip(), conflict["theirs"].strip()) == (3, "2.", "Zwei.")
         assert (lithos.knowledge / "plan.md").read_bytes() == before
@@ -235,7 +235,7 @@ async def test_a_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_pa
         assert "2, zwei." in (await lithos.read(note_id))["content"]
 
 
-async def test_only_what_was_seen_is_approved(tmp_path: Path) -> None:
+async def test_only_the_version_that_was_seen_is_approved(tmp_path: Path) -> None:
     """behaviour 281: the seal covers the note and the outcome, so a person first sees changes to either."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -275,10 +275,10 @@ async def test_one_of_two_simultaneous_approvals_succeeds(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kept", [True, False], ids=["with history", "without history"])
 @pytest.mark.parametrize("written", [True, False], ids=["written", "not written"])
 @pytest.mark.parametrize("kind", ["create", "update", "merge", "move", "delete"])
-async def test_an_approval_that_a_crash_interrupted_is_finished_or_waits_again(
+async def test_approval_interrupted_by_a_crash_is_finished_or_pending_again(
     tmp_path: Path, kind: str, written: bool, kept: bool
 ) -> None:
-    """behaviour 281: an approval happens once, also over a crash."""
+    """behaviour 281: an approval happens once, even after a crash."""
     history = HistoryConfig(enabled=kept)
     async with asking(tmp_path, history=history) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -310,8 +310,8 @@ async def test_an_approval_that_a_crash_interrupted_is_finished_or_waits_again(
             assert answer["status"] == "approved", answer
 
 
-async def test_an_approval_that_is_given_up_leaves_a_later_one_alone(tmp_path: Path) -> None:
-    """behaviour 281: a person may have begun again an approval that a start finds begun and gives up."""
+async def test_abandoned_approval_does_not_affect_a_later_one(tmp_path: Path) -> None:
+    """behaviour 281: a person may restart an approval before the server abandons the first attempt."""
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
@@ -328,7 +328,7 @@ async def test_an_approval_that_is_given_up_leaves_a_later_one_alone(tmp_path: P
         assert (await decide(lithos, proposal))["status"] == "approved"
 
 
-async def test_each_kind_is_carried_out_as_it_was_proposed(tmp_path: Path) -> None:
+async def test_each_kind_of_proposal_is_carried_out_as_proposed(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         await lithos.create("Links", "See [[plan]] and [text](plan.md).")
@@ -349,8 +349,8 @@ async def test_each_kind_is_carried_out_as_it_was_proposed(tmp_path: Path) -> No
         assert (await lithos.read(note_id))["content"] == TEXT
 
 
-async def test_approved_move_leaves_links_that_were_to_stay(tmp_path: Path) -> None:
-    """behaviour 349: as seen, all links were rewritten, also in protected notes"""
+async def test_approved_move_keeps_links_when_update_links_is_false(tmp_path: Path) -> None:
+    """behaviour 349: earlier versions rewrote all links, even in protected notes."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         linking = (await lithos.write("Links", "See [[plan]] and [text](plan.md)."))["path"]
@@ -365,8 +365,8 @@ async def test_approved_move_leaves_links_that_were_to_stay(tmp_path: Path) -> N
         assert (newest["op"], newest["agent"], newest["approved_by"]) == ("renamed", "bot", "anna")
 
 
-async def test_each_note_that_an_approved_move_changes_names_who_approved(tmp_path: Path) -> None:
-    """behaviour 349: in versions and events, also after a restart in between"""
+async def test_notes_changed_by_an_approved_move_name_the_approver(tmp_path: Path) -> None:
+    """behaviour 349: versions and events name the approver, also after a restart in between."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", "Beside [[links]].")
         other = await lithos.create("Links", "See [text](plan.md).")
@@ -388,7 +388,7 @@ async def test_each_note_that_an_approved_move_changes_names_who_approved(tmp_pa
 
 
 @pytest.mark.parametrize("has_seal", [True, False])
-async def test_links_that_came_since_a_person_looked_are_shown_first(tmp_path: Path, has_seal: bool) -> None:
+async def test_links_added_after_a_person_looked_are_shown_first(tmp_path: Path, has_seal: bool) -> None:
     """behaviour 349"""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -406,8 +406,8 @@ async def test_links_that_came_since_a_person_looked_are_shown_first(tmp_path: P
         assert all(b"sub/b.md" in (lithos.knowledge / f"{each}.md").read_bytes() for each in ("one", "two"))
 
 
-async def test_link_that_comes_while_a_move_is_approved_is_not_rewritten_unseen(tmp_path: Path) -> None:
-    """behaviour 349: the writer itself refuses"""
+async def test_link_added_during_a_move_approval_is_not_rewritten_unseen(tmp_path: Path) -> None:
+    """behaviour 349: the note writer refuses such a move."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         await lithos.create("One", "[text](plan.md)")
@@ -417,8 +417,8 @@ async def test_link_that_comes_while_a_move_is_approved_is_not_rewritten_unseen(
         assert lithos.files() == ["one.md", "plan.md"]
 
 
-async def test_note_that_is_brought_back_by_approval_keeps_when_it_began(tmp_path: Path) -> None:
-    """behaviour 349: as a restore that needs no approval"""
+async def test_note_restored_by_approval_keeps_its_creation_time(tmp_path: Path) -> None:
+    """behaviour 349: a restore without approval also keeps the creation time."""
     clock = Clock()
     async with asking(tmp_path, clock=clock, storage=VAULT) as lithos:
         os.utime(put_note(tmp_path, "plan.md", "# Plan\n\nText.\n"), (1e9, 1e9))
@@ -432,7 +432,7 @@ async def test_note_that_is_brought_back_by_approval_keeps_when_it_began(tmp_pat
         assert (await lithos.read(note_id))["metadata"]["created_at"] == began
 
 
-async def test_a_deletion_of_a_note_that_changed_since_waits_on(tmp_path: Path) -> None:
+async def test_deletion_of_a_note_changed_since_stays_pending(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         gone = await propose(lithos, "lithos_delete", id=note_id)
@@ -443,7 +443,7 @@ async def test_a_deletion_of_a_note_that_changed_since_waits_on(tmp_path: Path) 
         assert (await lithos.read(note_id))["content"] == "Precious."
 
 
-async def test_a_place_that_was_taken_meanwhile_is_named(tmp_path: Path) -> None:
+async def test_occupied_path_is_named_in_the_refusal(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         new = await propose(lithos, "lithos_write", title="Same", content="mine", path="a")
@@ -456,7 +456,7 @@ async def test_a_place_that_was_taken_meanwhile_is_named(tmp_path: Path) -> None
         assert lithos.server.get(Proposals).counts() == {"pending": 2}
 
 
-async def test_a_rejected_proposal_is_never_applied_and_its_agent_gets_the_reason(tmp_path: Path) -> None:
+async def test_rejected_proposal_is_never_applied_and_agent_gets_the_reason(tmp_path: Path) -> None:
     """behaviour 282"""
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
@@ -499,7 +499,7 @@ async def test_a_rejected_proposal_is_never_applied_and_its_agent_gets_the_reaso
         assert lithos.server.get(Proposals).counts() == {"pending": 0}
 
 
-async def test_the_number_of_proposals_is_limited_with_advice(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_number_of_proposals_is_limited_with_advice(tmp_path: Path, monkeypatch: Any) -> None:
     """behaviour 282"""
     monkeypatch.setattr(rules, "MOST_OF_AGENT", 2)
     monkeypatch.setattr(rules, "MOST_PENDING", 3)
@@ -516,7 +516,7 @@ async def test_the_number_of_proposals_is_limited_with_advice(tmp_path: Path, mo
         assert "wait for a person" in refusal(full, "invalid_input")
 
 
-async def test_acknowledged_proposals_wait_after_a_restart(tmp_path: Path) -> None:
+async def test_acknowledged_proposals_stay_pending_after_a_restart(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -538,7 +538,7 @@ async def test_pending_proposals_are_counted_for_people(tmp_path: Path) -> None:
         assert b"lithos_pending_proposals 1.0" in await lithos.server.get(Gauges).scrape()
 
 
-async def test_only_admins_decide_on_pages_and_commands_of_lithos(tmp_path: Path) -> None:
+async def test_only_admins_decide_in_the_console_and_on_the_command_line(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
         given = {"id": proposal, "decision": "approve", "by": "bot"}
@@ -556,7 +556,7 @@ async def test_only_admins_decide_on_pages_and_commands_of_lithos(tmp_path: Path
         assert refusal(missing, "proposal_not_found")
 
 
-async def test_old_decisions_go_and_the_newest_stay(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_old_decisions_are_deleted_and_the_newest_stay(tmp_path: Path, monkeypatch: Any) -> None:
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -574,7 +574,7 @@ async def test_old_decisions_go_and_the_newest_stay(tmp_path: Path, monkeypatch:
 
 
 async def steps_of(lithos: Lithos, note_id: str, tag: str) -> int:
-    """Calls of the functions about proposals and scopes, on the event loop, by one edit."""
+    """Return how often one edit calls functions about proposals and scopes on the event loop."""
     steps = 0
 
     def count(frame: Any, event: str, _argument: Any) -> None:
@@ -597,12 +597,12 @@ async def steps_of(lithos: Lithos, note_id: str, tag: str) -> int:
 
 
 async def fewest_steps(lithos: Lithos, note_id: str, tag: str) -> int:
-    """Steps of the cheapest of three edits: a background task may run a function during one of them."""
+    """Return the lowest step count of three edits, because a background task may add steps to one."""
     return min([await steps_of(lithos, note_id, f"{tag}-{attempt}") for attempt in range(3)])
 
 
-async def test_a_thousand_proposals_that_wait_cost_a_write_nothing(tmp_path: Path) -> None:
-    """docs/spec/scopes.md §2: but for a few calls that look whether there is one of its own."""
+async def test_thousand_pending_proposals_do_not_slow_a_write(tmp_path: Path) -> None:
+    """docs/spec/scopes.md §2: the write only checks whether its note has a proposal."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         now = lithos.server.clock()

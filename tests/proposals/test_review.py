@@ -1,4 +1,4 @@
-"""Review: a person views, approves, changes and rejects the proposals of agents (281 to 283)."""
+"""Tests for the review page: people view, approve, change and reject agent proposals (281 to 283)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_of(page: Element) -> list[Element]:
 
 
 def names_of(page: Element) -> list[str]:
-    """The titles in the queue, those that can be ticked with a star."""
+    """Return the titles in the queue, with a star before proposals that can be ticked."""
     return [
         f"{'*' if one.all('input', type='checkbox') else ''}{one.all('h3')[0].text}" for one in rows_of(page)
     ]
@@ -37,7 +37,7 @@ def outcomes_of(page: Element) -> list[str]:
 
 
 def form_for(html: str, proposal_id: str, act: str) -> dict[str, str]:
-    """The hidden fields of the form that does this to one proposal of the queue, and its button."""
+    """Return the hidden fields and the button of the form that decides one proposal of the queue."""
     for form in FORM.findall(html):
         if f'value="{proposal_id} ' in form and f'value="{act}"' in form:
             _, fields = form_of(form)
@@ -46,7 +46,7 @@ def form_for(html: str, proposal_id: str, act: str) -> dict[str, str]:
 
 
 async def press(person: Visitor, proposal_id: str, act: str, **fields: str) -> Element:
-    """Use the button of one proposal in the queue; the page afterwards."""
+    """Press a button of one proposal in the queue and return the next page."""
     fields = form_for(await person.page("/console/review"), proposal_id, act) | fields
     answer = await person.post("/console/review", **fields)
     assert answer.status_code == 200, answer.text
@@ -54,7 +54,7 @@ async def press(person: Visitor, proposal_id: str, act: str, **fields: str) -> E
 
 
 async def many(person: Visitor, act: str, picks: list[str], reason: str = "") -> Element:
-    """Tick some of the queue and decide them at once."""
+    """Tick several proposals of the queue and decide them at once."""
     html = await person.page("/console/review")
     _, fields = form_of(html[html.index('id="many"') - 60 :])
     boxes = dict(re.findall(r'type="checkbox" name="pick" value="(\S+) (\w+)"', html))
@@ -65,7 +65,7 @@ async def many(person: Visitor, act: str, picks: list[str], reason: str = "") ->
 
 
 async def change(person: Visitor, proposal_id: str, act: str, text: str, **more: str) -> Element:
-    """Submit a text on the page of a proposal; the page afterwards."""
+    """Submit a text on the page of a proposal and return the next page."""
     address = f"/console/review/{proposal_id}"
     action, fields = form_of(await person.page(address), address)
     answer = await person.post(action, **(fields | {"act": act, "text": text} | more))
@@ -74,7 +74,7 @@ async def change(person: Visitor, proposal_id: str, act: str, text: str, **more:
 
 
 def typed_in(page: Element) -> str:
-    """The text in the field, as a browser submits it."""
+    """Return the text in the field as a browser submits it."""
     (area,) = page.all("textarea")
     text = "".join(text for text, _ in area.texts())
     assert text.startswith("\n")
@@ -85,8 +85,8 @@ async def text_of(person: Visitor, note: str) -> str:
     return str((await person.lithos.read(note))["content"])
 
 
-async def test_the_queue_shows_what_would_change_who_wants_it_and_until_when(tmp_path: Path) -> None:
-    """behaviour 280: the note itself stays as it is."""
+async def test_review_queue_shows_change_author_and_expiry(tmp_path: Path) -> None:
+    """behaviour 280: the note itself stays unchanged."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         empty = await person.look("/console/review")
@@ -128,11 +128,11 @@ async def test_the_queue_shows_what_would_change_who_wants_it_and_until_when(tmp
         assert [one.text for one in alone.all("a", "button")] == ["Next", "The note"]
         overview = await person.look("/console/")
         (way,) = overview.all("p", "knowledge")[0].all("a")
-        assert (way.text, way.attributes["href"]) == ("4 proposals to look at", "/console/review")
+        assert (way.text, way.attributes["href"]) == ("4 proposals to review", "/console/review")
 
 
-async def test_approving_writes_what_was_shown_and_names_both(tmp_path: Path) -> None:
-    """behaviour 281: signed by the agent, approved by the person; other places that changed survive."""
+async def test_approval_writes_the_shown_text_and_names_both_authors(tmp_path: Path) -> None:
+    """behaviour 281: the agent is the author, the person the approver, and other changed places survive."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo\n\nthree", agent="ann")
@@ -152,8 +152,8 @@ async def test_approving_writes_what_was_shown_and_names_both(tmp_path: Path) ->
         assert "Review 1 waits" in page.all("nav")[0].told
 
 
-async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: Path) -> None:
-    """behaviour 281: each result is shown."""
+async def test_several_are_approved_at_once_and_conflicts_stay_pending(tmp_path: Path) -> None:
+    """behaviour 281: the page shows each result."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(f"N{number}", "one\n\ntwo") for number in range(4)]
@@ -178,19 +178,19 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         assert "This proposal cannot be approved as it is, because others have" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
-        # A client that sends it anyway
+        # The client sends an approval although the page has no button for it.
         seal = (await lithos.call("lithos_proposals", id=ids[1]))["seal"]
         answer = await person.post(
             "/console/review", **{**fields, "once": "x", "act": "approve", "pick": f"{ids[1]} {seal}"}
         )
         (told,) = outcomes_of(check(answer.text))
-        assert told == "n1.md conflicts with what others changed (line 3); it stays pending"
+        assert told == "n1.md conflicts with changes by others (line 3); it stays pending"
         assert (await row_of(lithos, ids[1]))["status"] == "pending"
         assert await text_of(person, notes[1]) == "one\n\ntwo, says tester"
 
 
-async def test_an_approval_covers_only_the_shown_text(tmp_path: Path) -> None:
-    """A change of the note or of the proposal between view and click is reported, and nothing is done."""
+async def test_approval_covers_only_the_shown_text(tmp_path: Path) -> None:
+    """A change of the note or the proposal between view and click is reported, and nothing is approved."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo\n\nthree")
@@ -210,7 +210,7 @@ async def test_an_approval_covers_only_the_shown_text(tmp_path: Path) -> None:
         assert (await lithos.call("lithos_history", id=note))["total"] == 2
 
 
-async def test_rejecting_takes_a_reason_which_is_offered_again(tmp_path: Path) -> None:
+async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) -> None:
     """behaviour 282"""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -223,7 +223,7 @@ async def test_rejecting_takes_a_reason_which_is_offered_again(tmp_path: Path) -
             assert answer.status_code == 400
             assert told in check(answer.text).told
         page = await press(person, ids[0], "reject", reason="Say where it is <from>.")
-        assert outcomes_of(page) == ["n0.md is rejected; the agent hears the reason"]
+        assert outcomes_of(page) == ["n0.md is rejected; the agent gets the reason"]
         assert [one.attributes["value"] for one in page.all("datalist")[0].all("option")] == [
             "Say where it is <from>."
         ]
@@ -233,7 +233,7 @@ async def test_rejecting_takes_a_reason_which_is_offered_again(tmp_path: Path) -
             "Say where it is <from>.",
             "person",
         )
-        # The same reason by one click, on the page of another one
+        # On the page of another proposal, one click reuses the reason.
         alone = await person.page(f"/console/review/{ids[1]}")
         again = [form for form in FORM.findall(alone) if 'name="again"' in form]
         _, fields = form_of(again[0])
@@ -242,7 +242,7 @@ async def test_rejecting_takes_a_reason_which_is_offered_again(tmp_path: Path) -
         assert (await row_of(lithos, ids[1]))["reason"] == "Say where it is <from>."
         page = await many(person, "reject", ids[2:4], "Too long.")
         assert outcomes_of(page) == [
-            f"n{number}.md is rejected; the agent hears the reason" for number in (2, 3)
+            f"n{number}.md is rejected; the agent gets the reason" for number in (2, 3)
         ]
         assert names_of(page) == ["*N4"]
         assert [await text_of(person, note) for note in notes] == ["one"] * 5
@@ -252,7 +252,7 @@ async def test_rejecting_takes_a_reason_which_is_offered_again(tmp_path: Path) -
         ] * 2
 
 
-async def test_a_person_changes_a_text_and_approves_that(tmp_path: Path) -> None:
+async def test_person_changes_a_text_and_approves_the_result(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo", agent="ann")
@@ -260,7 +260,7 @@ async def test_a_person_changes_a_text_and_approves_that(tmp_path: Path) -> None
         proposal = await propose_text(lithos, note, "one\n\ntwo and three")
         text = typed_in(await person.look(f"/console/review/{proposal}"))
         assert text.endswith("\n# Plan\n\none\n\ntwo and three\n")
-        mine = text.replace("two and three", "two & <3>").replace("\n", "\r\n")  # as browsers send it
+        mine = text.replace("two and three", "two & <3>").replace("\n", "\r\n")  # browser line ends
         shown = await change(person, proposal, "look", mine)
         assert "This is what approving your text would do." in shown.told
         assert [one.text for one in shown.all("div", "diff")[0].all("ins")] == ["two & <3>"]
@@ -274,7 +274,7 @@ async def test_a_person_changes_a_text_and_approves_that(tmp_path: Path) -> None
         assert (newest["agent"], newest["approved_by"]) == ("bot", "person")
 
 
-async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> None:
+async def test_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo", agent="ann")
@@ -288,12 +288,12 @@ async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> N
         assert "Nothing was written: it has changed since you opened the page. Check it again" in page.told
         assert "my own words" in typed_in(page)
         assert "This is the agent's own text" in page.told
-        # With what is there now in sight it can be approved, over the conflict
+        # Once the page shows the current note, the person can approve despite the conflict.
         _, fields = form_of(await person.page(address), address)
         page = check((await person.post(action, **(fields | {"act": "approve", "text": text}))).text)
         assert outcomes_of(page) == ["plan.md is approved: version 3"]
         assert await text_of(person, note) == "one\n\nmy own words"
-        # Decided already: the text is shown to be kept elsewhere
+        # The proposal is already decided, so the page shows the text for copying.
         page = check(
             (await person.post(action, **(fields | {"once": "new", "act": "approve", "text": text}))).text
         )
@@ -306,7 +306,7 @@ async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> N
 
 
 async def test_invisible_characters_are_named_on_every_approval_page(tmp_path: Path) -> None:
-    """behaviour 283: in the queue, alone, in titles and paths, and in the field where a text is changed."""
+    """behaviour 283: the queue, proposal pages, titles, paths and the editing field name such characters."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "pay ann\n\nend", agent="ann")
@@ -334,7 +334,7 @@ async def test_invisible_characters_are_named_on_every_approval_page(tmp_path: P
 
 
 async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> None:
-    """behaviour 397: hidden characters in a text, a path, or among ticked ones are never approved unseen."""
+    """behaviour 397: hidden characters in a text, a path or a ticked proposal are never approved unseen."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(title, "one\n\ntwo") for title in ("Plain", "Hidden", "Moved")]
@@ -365,8 +365,8 @@ async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> N
         assert await text_of(person, notes[1]) == "one\n\nt\u200bwo!"
 
 
-async def test_approval_of_each_kind_leads_to_its_undo(tmp_path: Path) -> None:
-    """behaviour 398: a change, a new note, a move and a deletion are undone from where they are shown."""
+async def test_approval_of_each_kind_links_to_its_undo(tmp_path: Path) -> None:
+    """behaviour 398: the page that shows a change, a new note, a move or a deletion offers its undo."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         changed, moved, gone = [await lithos.create(title, "one", agent="ann") for title in "CMD"]
@@ -400,14 +400,14 @@ async def test_approval_of_each_kind_leads_to_its_undo(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "plain", "a\u200b\u200bb\u202e", "\x07\x1b\u00ad", "👨\u200d👩 no\u00a0break"]
 )
-def test_written_characters_are_read_back(text: str) -> None:
+def test_escaped_special_characters_are_read_back_unchanged(text: str) -> None:
     written = write_signs(text)
     assert not set(written) & set("\u200b\u202e\x07\x1b\u00ad")
     assert read_signs(written) == text
     assert read_signs("⟦U+110000⟧ ⟦U+D800⟧ ⟦u+200b⟧") == "⟦U+110000⟧ ⟦U+D800⟧ ⟦u+200b⟧"
 
 
-async def test_a_proposal_decided_elsewhere_names_the_person(tmp_path: Path) -> None:
+async def test_proposal_decided_elsewhere_names_the_person(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(f"N{number}", "one") for number in range(3)]
@@ -486,7 +486,7 @@ async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_pat
         for csrf in ("", "x"):
             answer = await person.post("/console/review", **(good | {"csrf": csrf}))
             assert answer.status_code == 403
-        assert "There is no such proposal" in (await person.look(f"/console/review/{MISSING_ID}", 404)).told
+        assert "Unknown proposal" in (await person.look(f"/console/review/{MISSING_ID}", 404)).told
         for query in ("by=nothing", "offset=9999", "offset=x", "done=nothing", "draft=nothing"):
             await person.look(f"/console/review?{query}")
             await person.look(f"{address}?{query}")
@@ -496,7 +496,7 @@ async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_pat
 
 @pytest.mark.needs("access")
 @pytest.mark.parametrize("rights", ["read", "write"])
-async def test_a_person_without_admin_right_sees_queue_and_reason(tmp_path: Path, rights: Any) -> None:
+async def test_person_without_admin_right_sees_queue_and_reason(tmp_path: Path, rights: Any) -> None:
     """behaviour 246"""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -525,7 +525,7 @@ async def test_a_person_without_admin_right_sees_queue_and_reason(tmp_path: Path
         assert (await row_of(lithos, proposal))["status"] == "pending"
 
 
-async def test_hostile_texts_stay_text_in_the_queue_and_alone(tmp_path: Path) -> None:
+async def test_hostile_texts_stay_text_in_queue_and_proposal_page(tmp_path: Path) -> None:
     """behaviour 236"""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -569,7 +569,7 @@ async def test_long_queues_and_texts_fit_a_page_and_show_omissions(tmp_path: Pat
         assert len(big.encode()) > LARGEST_EDITED
 
 
-async def test_without_time_to_look_nothing_can_be_approved_unseen(
+async def test_proposals_cannot_be_approved_unseen_when_time_runs_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with visiting(tmp_path) as person:
@@ -592,7 +592,7 @@ async def test_without_time_to_look_nothing_can_be_approved_unseen(
         assert [(await row_of(lithos, one))["status"] for one in ids] == ["pending"] * 3
 
 
-async def test_proposals_are_ordered_by_expiry_and_the_next_is_in_view(tmp_path: Path) -> None:
+async def test_proposals_are_ordered_by_expiry_and_the_next_is_visible(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         lithos = person.lithos

@@ -1,4 +1,4 @@
-"""`coordination.db` has no table of proposals until there is a proposal."""
+"""Tests that `coordination.db` has proposal tables only when the capability is registered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lithos.proposals.rows import PROPOSAL_TABLES
 from tests.tasks.rows.test_registered_tables import ALL, made
 
 
-def test_tables_of_a_missing_capability_are_not_made(tmp_path: Path) -> None:
+def test_tables_of_a_missing_capability_are_not_created(tmp_path: Path) -> None:
     names = made(tmp_path / "a.db", [table for table in ALL if table is not PROPOSAL_TABLES])
     before = made(tmp_path / "b.db", ALL)
     assert set(before) - set(names) == {"proposals"}

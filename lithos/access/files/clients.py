@@ -20,7 +20,7 @@ from lithos.kernel.values.times import format_time, parse_time
 
 CLIENTS: Final = "oauth_clients.json"
 _LOCK: Final = "oauth_clients.lock"
-#: Maximum number of clients, and how long a registered client is kept without a grant.
+#: Maximum number of clients, and time for which a registered client without a grant is kept.
 MOST_CLIENTS: Final = 500
 UNUSED: Final = timedelta(hours=24)
 #: Maximum bytes of the file: all clients at their maximum length.
@@ -32,7 +32,10 @@ class ClientsFull(Exception):
 
 
 class ClientStore:
-    """Clients of a data directory. All methods may block and raise `OSError`, changes also `LockTimeout`."""
+    """Clients of a data directory.
+
+    All methods may block and raise `OSError`. Changes also raise `LockTimeout`.
+    """
 
     def __init__(self, private: Path) -> None:
         """Store the clients in `private`, the `.lithos` folder of the data directory."""

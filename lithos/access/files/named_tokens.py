@@ -47,7 +47,7 @@ class Token:
 
     @property
     def is_pending(self) -> bool:
-        """Whether this is a grant whose client has not yet fetched its tokens.
+        """Return whether this is a grant whose client has not fetched its tokens yet.
 
         Such a grant is deleted automatically.
         """
@@ -61,7 +61,7 @@ class Token:
 
     @property
     def principal(self) -> Principal:
-        """The principal of callers that present this token."""
+        """Return the principal of callers that present this token."""
         is_connector = self.grant is not None
         return Principal(self.name, self.rights, self.agent, mark=self.digest[:16], is_connector=is_connector)
 

@@ -64,7 +64,7 @@ def replace_private(path: Path, document: Any) -> None:
     """
     data = json.dumps(document, indent=1).encode() + b"\n"
     fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)  # left by a crash
+    fresh.unlink(missing_ok=True)  # A crash may have left this file.
     try:
         replace_file(path, data, fresh, 0o600)
     except OSError:

@@ -13,7 +13,7 @@ _LINE: Final = 8
 
 
 def row_of_scope(scope: Scope | None) -> dict[str, list[str]]:
-    """Return the scope as keys of a row: empty without a scope, else both lists."""
+    """Return the scope as keys of a row. Without a scope, the result is empty."""
     return {} if scope is None else {name: list(globs) for name, globs in scope.lists}
 
 

@@ -68,8 +68,8 @@ T = TypeVar("T")
 class TokensUnreadable(Exception):
     """Error for a damaged, unreadable or missing token file. The message gives the reason and advice.
 
-    `may_pass` means that the error may be temporary, such as too many open files, so try again. `is_there`
-    means that tokens are definitely defined.
+    `may_pass` means that the error may be temporary, such as too many open files, so a retry may succeed.
+    `is_there` means that tokens are definitely defined.
     """
 
     def __init__(self, path: Path, why: str, *, may_pass: bool = False, is_there: bool = True) -> None:
@@ -179,7 +179,7 @@ def make_token(
 
 
 class TokenStore:
-    """Changes the tokens of a data directory, with or without a running server. All methods may block."""
+    """Store for the tokens of a data directory, with or without a running server. All methods may block."""
 
     def __init__(self, private: Path) -> None:
         """Store the tokens in `private`, the `.lithos` folder of the data directory."""
@@ -197,7 +197,7 @@ class TokenStore:
     ) -> tuple[Token, str]:
         """Create a token and return it with its secret, which is not stored. `scope` limits its changes.
 
-        Raises `TokenRefused`, `TokensUnreadable` or `OSError`, and creates no token then.
+        If `TokenRefused`, `TokensUnreadable` or `OSError` is raised, no token was created.
         """
         token, secret = make_token(name, rights, agent, now, expires_at, scope)
         self.insert(token)
@@ -231,7 +231,7 @@ class TokenStore:
     def exchange(self, decide: Callable[[TokenFile], TokenFile]) -> bool:
         """Replace or create the file with the result of `decide`. Return whether the file was missing.
 
-        Raises the errors of `create` and of `decide`, and leaves the file unchanged then.
+        Raises the errors of `create` and of `decide`. In that case the file is unchanged.
         """
         self._private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with self._locked() as lock:
@@ -245,14 +245,14 @@ class TokenStore:
                 self._write(left)
             except OSError:
                 if known is None:
-                    os.ftruncate(lock, 0)  # no token was defined, so none is required
+                    os.ftruncate(lock, 0)  # no token was defined, so no token is required
                 raise
         return known is None
 
     def revoke(self, name: str) -> tuple[Token, int]:
         """Revoke a token.
 
-        Return the token and the number of remaining ones. Raises the errors of `create`.
+        Return the token and the number of remaining tokens. Raises the errors of `create`.
         """
         with self._locked() as lock:
             known = self._known() or TokenFile()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lithos.kernel.values.principals import RIGHTS, Principal, Rights, is_reserved
 
-#: Accepted signature algorithms: never `none`, and never one with a shared key.
+#: Accepted signature algorithms: never `none`, and never an algorithm with a shared key.
 ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 LEEWAY: Final = timedelta(seconds=60)
 #: Maximum characters of a name, and maximum values of a rights claim to check.

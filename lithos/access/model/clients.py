@@ -44,7 +44,7 @@ class OAuthClient:
 
     @property
     def host(self) -> str:
-        """The host in the client's id, or "" for a registered client, whose origin is unknown."""
+        """Return the host in the client's id, or "" for a registered client, whose origin is unknown."""
         return urlsplit(self.id).netloc if is_document(self.id) else ""
 
 

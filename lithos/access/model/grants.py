@@ -105,7 +105,7 @@ class OAuthGrant:
             raise OAuthRefused("invalid_target", "The resource differs from that of the authorization.")
 
     def may_repeat(self, digest: str, now: datetime) -> bool:
-        """Whether this refresh token was replaced just now, so that its answer may have been lost."""
+        """Return whether this refresh token was replaced just now, so that its answer may have been lost."""
         if digest != self.former or self.replaced_at is None:
             return False
         return timedelta(0) <= now - self.replaced_at <= GRACE

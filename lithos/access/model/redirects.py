@@ -19,7 +19,7 @@ _NO_APPLICATION: Final = frozenset({
     "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "gopher", "http", "https", "intent",
     "javascript", "mailto", "sms", "tel", "vbscript", "view-source", "ws", "wss",
 })  # fmt: skip
-#: Excludes control characters, blanks, quotes, backslashes, angle brackets and fragments.
+#: Characters of a URI: no control characters, blanks, quotes, backslashes, angle brackets or fragments.
 _TEXT: Final = re.compile(r"[a-z][a-z0-9+.-]*:[!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]+")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "[::1]", "localhost"})
 _LOOPBACK_URI: Final = re.compile(

@@ -1,7 +1,7 @@
-"""The ring of tokens, and the authorization server.
+"""The token ring and the authorization server.
 
-Its own package and `vaults` use it.
-Never here: the work of a tool.
+Its own package and `vaults` import this package.
+It must not implement tools.
 """
 
 ROLE = "service"

@@ -117,7 +117,7 @@ class AuthorizationServer:
 
     @property
     def grants(self) -> list[Token]:
-        """Return the grants by time, including ended ones, but without those whose code was not used."""
+        """Return the grants by time, including ended grants, but without grants whose code was not used."""
         return [each for each in self._keyring.named if each.grant is not None and not each.is_pending]
 
     # -- clients --------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ class AuthorizationServer:
     # -- the file -------------------------------------------------------------------------------
 
     def _find(self, is_it: Callable[[OAuthGrant], bool]) -> Token | None:
-        """Return the grant among the loaded ones, without reading the disk."""
+        """Return the matching grant among the loaded grants, without reading the disk."""
         return next(
             (each for each in self._keyring.named if each.grant is not None and is_it(each.grant)), None
         )
@@ -382,7 +382,7 @@ class AuthorizationServer:
         if not is_held:
             async with self._changing:
                 return await self._change(decide, is_held=True)
-        with trio.CancelScope(shield=True):  # a client that leaves does not part the file from what is known
+        with trio.CancelScope(shield=True):  # keep file and memory equal even if the client disconnects
             said = await self._aside(partial(self._tokens.change, decide))
             await self._keyring.follow()
         return said

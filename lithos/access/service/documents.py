@@ -36,16 +36,16 @@ MOST_KEPT: Final = 200
 _MAX_AGE: Final = re.compile(r"(?:^|,)\s*max-age=\"?([0-9]{1,9})\"?\s*(?:,|$)", re.IGNORECASE)
 _UNKEPT: Final = re.compile(r"(?:^|,)\s*(?:no-store|no-cache|private)\b", re.IGNORECASE)
 
-#: Resolves a host and port to addresses as texts.
+#: Function that resolves a host and port to addresses as texts.
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-#: Opens a stream to an address and port. TLS is added on top.
+#: Function that opens a stream to an address and port. TLS is added on top.
 Connect = Callable[[str, int], Awaitable[trio.abc.Stream]]
 Secure = Callable[[trio.abc.Stream, str], trio.abc.Stream]
 
 
 @frozen
 class Fetched:
-    """Body of a document, and how long it may be cached."""
+    """Body of a document, and the time for which it may be cached."""
 
     body: bytes = field(repr=False)
     kept: timedelta

@@ -32,12 +32,12 @@ LONGEST_TOKEN: Final = 16 * 1024
 MOST_KNOWN: Final = 1_000
 _WELL_KNOWN: Final = ("oauth-authorization-server", "openid-configuration")
 
-#: Fetches the JSON at an address, or returns None.
+#: Function that fetches the JSON at an address, or returns None.
 Get = Callable[[str], Awaitable[Any]]
 
 
 class ForeignTokens:
-    """Verifies tokens of one issuer. `prepare` may use the network, `find` never does."""
+    """Verifier of tokens from one issuer. `prepare` may use the network, `find` never does."""
 
     def __init__(
         self,

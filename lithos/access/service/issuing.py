@@ -1,4 +1,4 @@
-"""Creates the secrets of a grant, and adds grants to the named tokens."""
+"""Creation of the secrets of a grant, and addition of grants to the named tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens that a running server accepts: its owner's, `server.auth_token`, and named tokens on disk.
+"""Tokens that a running server accepts: the owner's token, `server.auth_token`, and named tokens on disk.
 
 The file of named tokens is checked every `EVERY` seconds. If it is damaged, unreadable or missing after
 tokens were defined, the server refuses named tokens and never opens access. A temporary read error proves
@@ -66,7 +66,7 @@ class _Key:
 
 
 class TokenRing:
-    """The currently valid tokens: `server.auth_token`, the named ones, and the owner's own.
+    """Currently valid tokens: `server.auth_token`, the named tokens, and the owner's own token.
 
     Until `run` has read the file, only the configured token and the owner's token are known.
     """
@@ -87,12 +87,12 @@ class TokenRing:
         self._private = private
         #: Tokens of a foreign authorization server, if one is configured.
         self.foreign: ForeignTokens | None = None
-        #: Whether the other vaults of the process also require no token. A single vault with tokens closes
-        #: all.
+        #: Function that returns whether the other vaults of the process require no token either. A single
+        #: vault with tokens closes all vaults.
         self.others_ask_nothing: Callable[[], bool] = lambda: True
         self._clock = clock
         self._looking = looking or Threads()
-        #: Admits commands and hooks of users who may read the lock file. Each process makes a new one.
+        #: Token for commands and hooks of users who may read the lock file. Each process creates a new token.
         self.own_token = secrets.token_urlsafe(32)
         self._fixed = [_key(OWNER, self.own_token)]
         self._is_fixed_open = auth_token is None and not asks_always
@@ -114,27 +114,27 @@ class TokenRing:
 
     @property
     def is_open(self) -> bool:
-        """Whether no token is required, so that all callers are the owner."""
+        """Return whether no token is required, so that all callers are the owner."""
         return self.asks_nothing and self.others_ask_nothing()
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether no token is defined. False if a token file is unreadable."""
+        """Return whether no token is defined, or False if a token file is unreadable."""
         return self._is_fixed_open and self._is_known and self._tokens is None
 
     @property
     def trouble(self) -> str | None:
-        """Why named tokens are refused and what to do, for `/health`."""
+        """Return the reason why named tokens are refused, with advice, for `/health`."""
         return self._trouble
 
     @property
     def named(self) -> tuple[Token, ...]:
-        """The named tokens, including expired ones."""
+        """Return the named tokens, including expired tokens."""
         return self._tokens or ()
 
     @property
     def announcement(self) -> str | None:
-        """The start message about named tokens, or None if none were ever defined."""
+        """Return the start message about named tokens, or None if none were ever defined."""
         if self._trouble is not None:
             return f"{self._trouble}."
         if self._tokens is None:
@@ -189,8 +189,7 @@ class TokenRing:
     def scope_of(self, principal: Principal) -> Scope | None:
         """Return the current scope of this principal's token, or None without a scope or named token.
 
-        If the token was revoked, replaced or became unreadable since the call was admitted, returns
-        `NOTHING`.
+        If the token was revoked, replaced or became unreadable since the call was admitted, return `NOTHING`.
         """
         if principal in self._scopes:
             return self._scopes[principal]
@@ -198,7 +197,10 @@ class TokenRing:
 
     @property
     def next_change(self) -> trio.Event:
-        """Set once a principal may have become invalid: a token was revoked, changed, or has expired."""
+        """Return an event that is set once a principal may have become invalid.
+
+        A token was then revoked or changed, or has expired.
+        """
         return self._changed
 
     async def wait_changed(self) -> None:
@@ -245,8 +247,8 @@ class TokenRing:
                 self._were_defined |= tokens is not None
                 self._may_pass = False
             except TokensUnreadable as failure:
-                # Closed: defined tokens are refused, and no other caller has access. The server opens again
-                # only if the file becomes readable and shows that no token was defined.
+                # Access is closed: defined tokens are refused, and no other caller has access. The server
+                # opens again only if the file becomes readable and shows that no token was defined.
                 tokens, trouble = (), str(failure)
                 self._were_defined |= failure.is_there
                 self._may_pass = failure.may_pass

@@ -72,7 +72,7 @@ def find_tokens(privates: Mapping[str, Path]) -> DiscoveredTokens:
 
 
 def insert_token(token: Token, chosen: Mapping[str, Path], others: Mapping[str, Path]) -> None:
-    """Add a token to the chosen vaults and require tokens in the others. Undone if one vault fails.
+    """Add a token to the chosen vaults and require tokens in the others. If one vault fails, undo the change.
 
     `others` are all other configured vaults. Raises `TokenRefused`, which names the failed vault and the
     vaults where the token could not be removed again. Blocks.

@@ -1,7 +1,7 @@
 """The demo: a day of several agents in a temporary vault.
 
-Only its own package uses it.
-Never here: changes of the user's vault.
+Only its own package imports this package.
+It must not change the user's vault.
 """
 
 ROLE = "commands"

@@ -170,7 +170,7 @@ async def _search(stage: Stage) -> None:
 async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[tuple[Server, str]]:
     """Run a server on its own port for the block, and yield it with its address.
 
-    Passes `more` to `running_server`.
+    `more` contains further arguments of `running_server`.
     """
     shutdown = trio.Event()
     async with running_server(config, **more) as server, trio.open_nursery() as nursery:

@@ -95,7 +95,7 @@ async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: t
         ready.set()
         await _bridge(session, shutdown)
         return
-    from lithos.app.serving.hosting import host_server  # loads what a bridge has no use for
+    from lithos.app.serving.hosting import host_server  # loads modules that a bridge does not need
 
     await host_server(session, lock, shutdown, ready)
 
@@ -116,7 +116,7 @@ def _refuse_served(session: CommandSession) -> None:
 
 
 async def _is_within_reach(path: Path) -> bool:
-    """False for an owner elsewhere, as in another container: its loopback address leads nowhere here."""
+    """Return False for an owner on another machine or in a container, whose loopback address is useless."""
     owner = read_owner(path)
     if owner is None or owner.url is None or owner.host == socket.gethostname():
         return True

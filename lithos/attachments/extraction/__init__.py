@@ -1,7 +1,7 @@
 """The actor that reads attachments, and image captions.
 
-Only its own package uses it.
-Never here: changes of these files.
+Only its own package imports this package.
+It must not change attachments.
 """
 
 ROLE = "actor"

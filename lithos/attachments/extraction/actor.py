@@ -95,19 +95,19 @@ class Attaching:
     _sizes: ChunkSizes
     _captions: Captions
     _clock: Callable[[], datetime]
-    #: Returns whether the folder reports changes. If not, surveys find them.
+    #: Function that returns whether the folder reports changes. If it does not, surveys find them.
     _is_told: Callable[[], bool]
-    #: Awaited before the first file is read, so that notes are indexed first.
+    #: Function that is awaited before the first file is read, so that notes are indexed first.
     _notes_first: Callable[[], Awaitable[None]]
-    #: Returns the number of note changes so far.
+    #: Function that returns the number of note changes so far.
     _changes: Callable[[], int]
     is_enabled: bool
     extractor: Extractor = field(factory=Extractor)
-    #: Draws pages for people, so that they need not wait for a file that is being read.
+    #: Extractor that draws pages for people, so that they need not wait for a file that is being read.
     drawer: Extractor = field(factory=Extractor)
     _working: Blocking = field(factory=lambda: BackgroundThread("lithos-attachments"))
     _looking: Blocking = field(factory=Threads)
-    #: Runs the shelf queries of readers.
+    #: Thread that runs the shelf queries of readers.
     reading: Blocking = field(factory=Threads)
     #: All known files by path, then their paths by number and by id.
     files: dict[str, AttachedFile] = field(factory=dict, init=False)

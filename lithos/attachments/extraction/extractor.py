@@ -174,7 +174,7 @@ class _Exchange:
         return min(left)
 
     async def _receive(self, seconds: float) -> bytes | None:
-        """Return received bytes; b"" at the end, None after the timeout in seconds."""
+        """Return received bytes, b"" at the end, or None after the timeout in seconds."""
         began = trio.current_time()
         data: bytes | None = None
         with trio.move_on_after(max(0.01, seconds)), suppress(ConnectionError):
@@ -184,7 +184,7 @@ class _Exchange:
 
 
 class Extractor:
-    """Reads files and draws pages, one at a time. Callers must `close` it."""
+    """Reader of files and drawer of pages, one at a time. Callers must `close` it."""
 
     def __init__(
         self,
@@ -339,7 +339,7 @@ class Extractor:
 
 @define(eq=False)
 class _Taking:
-    """Collects the answers about one file: batches of parts for the receiver, and the end."""
+    """Collector of the answers about one file: batches of parts for the receiver, and the end."""
 
     _take: Take
     digest: str | None = None

@@ -1,7 +1,7 @@
 """The process that reads files, and the shelf that stores their text.
 
-Only its own package uses it.
-Never here: the parsing of notes.
+Only its own package imports this package.
+It must not parse notes.
 """
 
 ROLE = "files"

@@ -1,4 +1,4 @@
-"""Scans the folder for attachments that can be read or shown, with their sizes and times.
+"""Scan of the folder for attachments that can be read or shown, with their sizes and times.
 
 Scanning blocks. It follows the rules of `open_attachment`: no dot-names, no ignored files, no symlinks out of
 the folder. Folders that only a symlink reaches are skipped too.
@@ -44,7 +44,7 @@ def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
 
 
 def look_at(files: NoteFiles, path: str, root: str | None = None) -> FileState | None:
-    """Return size and time of a file; None if it is missing, not a regular file, or excluded."""
+    """Return size and time of a file, or None if it is missing, not a regular file, or excluded."""
     if files.ignored.covers(path):
         return None
     target = os.path.join(os.path.realpath(files.root) if root is None else root, path)

@@ -70,7 +70,7 @@ class AttachedFile:
         return self.path.rpartition("/")[2]
 
     def serials(self) -> range:
-        """Return the index serials of its parts."""
+        """Return the index serials of the file's parts."""
         first = self.number << PARTS_BITS
         return range(first, first + self.parts)
 

@@ -80,8 +80,8 @@ def _yield_to_others(niceness: int) -> None:
 
 def _die_with(parent: int) -> None:
     """Make sure that the process is killed when the server ends, but not by signals from a terminal."""
-    # The process gets no session of its own, because Linux gives each session the same share of processors,
-    # whatever its priority.
+    # The process stays in the session of the server, because Linux gives each session the same share of
+    # processors, whatever its priority.
     with suppress(OSError):
         os.setpgid(0, 0)
     if sys.platform == "linux":

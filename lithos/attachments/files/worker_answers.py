@@ -34,7 +34,7 @@ class Missing(Exception):
 
 
 class FileAnswering:
-    """Answers requests about one open file each, within `memory` bytes."""
+    """Handler of requests about one open file each, within `memory` bytes."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory

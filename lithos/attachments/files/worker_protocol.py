@@ -108,7 +108,7 @@ def pack_answer(answer: WorkerAnswer) -> bytes:
 
 
 class AnswerDecoder:
-    """Decodes answers from received bytes. It stores at most one unfinished answer."""
+    """Decoder of answers from received bytes. It stores at most one unfinished answer."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -163,6 +163,6 @@ def _answer(fields: dict[str, Any], body: bytes) -> WorkerAnswer:
             case {"end": state, "reason": str(reason)} if state in get_args(State):
                 if len(reason.encode()) <= 4 * MOST_REASON:
                     return End(state, reason)
-    except ValueError as failure:  # half of a character, or bytes that are not text
+    except ValueError as failure:  # a lone surrogate, or bytes that are not text
         raise Garbage(str(failure)) from None
     raise Garbage("an invalid answer")

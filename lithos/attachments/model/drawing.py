@@ -85,7 +85,7 @@ _SECTIONS: Final = frozenset(
 
 
 def _scene_text(text: str) -> str | None:
-    """Return the drawing's JSON; None without one, as in a file that has only texts."""
+    """Return the drawing's JSON, or None if the file has only texts."""
     opened = ""
     lines = list[str]()
     for line in _lines(text):

@@ -13,7 +13,7 @@ from lithos.attachments.model.parts import NotExtractable
 
 
 def read_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """Return the JSON object of a file; {} for an empty file. Raises `NotExtractable`."""
+    """Return the JSON object of a file, or {} for an empty file. Raises `NotExtractable`."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")

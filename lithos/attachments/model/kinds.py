@@ -48,7 +48,7 @@ MOST_MEMORY: Final = 512 * 1024 * 1024
 
 
 def kind_of(path: str) -> FileKind | None:
-    """Return the kind of a file by its suffix, in any case; None for a file that is not an attachment."""
+    """Return the kind of a file by its suffix, in any case, or None for a file that is not an attachment."""
     name = path.rpartition("/")[2].lower()
     if name.endswith(".excalidraw.md"):
         return "drawing"

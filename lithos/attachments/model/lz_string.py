@@ -66,7 +66,7 @@ def decompress(text: str, most: int) -> str:
 
 
 class _Bits:
-    """Reads the bits of a Base64 text in order."""
+    """Reader of the bits of a Base64 text in order."""
 
     def __init__(self, text: str) -> None:
         self._signs = _signs(text)

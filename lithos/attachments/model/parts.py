@@ -1,4 +1,4 @@
-"""A part of a file: a place and its text. Also cleans text from foreign files."""
+"""Parts of a file with their places and texts, and cleaning of text from foreign files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DROPPED: Final = dict.fromkeys(
 
 
 class NotExtractable(Exception):
-    """A file has no readable text, or no more from some place on.
+    """A file has no readable text, or no further text from some place on.
 
     The message gives the reason, as a part of a sentence.
     """
@@ -51,7 +51,7 @@ def clean(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    if not text.isascii():  # surrogate pairs that came as two characters are joined, lone surrogates replaced
+    if not text.isascii():  # join surrogate pairs that arrived as two characters, and replace lone surrogates
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _BREAKS.sub("\n", text)
     text = _HYPHENATED.sub(lambda found: found[1] if found[1].islower() else f"-\n{found[1]}", text)
@@ -61,7 +61,7 @@ def _printable(text: str) -> str:
 
 
 class Places:
-    """Assigns the places of one file. Each place is unique, even if the file repeats an id."""
+    """Places of one file. Each place is unique, even if the file repeats an id."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}

@@ -58,7 +58,7 @@ def read_page(data: bytes) -> Iterator[FilePart]:
 
 
 class _Page:
-    """Collects the visible lines of a page, with the place in the source where each begins."""
+    """Collector of the visible lines of a page, with the position of each line in the source."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -109,7 +109,7 @@ class _Page:
 
 
 class _Position:
-    """Converts offsets of a text to line and character. Offsets must be ascending."""
+    """Converter from offsets in a text to line and character. Offsets must be ascending."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,7 +1,7 @@
 """Readers for each kind of source: folders, exports and databases.
 
-Only its own package uses it.
-Never here: changes of notes.
+Only its own package imports this package.
+It must not change notes.
 """
 
 ROLE = "files"

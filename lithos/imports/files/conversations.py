@@ -137,7 +137,7 @@ class _Export:
 
     @property
     def name(self) -> str:
-        """The file name without suffix, such as `conversations`, for positions in reports."""
+        """Return the file name without suffix, such as `conversations`, for positions in reports."""
         return PurePosixPath(self.member or self.path.name).stem
 
     def head(self) -> bytes:
@@ -277,7 +277,7 @@ def _derived_id(conversation: Conversation) -> str:
 
 
 def _title_of(conversation: Conversation) -> str:
-    """Return the title. Without one, return the start of the person's first message, or else the date."""
+    """Return the title. Without a title, return the start of the person's first message, or the date."""
     if conversation.title:
         return conversation.title
     asked = next((message.text for message in conversation.messages if message.role == "User"), "")

@@ -130,7 +130,7 @@ def _of_number(number: float) -> datetime | None:
 HEAD: Final = 4_096
 #: Folders without knowledge, skipped at any depth.
 _PASSED_OVER: Final = frozenset(("node_modules", "__pycache__", "venv", "site-packages"))
-#: Maximum bytes of a Markdown file. No person or agent writes larger ones.
+#: Maximum bytes of a Markdown file. No person or agent writes larger files.
 MOST_OF_A_FILE: Final = MOST_BYTES
 
 

@@ -1,7 +1,7 @@
 """Formats of other programs, as pure values.
 
-Only its own package uses it.
-Never here: files, clocks, threads and logs.
+Only its own package imports this package.
+It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

@@ -70,7 +70,7 @@ def read_chatgpt(value: Any) -> Conversation:
 
 
 def walk_up(leaf: str | None, parents: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """The ids from the root to `leaf`, and whether the root was reached: no circle, no missing node."""
+    """Return the ids from the root to `leaf`, and whether the root was reached without loop or gap."""
     path: dict[str, None] = {}
     at: Any = leaf
     while isinstance(at, str) and at in parents and at not in path:

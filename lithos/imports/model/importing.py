@@ -44,7 +44,7 @@ MOST_CONTENT: Final = 1_000_000
 
 @frozen
 class RecordEdge:
-    """Typed edge from a record to another one. `target` is the other record's `id`, or else its title."""
+    """Typed edge from a record to another record. `target` is the other record's `id` or title."""
 
     relation: str
     target: str
@@ -83,7 +83,7 @@ class Record:
     text: bytes | None = None
     #: Other names by which the source links to the record, such as a permalink.
     aliases: tuple[str, ...] = ()
-    #: The frontmatter of `text` must contain the title, because it differs from the file's title.
+    #: True if the frontmatter of `text` must contain the title, because it differs from the file's title.
     is_titled: bool = False
     #: Links, as written in the source, that lead to no note and cannot become links here.
     dead: tuple[str, ...] = ()

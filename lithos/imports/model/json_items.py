@@ -176,7 +176,7 @@ class _Text:
             self._first_key = key[1]
 
     def _more(self) -> bool:
-        """Read as much again as is held, so that reading an item again costs no more than reading it."""
+        """Read as many characters again as the window holds, so that repeated parsing stays cheap."""
         data = self._file.read(max(WINDOW, len(self._text) - self.place))
         self._is_whole = not data
         self._text = self._text[self.place :] + self._decoder.decode(data, not data)

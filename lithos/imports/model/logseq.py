@@ -117,7 +117,7 @@ def read_properties(content: str) -> Properties:
                 found = {}
             break
         found.setdefault(said[1].lower(), (said[2] or "").strip())
-    found.pop("id", None)  # the id of a block
+    found.pop("id", None)  # this is the id of a block
     return Properties(
         title=found.pop("title", "") or None,
         aliases=names_in(found.pop("alias", "")) + names_in(found.pop("aliases", "")),

@@ -83,7 +83,7 @@ def _joined(root: str, folders: list[str]) -> str:
 
 
 def title_of(heading: str | None, name: str, namespace: str) -> str:
-    """Return a title that distinguishes the file from those of other scopes."""
+    """Return a title that distinguishes the file from files of other scopes."""
     said = (heading or "").strip()
     stem = name.removesuffix(".md")
     if said.lower() in _VAGUE:
@@ -109,5 +109,5 @@ def imports_of(content: str, path: str) -> Iterator[str]:
 
 
 def visible_path(path: str) -> str:
-    """The path without the dots that hide its folders, as a knowledge base does not read hidden ones."""
+    """Return the path without the dots that hide its folders, because Lithos does not read hidden folders."""
     return "/".join(part.lstrip(".") or "_" for part in path.split("/"))

@@ -122,7 +122,7 @@ _CLOCK: Final = re.compile(
 _HASHTAG: Final = re.compile(r"(?<!\S)#([^\s#]{1,200})")
 _LINKS_TO: Final = re.compile(r"\s#bm:links_to\s*\Z")
 _TRAILING: Final = ".,;:!?)"
-#: Maximum characters of a list item. Longer ones are prose.
+#: Maximum characters of a list item. Longer items are prose.
 _LONGEST: Final = 20_000
 #: Maximum characters of a relation type as written.
 _LONGEST_TYPE: Final = NAME + 2

@@ -62,7 +62,7 @@ def clean_line(value: Any, limit: int = TITLE) -> str:
 def parse_moment(value: Any) -> datetime | None:
     """Parse an epoch (seconds to nanoseconds), ISO 8601, RFC 2822 or common date as UTC.
 
-    Return None for others.
+    Return None for other values.
 
     A time without a zone counts as UTC.
     """

@@ -1,7 +1,7 @@
 """Planning and running of an import.
 
-Only its own package uses it.
-Never here: changes without the writer of notes.
+Only its own package imports this package.
+It must not change notes without the note writer.
 """
 
 ROLE = "service"

@@ -1,6 +1,6 @@
 """Links of imported notes that have no target.
 
-They are reported once all notes are imported (docs/spec/integration.md §1).
+Dead links are reported once all notes are imported (docs/spec/integration.md §1).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAGE: Final = 500
 #: Maximum characters of a reported link.
 _SHOWN: Final = 200
 
-#: Returns the id of the note that a link means, or None.
+#: Function that returns the id of the note that a link means, or None.
 Resolve = Callable[[str], str | None]
 
 

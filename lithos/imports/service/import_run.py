@@ -208,7 +208,7 @@ class ImportWriter(Protocol):
         """End the import."""
 
 
-#: Called with the number of finished items.
+#: Function that is called with the number of finished items.
 ImportProgress = Callable[[int], None]
 
 

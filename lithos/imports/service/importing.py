@@ -108,7 +108,7 @@ class _Session:
     remembered: Remembered = field(factory=Remembered)
     #: Links of the notes, checked after all notes are imported.
     links: LinksOfImport = field(factory=LinksOfImport)
-    #: Plans one batch at a time, because each plan depends on the previous batches.
+    #: Lock for planning one batch at a time, because each plan depends on the previous batches.
     planning: trio.Lock = field(factory=trio.Lock)
 
 
@@ -125,7 +125,7 @@ class _Step:
 
 
 class Importing:
-    """Imports into one knowledge base, one at a time."""
+    """Import service of one knowledge base. It runs one import at a time."""
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ class Importing:
         return results
 
     async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
-        """Return links that lead to no note, from number `start` on; empty after the last link.
+        """Return links that lead to no note, from number `start` on. The list is empty after the last link.
 
         Links to files are included. Raises `NoImport`.
         """

@@ -143,7 +143,7 @@ def batch_to_json(batch: RowBatch) -> dict[str, object]:
 def batch_from_json(given: dict[str, object]) -> RowBatch:
     """Return the batch that `batch_to_json` wrote.
 
-    Raises `KeyError`, `TypeError` or `ValueError` for others.
+    Raises `KeyError`, `TypeError` or `ValueError` for other values.
     """
     table, rows = TABLES[str(given["table"])], given["rows"]
     if not isinstance(rows, list):
@@ -176,7 +176,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
 def record_from_json(given: Mapping[str, Any]) -> Record:
     """Return the record that `record_to_json` wrote.
 
-    Raises `KeyError`, `TypeError` or `ValueError` for others.
+    Raises `KeyError`, `TypeError` or `ValueError` for other values.
     """
     text = given.get("text")
     return Record(
@@ -244,15 +244,15 @@ class Options:
     agent: str
     into: str = ""
     dry_run: bool = False
-    #: Create notes again that were deleted here.
+    #: True to create notes again that were deleted here.
     recreate: bool = False
-    #: The importing agent is bound, so nothing is written under another name.
+    #: True if the importing agent is bound, so that nothing is written under another name.
     is_bound: bool = False
 
     def names_another(self, *names: object) -> str:
         """Return why a bound agent may not write under these names.
 
-        Returns "" if the agent may. Empty names are allowed.
+        Return "" if the agent may write. Empty names are allowed.
         """
         others = [name for name in names if name not in (None, "", "unknown", self.agent)]
         if not self.is_bound or not others:

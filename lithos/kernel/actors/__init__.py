@@ -1,7 +1,7 @@
 """Mailboxes and their supervision, threads, memory, and the progress of a start.
 
-Its own package and later ones use it.
-Never here: the meaning of a message.
+Its own package and later packages import this package.
+It must not interpret messages.
 """
 
 ROLE = "actor"

@@ -25,7 +25,7 @@ class Rule:
 class Disagreement(ValueError):
     """Cross-field validation error: two settings conflict, although each is valid alone.
 
-    `keys` names both.
+    `keys` names both settings.
     """
 
     def __init__(self, message: str, *keys: str) -> None:

@@ -98,7 +98,7 @@ def structure_value(setting: Setting, raw: Any, *, from_text: bool) -> Any:
         raw = _read_text(setting.kind, raw.strip())
     try:
         value = _structure(raw, setting.kind)
-    except (OverflowError, RuntimeError) as error:  # a number too large for float, a home that is unknown
+    except (OverflowError, RuntimeError) as error:  # the number is too large, or the home folder is unknown
         raise ValueError from error
     if setting.convert is not None:
         value = setting.convert(value)

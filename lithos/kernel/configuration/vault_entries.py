@@ -50,23 +50,25 @@ def split_typed(typed: Sequence[str]) -> tuple[list[DeclaredVault], list[str]]:
     entries = [_declared(text, *named.groups()) for text, named in found if named is not None]
     if entries and plain:
         raise ConfigError(
-            f"--vault {plain[0]} has no name, and --vault {typed[0] if typed[0] != plain[0] else typed[-1]} "
-            "has one: of several vaults each needs a name, by which it is addressed; give NAME=PATH for each"
+            f"--vault {plain[0]} has no name, and --vault "
+            f"{typed[0] if typed[0] != plain[0] else typed[-1]} has one: every vault needs a name "
+            "if there are several; give NAME=PATH for each"
         )
     names = [entry.name for entry in entries]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(f"--vault names {name!r} twice; give each vault a name of its own")
+        raise ConfigError(f"--vault names {name!r} twice; give each vault a different name")
     return entries, plain
 
 
 def _declared(text: str, name: str, place: str) -> DeclaredVault:
     if os.path.lexists(text):
         raise ConfigError(
-            f"--vault {text} may be a vault named {name!r} at {place}, or the folder {text!r} that is here; "
-            f"write ./{text} for the folder, or an absolute path after the = for the named vault"
+            f"--vault {text} may be a vault named {name!r} at {place}, or the folder {text!r} in "
+            f"the current folder; write ./{text} for the folder, or an absolute path after the = "
+            "for the named vault"
         )
     if not place.strip():
-        raise ConfigError(f"--vault {text} names no folder; give NAME=PATH, as work=~/work")
+        raise ConfigError(f"--vault {text} names no folder; give NAME=PATH, such as work=~/work")
     return DeclaredVault(name, _absolute(place, f"--vault {text}"), None, "the command line")
 
 
@@ -77,7 +79,7 @@ def _absolute(place: str, where: str) -> Path:
         os.fsencode(place)
         return Path(os.path.abspath(Path(place).expanduser()))
     except UnicodeEncodeError as error:
-        raise ConfigError(f"{where}: it holds half of a character; give the path of a folder") from error
+        raise ConfigError(f"{where}: the path is not valid text; give the path of a folder") from error
     except RuntimeError as error:  # The home directory is unknown.
         raise ConfigError(f"{where}: {error}; give an absolute path") from error
 
@@ -93,7 +95,7 @@ def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
         if not isinstance(name, str) or not NAME.fullmatch(name):
             problems.append(
                 f"vaults.{shorten(str(name))} in file {path}: this cannot name a vault. {_NAMES}; "
-                "one of digits alone is put in quotes"
+                "a name of only digits must be put in quotes"
             )
             continue
         try:
@@ -142,7 +144,7 @@ def _read_own(
             known = [*SETTINGS, *SECTIONS, "path", "data_dir"]
             problems.append(
                 f"{where}.{shorten(key)} in file {path} is not a setting{guess(key, known)}; "
-                "correct the name, or take it out"
+                "correct the name, or remove the setting"
             )
             if len(problems) >= MOST_UNKNOWN:
                 break

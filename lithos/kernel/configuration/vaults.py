@@ -71,7 +71,7 @@ class NamedVault:
 
 @frozen(kw_only=True)
 class ConfiguredVaults:
-    """All named vaults in order. Empty if the server has one vault without a name."""
+    """All named vaults in order. The list is empty if the server has one vault without a name."""
 
     configured: tuple[NamedVault, ...] = ()
     #: Name of the vault for calls that name no vault.
@@ -99,7 +99,7 @@ def load_vaults(
     overrides: Mapping[str, Any] | None = None,
     is_lenient: bool = False,
 ) -> ConfiguredVaults:
-    """Return the named vaults. Empty if the vault has no name; `load_config` then loads it.
+    """Return the named vaults. The result is empty if the vault has no name; `load_config` then loads it.
 
     `typed` contains the unchanged values of `--vault`. `overrides` contains other options, as in
     `load_config`, without `PLACES`. `is_lenient` collects the problems of a vault's configuration in its
@@ -114,8 +114,9 @@ def load_vaults(
         return ConfiguredVaults()
     if data_dir is not None:
         raise ConfigError(
-            f"--data-dir {data_dir} cannot be given with named vaults, since each has a data directory of "
-            "its own; leave it out, or set vaults.NAME.data_dir in a file that --config names"
+            f"--data-dir {data_dir} cannot be given with named vaults, because each vault has its "
+            "own data directory; leave the option out, or set vaults.NAME.data_dir in a file "
+            "that --config names"
         )
     chosen = _choose(plain, entries, is_file_named=config_path is not None)
     if chosen is None:
@@ -175,17 +176,18 @@ def _refuse_without_vaults(base: Layer, path: Path | None, plain: Sequence[str])
     if base.default_vault is not None:
         raise ConfigError(
             f"default_vault in file {path} names a vault, but the file has no vaults; name them "
-            "(vaults: {work: {path: ~/work}}), or take it out"
+            "(vaults: {work: {path: ~/work}}), or remove default_vault"
         )
     if EVERY in plain:
         raise ConfigError(
-            "--vault '*' means all vaults that are configured, but none has a name here; give the file that "
-            "names them with --config, or leave it out"
+            "--vault '*' means all configured vaults, but none has a name here; give the file "
+            "that names them with --config, or leave the option out"
         )
     if len(plain) > 1:
         raise ConfigError(
-            f"--vault is given {len(plain)} times without names ({', '.join(plain[:5])}): of several vaults "
-            "each needs one, by which it is addressed; give NAME=PATH for each, as work=~/work"
+            f"--vault is given {len(plain)} times without names ({', '.join(plain[:5])}): every "
+            "vault needs a name if there are several; give NAME=PATH for each, such as "
+            "work=~/work"
         )
 
 
@@ -194,8 +196,8 @@ def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
     found = sorted({given.key for given in base.given if given.key in PLACES})
     if found and not is_typed:
         raise ConfigError(
-            f"{' and '.join(found)} in file {path} gives a vault without a name, in addition to the named "
-            "vaults; move it to an entry of vaults (path, data_dir), or take it out"
+            f"{' and '.join(found)} in file {path} defines a vault without a name, in addition to "
+            "the named vaults; move it to an entry of vaults (path, data_dir), or remove it"
         )
 
 
@@ -215,17 +217,18 @@ def _choose(
         if text in names:
             if os.path.isdir(text) and found != text:
                 raise ConfigError(
-                    f"--vault {text} may be the vault of this name, or the folder {text!r} that is here; "
-                    f"write ./{text} for the folder, or call this from another folder"
+                    f"--vault {text} may be the vault of this name, or the folder {text!r} in the "
+                    f"current folder; write ./{text} for the folder, or run the command in "
+                    "another folder"
                 )
             found = text
         if found is None and not is_file_named and len(plain) == 1 and os.path.isdir(text):
             return None
         if found is None:
             raise ConfigError(
-                f"--vault {text} is not a configured vault ({', '.join(names)})"
-                f"{guess(text, names)}; give one of these names, or serve that folder alone, without "
-                "the file that names these"
+                f"--vault {text} is not a configured vault "
+                f"({', '.join(names)}){guess(text, names)}; give one of these names, or serve "
+                "that folder alone, without the file that names these vaults"
             )
         chosen[found] = None
     return tuple(chosen)
@@ -257,7 +260,7 @@ def _load(
     base: Path | None,
     environment: Mapping[str, str],
 ) -> NamedVault:
-    """Load one vault from the shared layers and its own.
+    """Load one vault from the shared layers and its own layer.
 
     Without a shared file, also read its data directory's file.
     """

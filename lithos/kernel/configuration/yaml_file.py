@@ -110,8 +110,8 @@ def _refuse_twice(where: str, node: yaml.MappingNode, path: Path) -> None:
         )
     lines = [key.start_mark.line + 1 for key in keys if key.value == twice[0]]
     raise UnusableFile(
-        f"file {path} gives {shorten(where + twice[0])} twice, on lines {lines[0]} and {lines[1]}; "
-        "keep one of them, with all that belongs to it"
+        f"file {path} gives {shorten(where + twice[0])} twice, on lines {lines[0]} and "
+        f"{lines[1]}; keep only one of them"
     )
 
 

@@ -1,7 +1,7 @@
 """SQLite databases, their tables and migrations, and the lock of the data directory.
 
-Its own package and later ones use it.
-Never here: the meaning of a table.
+Its own package and later packages import this package.
+It must not depend on the meaning of a table.
 """
 
 ROLE = "rows"

@@ -179,9 +179,10 @@ class Database:
         if self.loss is None:
             self.log.error("database lost", path=str(self._path))
         self.loss = (
-            f"{self._path} was removed, replaced or cut short by another program while it was open. Changes "
-            "that need it are refused, since they would be lost. Stop the server, restore a backup with "
-            "`lithos restore`, or start without what this file held"
+            f"{self._path} was removed, replaced or cut short by another program while it was "
+            "open. Changes that need it are refused, because they would be lost. Stop the "
+            "server, restore a backup with `lithos restore`, or start without the data of this "
+            "file"
         )
 
     def _find(self) -> tuple[_Files, int]:
@@ -270,7 +271,7 @@ class LearningDatabase(Database):
     def is_in_transaction(self) -> bool:
         """Return whether a transaction is open.
 
-        It is not if SQLite has rolled it back, for example on a full disk.
+        SQLite ends the transaction when it rolls it back, for example on a full disk.
         """
         return self._connections is not None and self._writer.in_transaction
 

@@ -275,7 +275,7 @@ class OwnerLock:
     def _publish_vault(self, path: Path, record: OwnerRecord) -> None:
         """Write the owner record of the vault, which only the message of a refusal uses.
 
-        It never has the token.
+        The record never contains the token.
         """
         told = {
             name: getattr(record, name) for name in ("pid", "host", "url", "started_at")

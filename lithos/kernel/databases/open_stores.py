@@ -37,7 +37,7 @@ class Stores:
     lock: OwnerLock
     #: Stores by the class that their opener promises. None if a store is switched off.
     opened: Mapping[Any, Any]
-    #: Closes all stores, the last one first, even if one fails to close.
+    #: Stack that closes all stores, the last one first, even if one fails to close.
     closing: ExitStack
 
     @property

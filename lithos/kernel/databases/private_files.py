@@ -1,7 +1,6 @@
-"""Synchronous storage: the only importers of tantivy, usearch, rustworkx, apsw, model2vec and onnxruntime.
+"""Access to files and folders: private modes, durable writes, and regular files only.
 
-Actors change stores, and services read them through handles. Every method may block. This package never
-imports trio, uses no mailboxes, and makes no decisions about requests.
+Every function may block.
 """
 
 import os

@@ -22,12 +22,12 @@ Kind = Literal["notes", "data"]
 _WORDS: Final = {"notes": "the folder {} of vault {}", "data": "the data directory {} of vault {}"}
 #: Ways to separate two folders, depending on what they contain.
 _WAYS_OUT: Final = {
-    frozenset({"notes"}): "Serve them as one vault, or give each a folder of its own.",
+    frozenset({"notes"}): "Serve them as one vault, or give each vault its own folder.",
     frozenset({"data"}): "Give each vault a separate data directory "
     "(vaults.NAME.data_dir), or leave that out.",
     frozenset(
         {"notes", "data"}
-    ): "Name a data directory elsewhere (vaults.NAME.data_dir): in a vault nothing but notes is written.",
+    ): "Choose a data directory elsewhere (vaults.NAME.data_dir), because only notes are written to a vault.",
 }
 
 
@@ -66,7 +66,10 @@ def _look_at(name: str, notes: Path, data: Path) -> Iterator[VaultFolder]:
 
 
 def _identity_of(path: Path) -> Identity | None:
-    """Return the identity; None also for an inaccessible folder: opening that vault reports why."""
+    """Return the identity, or None for a missing or inaccessible folder.
+
+    Opening that vault reports the reason.
+    """
     try:
         return identity_of(path)
     except OSError:
@@ -74,7 +77,7 @@ def _identity_of(path: Path) -> Identity | None:
 
 
 def find_overlaps(places: Sequence[VaultFolder]) -> Iterator[str]:
-    """Yield a message for each overlap of these folders. It names both vaults and folders, and what to do.
+    """Yield a message for each overlap of these folders, with the names of both vaults and a solution.
 
     The notes folder of each vault is listed before its data directory, which may contain the notes, as in
     `knowledge`.

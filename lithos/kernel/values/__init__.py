@@ -1,7 +1,7 @@
 """Errors, times, limits, names of events, principals, commands and the registry of checks.
 
-All packages use it.
-Never here: files, clocks, threads and logs.
+All packages import this package.
+It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

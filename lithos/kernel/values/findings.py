@@ -193,7 +193,7 @@ class CheckResult:
 
     @property
     def told(self) -> tuple[CheckFinding, ...]:
-        """The findings to report, worst first: all that are not `ok`, or else all."""
+        """Return the findings to report, worst first: all problems, or all findings without problems."""
         bad = [finding for finding in self.findings if finding.status != "ok"]
         return tuple(sorted(bad, key=lambda each: -_ORDER.index(each.status))) or self.findings
 

@@ -71,7 +71,7 @@ class Principal:
     is_own: bool = field(default=False, eq=False)
     #: Whether a person acts at the console, under any chosen name (docs/spec/scopes.md §1).
     is_person: bool = field(default=False, eq=False)
-    #: Distinguishes a token from a later token with the same name, rights and agent. Not a secret.
+    #: Mark that distinguishes a token from a later token with the same name, rights and agent. Not a secret.
     mark: str = field(default="", repr=False)
     #: Whether the client came by OAuth and may therefore know only `search` and `fetch`
     #: (docs/spec/connectors.md §5).

@@ -1,7 +1,7 @@
-"""Choosing, shortening and writing of a briefing.
+"""Selection, shortening and rendering of a briefing.
 
-Its own package and `vaults` use it.
-Never here: files, clocks, threads and logs.
+Its own package and `vaults` import this package.
+It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

@@ -41,8 +41,8 @@ from lithos.text.words.tokens import Count, fitting_length
 #: Minimum and maximum budget, in tokens.
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
-#: Maximum share of the budget for one note if there are others. If larger, the budget minus a fixed number of
-#: tokens applies.
+#: Maximum share of the budget for one note if there are others. If the budget minus a fixed number of tokens
+#: is larger, that number applies instead.
 NOTE_SHARE: Final = 0.5
 FOR_OTHERS: Final = 1_500
 #: Budget shares of the parts around the excerpts, if there are excerpts.
@@ -217,7 +217,7 @@ def compose(
             break
         plan, excerpts, (text, tokens, dropped) = fuller, list(fuller.excerpts), written
     while tokens > budget:
-        # No known tokenizer does this: the text had more tokens than the sum of its parts.
+        # The text has more tokens than the sum of its parts, which no known tokenizer causes.
         reserve, activity = 0, ""
         if excerpts:
             excerpts.pop()
@@ -361,7 +361,7 @@ class _Drawing:
     def fit(self, weighed: WeightedPassage, cap: int) -> WeightedPassage | None:
         """Return the passage, shortened to the limit of one note if needed.
 
-        None if it does not fit at all.
+        Return None if the passage does not fit at all.
         """
         head = self._header(weighed.source, weighed.passage.section)
         if head + self._cost(weighed.source, weighed.passage) <= cap:
@@ -515,7 +515,7 @@ def _concepts(text: str) -> tuple[str, ...]:
 
 
 def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> list[LeftOut]:
-    """Return candidates without an excerpt, first those that did not fit."""
+    """Return the candidates without an excerpt, candidates that did not fit first."""
     shown = {each.source for each in excerpts}
     dropped: list[LeftOut] = []
     for number, source in enumerate(material.sources):
@@ -533,7 +533,7 @@ def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> l
                 if has_no_room
                 else "adds too little to what is shown"
                 if adds_little
-                else "no passage of it concerns the query",
+                else "no passage is related to the query",
                 has_no_room=has_no_room,
             )
         )

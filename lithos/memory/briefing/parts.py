@@ -275,7 +275,7 @@ def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
 def _list_of(head: str, lines: Sequence[str], most: int, count: Count, more: str) -> str:
     """Return a heading and the lines that fit.
 
-    The last line gives the number of omitted lines. Empty if no line fits.
+    The last line gives the number of omitted lines. Return "" if no line fits.
     """
     if not lines:
         return ""

@@ -154,7 +154,7 @@ class Chooser:
             self._show(number, shown)
             done.add(number)
             taken.append(number)
-            if is_new:  # Neighbours need not pay for heading and note again.
+            if is_new:  # The heading and the note of neighbouring passages are already paid for.
                 for other in by_note[key[0]] if is_new_note and self._limits.source else by_section[key]:
                     if other not in done:
                         gain = self._gain(other, shown)

@@ -91,7 +91,7 @@ class SourceNote:
     split: SplitNote
     nearness: Sequence[float] = ()
     reasons: Sequence[str] = ()
-    #: Date inside the note in ISO form, and its wording in the note. Empty if the note has no date.
+    #: Date inside the note in ISO form, and its wording in the note. Both are "" if the note has no date.
     date: str = ""
     dated: str = ""
 
@@ -191,7 +191,10 @@ def _weigh(
 def _probabilities(
     found: Sequence[tuple[float | None, Passage]], matched: float, whole: float
 ) -> list[float]:
-    """Return P(p) of each passage of a note by its energy. Empty if no passage is related to the query."""
+    """Return P(p) of each passage of a note by its energy.
+
+    The list is empty if no passage is related to the query.
+    """
     energies = [energy for energy, _ in found if energy is not None]
     if not energies:
         return []
@@ -287,7 +290,7 @@ def split_note(title: str, content: str, size: int, maximum: int, frame: Frame =
     passages: list[Passage] = []
     edge = former = 0
     for number, (begin, end) in enumerate(chunk_spans(title, content, size, maximum)):
-        start = max(0, begin) if edge == former else edge  # this one includes what the previous one left
+        start = max(0, begin) if edge == former else edge  # take the text that the previous passage left out
         former, edge = end, tidy_edge(shown, end, start)
         while start < edge:
             place = bisect_right(starts, start) - 1
@@ -325,7 +328,7 @@ def _is_parsed(content: str) -> bool:
 
 
 def _trimmed(content: str, start: int, end: int, *, has_heading: bool) -> tuple[int, int] | None:
-    """Return the passage without its heading and surrounding white space. None if nothing is left."""
+    """Return the passage without its heading and surrounding white space, or None if nothing is left."""
     if has_heading:
         line = _HEADING_LINE.match(content, start, end) or _UNDERLINED.match(content, start, end)
         start = line.end() if line is not None else start

@@ -1,7 +1,7 @@
 """Console pages of memory: graph, receipts and contradictions.
 
-Only its own package uses it.
-Never here: changes without the service.
+Only its own package imports this package.
+It must not change data without the service.
 """
 
 ROLE = "pages"

@@ -38,7 +38,10 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class ReceiptFeedback:
-    """Feedback on a retrieval when the task was completed. `other` is the receipt it named instead."""
+    """Feedback on a retrieval when the task was completed.
+
+    `other` is the receipt that the feedback names instead.
+    """
 
     agent: str
     cited: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
-"""Gathering of the notes, changes and tasks for a briefing.
+"""Collection of the notes, changes and tasks for a briefing.
 
-Its own package, `proposals` and `vaults` use it.
-Never here: ranking.
+Its own package, `proposals` and `vaults` import this package.
+It must not rank notes.
 """
 
 ROLE = "service"

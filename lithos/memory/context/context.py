@@ -71,12 +71,15 @@ class WaitingKeys(Protocol):
     """Additional briefing keys: items that wait for a person, if a capability reports any."""
 
     def told(self) -> dict[str, int]:
-        """Return the numbers of waiting items by key. Empty if no item waits."""
+        """Return the numbers of waiting items by key. The mapping is empty if no item waits."""
 
 
 @frozen(kw_only=True)
 class ContextRequest:
-    """Subject of a briefing: a query, a task, or both. `namespaces` None means all namespaces."""
+    """Subject of a briefing: a query, a task, or both.
+
+    If `namespaces` is None, all namespaces are searched.
+    """
 
     query: str = ""
     task_id: str | None = None
@@ -207,7 +210,7 @@ class Context:
     ) -> dict[str, Any]:
         """Return a compact answer that fits the budget as a whole, including the keys of `rest`.
 
-        Raises as `brief`.
+        Raises the same errors as `brief`.
         """
         async with self.gather(request) as gathered:
             rest = {
@@ -242,7 +245,7 @@ class Context:
     ) -> AsyncIterator[BriefingMaterial]:
         """Yield the material of a briefing.
 
-        `ranking` is on one scale with other vaults. Raises as `brief`.
+        `ranking` is on one scale with other vaults. Raises the same errors as `brief`.
         """
         _check(request)
         troubles = list[tuple[str, str]]()
@@ -273,7 +276,10 @@ class Context:
             )
 
     async def _beside(self, request: ContextRequest) -> list[OtherHit]:
-        """Return the best hit per matching attachment, strong hits first. Empty if only news is requested."""
+        """Return the best hit of each matching attachment, strong hits first.
+
+        If only news is requested, return no hits.
+        """
         if (
             self._others is None
             or not self._others.has_any(request.filters)

@@ -1,7 +1,7 @@
 """Background work: entities, provenance and remembered questions.
 
-Its own package and `upkeep` use it.
-Never here: answers to clients.
+Its own package and `upkeep` import this package.
+It must not answer clients.
 """
 
 ROLE = "service"

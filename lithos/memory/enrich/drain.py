@@ -1,7 +1,7 @@
 """Processing of the enrich queue, one batch (window) of jobs at a time (docs/spec/memory.md §4).
 
-A window is claimed, processed and finished before the next window, so that a killed process costs few jobs an
-attempt. Jobs are idempotent.
+A window is claimed, processed and finished before the next window, so that a killed process wastes an attempt
+of only a few jobs. Jobs are idempotent.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class EntityExtraction:
 
     _catalogue: Catalogue
     _texts: NoteTexts
-    #: Absent only in a dry run, like the index.
+    #: None only in a dry run, like the index.
     _ledger: Learning | None = None
     _patch: Patch | None = field(default=None, kw_only=True)
     #: Index that is notified of notes with changed entities.
@@ -155,7 +155,7 @@ class EntityExtraction:
 
     async def _write(self, found: NoteEntities, patch: Patch) -> bool:
         kept = self._catalogue.entities.get(found.id)
-        if self._ledger is not None and kept is not None:  # before the index takes the note in
+        if self._ledger is not None and kept is not None:  # before the note is indexed
             await self._ledger.submit(RecordEntities(found.id, written=kept.instead_of))
         request = PatchNote(
             id=found.id,

@@ -25,7 +25,7 @@ Desired: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
 class IncompleteScan(Exception):
-    """Failure because some files were unreadable, so stale edges are unknown. Nothing was changed."""
+    """Error for a scan with unreadable files, after which stale edges are unknown. Nothing was changed."""
 
 
 class Projection:

@@ -43,7 +43,7 @@ class TaskStates:
         self._reading = reading
 
     async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
-        """Return the open tasks among these, and tasks closed later than `since`, which may be reopened."""
+        """Return which of these tasks are open, or were closed later than `since` and may be reopened."""
         found = await self._find(task_ids)
         return [task.id for task in found if task.is_open or (task.resolved_at or since) > since]
 
@@ -78,7 +78,7 @@ class StatsRetention:
     """Retention of `stats.db`, which deletes old and surplus rows one command at a time."""
 
     _memory: Learning
-    #: Returns those tasks that are open or were closed later than a given time.
+    #: Function that returns which tasks are open or were closed later than a given time.
     _unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]]
     #: Clock without sudden jumps.
     _clock: Callable[[], datetime]
@@ -115,7 +115,7 @@ class StatsRetention:
             await trio.lowlevel.checkpoint()
 
     async def forget_notes(self) -> None:
-        """Keep the statistics of at most `GONE_NOTES` deleted notes, and delete those of the others."""
+        """Keep statistics of at most `GONE_NOTES` deleted notes, and delete the statistics of the others."""
         gone = [note_id async for note_id in self._noted() if not self._has_note(note_id)]
         surplus = gone[: max(0, len(gone) - GONE_NOTES)]
         for begin in range(0, len(surplus), SOME):

@@ -1,7 +1,7 @@
 """The actor that owns the databases of edges and statistics.
 
-Its own package, `imports` and `upkeep` use it.
-Never here: ranking.
+Its own package, `imports` and `upkeep` import this package.
+It must not rank notes.
 """
 
 ROLE = "actor"

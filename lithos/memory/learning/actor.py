@@ -91,7 +91,7 @@ class Batches:
                 for job in waiting:
                     if failure.store in job.needs and not job.settled:
                         job.refuse(failure)
-        self._stats.publish()  # Publish the stored state, whatever was undone.
+        self._stats.publish()  # Publish the stored state even if changes were undone.
         return [job.done for job in jobs]
 
     def _plan(self, command: MemoryCommand) -> _Job:
@@ -178,7 +178,7 @@ class TryWriting(Command[None]):
 
 MemoryMessage = MemoryCommand | Deliver | TryWriting
 MemoryMailbox = Mailbox[MemoryMessage]
-#: Changed edges, or all edges that count for trust. None if they could not be read.
+#: Changed edges, or all edges that count for trust, or None if the edges could not be read.
 _Changed = Sequence[Edge] | CountedEdges | None
 
 
@@ -203,7 +203,7 @@ class Memory:
     _new_edge_id: Callable[[], str] = attrs.field(default=make_edge_id, kw_only=True)
     #: Typed edges for trust. They are updated before the caller of a change gets its reply.
     _relations: Relations = attrs.field(factory=Relations, kw_only=True)
-    #: Entities found in notes, updated in the same way.
+    #: Entities found in notes. They are also updated before the caller of a change gets its reply.
     _entities: KeptEntities = attrs.field(factory=KeptEntities, kw_only=True)
     mailbox: MemoryMailbox = attrs.field(factory=lambda: Mailbox("memory", CAPACITY), init=False)
     #: If true, the relations may differ from the stored edges and must be read again.

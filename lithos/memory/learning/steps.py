@@ -167,7 +167,7 @@ class Steps:
         before = self._load((*command.cited, *command.misleading, *command.ignored))
         stats = dict(before)
         if command.id is not None and not self._stats.writing.ledgers.note_lesson(command.id):
-            return self._struck(command, before)  # The edges are committed first, so everything is done.
+            return self._struck(command, before)  # both databases already have the lesson
         for node_id in command.cited:
             stats[node_id] = cite(stats[node_id], now)
         for node_id in command.misleading:

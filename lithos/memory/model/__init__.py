@@ -1,7 +1,7 @@
 """Statistics, salience and remembered questions as values.
 
-Its own package, `imports` and `upkeep` use it.
-Never here: files, clocks, threads and logs.
+Its own package, `imports` and `upkeep` import this package.
+It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

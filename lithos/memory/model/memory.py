@@ -39,7 +39,7 @@ class ForgetLessons(LearningCommand[None]):
 class ForgetJobs(LearningCommand[int]):
     """Delete jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
 
-    The latter rows have exhausted their attempts. The reply is the number of the latter.
+    Rows queued before `queued_before` have exhausted their attempts. The reply is their number.
     """
 
     done_before: datetime
@@ -121,7 +121,7 @@ class Receipt:
 class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
     """Store a receipt and count a retrieval for each returned note.
 
-    The reply holds the former statistics of the notes that had any.
+    The reply holds the former statistics of those notes for which statistics were stored.
     """
 
     receipt: Receipt
@@ -255,7 +255,7 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
 
 @frozen
 class RecordEntities(LearningCommand[None]):
-    """Store the entities of a note. None deletes them. No reply.
+    """Store the entities of a note, or delete them if they are None. No reply.
 
     For entities written into the note's file, only the digest `written` (`digest_entities`) is stored. As
     long as the note has exactly these entities, no person has chosen them.

@@ -1,7 +1,7 @@
 """Retrieval with evidence, and learning from citations.
 
-Its own package, `upkeep` and `vaults` use it.
-Never here: changes of notes.
+Its own package, `upkeep` and `vaults` import this package.
+It must not change notes.
 """
 
 ROLE = "service"

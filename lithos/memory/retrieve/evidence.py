@@ -53,7 +53,8 @@ class _Looked:
 
     hybrid: HybridRanking = NOTHING_RANKED
     scores: dict[str, float] = field(factory=dict)
-    #: Leading results until `limit` of them are not suspect. `suspects` are the suspect ones among them.
+    #: Leading results, up to `limit` results that are not suspect. `suspects` names the suspect results among
+    #: them.
     best: Sequence[str] = ()
     suspects: frozenset[str] = frozenset()
     evidence: Sequence[Evidence] = ()
@@ -128,7 +129,10 @@ class EvidencePipeline:
             self._dispatcher.fail(_LEGS[leg], report)
 
     async def _widen(self, ask: ScoutRequest, looked: _Looked) -> HybridRanking:
-        """Widen the search until enough trusted notes pass the filter or no more exist. Fills `looked`."""
+        """Widen the search until enough trusted notes pass the filter or no more exist.
+
+        Store the results in `looked`.
+        """
         wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
         while True:
             hybrid = ask.hybrid or await self._search.rank_hybrid(ask.query, ask.gate.filters, wanted)
@@ -141,9 +145,9 @@ class EvidencePipeline:
             wanted *= _WIDER
 
     async def _best(self, note_ids: Sequence[str], limit: int) -> tuple[Sequence[str], frozenset[str]]:
-        """Return the leading notes up to `limit` notes that are not suspect, and the suspect ones among them.
+        """Return the leading notes, up to `limit` notes that are not suspect, and the suspect ones.
 
-        Later notes never appear in an answer: they score lower than all of these, even after adjustments.
+        Later notes never appear in an answer, because they score lower even after adjustments.
         """
         await self._lineage.settle()
         suspects: set[str] = set()

@@ -106,7 +106,7 @@ class Learning:
         return await self.read(lambda tables: tables.receipts.page(wanted, before, most))
 
     async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
-        """Return the lessons of a receipt's question about the notes it returned."""
+        """Return the lessons of a receipt's question about the returned notes."""
         notes = [node.id for node in receipt.final_nodes]
         digest = digest_question(receipt.query)
         return await self.read(lambda tables: tables.questions.of_question(digest, notes))
@@ -145,7 +145,7 @@ class Learning:
 
         def look() -> T:
             with self._store.noticing_damage():
-                return query(self._store.reading)  # read here, because the first write replaces it
+                return query(self._store.reading)  # read the attribute here: the first write replaces it
 
         return await self._reading.run(look)
 
@@ -170,7 +170,7 @@ class Lessons:
     async def due(self) -> list[ApplyFeedback]:
         """Return the pending lessons, oldest first.
 
-        Some may be applied already. Unreadable lessons are dropped.
+        Some lessons may be applied already. Unreadable lessons are dropped.
         """
         found = []
         for lesson in await self._reading.run(self._rows.lessons):
@@ -231,7 +231,7 @@ class Feedback:
         self._prepare = prepare
 
     async def begin(self, command: CompleteTask) -> FeedbackEffects | None:
-        """Return the effects of a completion, or None. Raises as `check` does."""
+        """Return the effects of a completion, or None. Raises the same errors as `check`."""
         lesson = await self.check(command)
         return None if lesson is None else FeedbackEffects(self, lesson)
 
@@ -250,7 +250,7 @@ class Feedback:
     async def apply(self, feedback: ApplyFeedback) -> None:
         """Apply a lesson, and quarantine notes that misled too often. Failures are only logged.
 
-        A disconnecting caller does not interrupt this. `catch_up` repeats failed lessons.
+        Feedback is applied even if the caller disconnects. `catch_up` repeats failed lessons.
         """
         with trio.move_on_after(EFFECTS_DEADLINE, shield=True) as scope:
             try:
@@ -281,7 +281,7 @@ class Feedback:
         Raises `LithosError` and `DatabaseFailed`.
         """
         applied = await self._learning.read(lambda tables: tables.ledgers.lessons())
-        due = await self.lessons.due()  # after: an applied lesson that is not due is not repeated
+        due = await self.lessons.due()  # read last, so that no pending lesson is forgotten
         settled = set(applied) - {feedback.id for feedback in due}
         if settled:
             await self._learning.submit(ForgetLessons(tuple(sorted(settled))))

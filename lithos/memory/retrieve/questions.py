@@ -80,7 +80,10 @@ class QuestionMemory:
         self._loading = trio.Lock()
 
     async def weigh(self, query: str) -> Sequence[Evidence]:
-        """Return the notes with evidence for a query, most evidence first. Empty without a model."""
+        """Return the notes with evidence for a query, most evidence first.
+
+        Without a model, return no notes.
+        """
         return await self._compare(
             query, lambda asked: self.matrix.weigh(asked.codes, threshold(asked.highest))
         )
@@ -92,7 +95,10 @@ class QuestionMemory:
         return await self._compare(query, lambda asked: self.matrix.cited_near(asked.codes, SAME_NEED, SURE))
 
     async def _compare(self, query: str, look: Callable[[StaticQuestion], Sequence[T]]) -> Sequence[T]:
-        """Search the matrix in a worker thread and return the result. Empty if the matrix is empty."""
+        """Search the matrix in a worker thread and return the result.
+
+        If the matrix is empty, return no results.
+        """
 
         def compare(asked: StaticQuestion) -> Sequence[T]:
             # Another model may have replaced the matrix a moment ago.
@@ -143,7 +149,7 @@ class QuestionMemory:
         return attrs.evolve(feedback, question=question, sketches=sketches)
 
     async def _question(self, receipt: Receipt, feedback: ApplyFeedback) -> AskedQuestion | None:
-        """Return the asked question. None if the model knows no word of the query."""
+        """Return the asked question, or None if the model knows no word of the query."""
         shown = (*feedback.cited, *feedback.misleading, *feedback.ignored, *feedback.elsewhere)
         entries = [entry for note_id in shown if (entry := self._catalogue.get(note_id)) is not None]
         asked = AskedQuestion(

@@ -200,7 +200,9 @@ class Retrieve:
             raise
 
     async def select(self, drawing: PendingRetrieval, hybrid: HybridRanking | None = None) -> SelectedNotes:
-        """Return the notes of an accepted request, best first. All of them pass the filter now.
+        """Return the notes of an accepted request, best first.
+
+        All returned notes pass the filter at this moment.
 
         `hybrid` is the search ranking of these notes, if it is on one scale with the rankings of other
         vaults.
@@ -339,7 +341,7 @@ class Retrieve:
             return None
 
     async def _read_stats(self, note_ids: Sequence[str]) -> Mapping[str, NodeStats]:
-        """Return the stored statistics of these notes. Empty if they cannot be read."""
+        """Return the stored statistics of these notes, or an empty mapping if they cannot be read."""
         try:
             with trio.fail_after(STATS_DEADLINE):
                 return await self._recorder.stats(note_ids)

@@ -114,7 +114,7 @@ def _asks_for_fresh(ask: ScoutRequest) -> bool:
 
 @frozen
 class Team:
-    """The scouts of the first phase, those of the second (they start from seeds), and the conflict query."""
+    """Scouts of the first phase, scouts of the second phase (starting from seeds), and the conflict query."""
 
     first: tuple[Scout, ...]
     second: tuple[Scout, ...]

@@ -119,7 +119,7 @@ def _without_seeds(found: Sequence[ScoutHit], ask: ScoutRequest) -> list[ScoutHi
 
 
 def _best_per_note(found: Sequence[ScoutHit]) -> list[ScoutHit]:
-    """Return the best hit of each note, the first one among equals."""
+    """Return the best hit of each note, or the first of several equally good hits."""
     best: dict[str, ScoutHit] = {}
     for candidate in found:
         known = best.get(candidate.id)

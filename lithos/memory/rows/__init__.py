@@ -1,7 +1,7 @@
 """`edges.db` and `stats.db`.
 
-Its own package, `imports` and `upkeep` use it.
-Never here: rules of learning.
+Its own package, `imports` and `upkeep` import this package.
+It must not contain learning rules.
 """
 
 ROLE = "rows"

@@ -109,7 +109,7 @@ class LearnedEdges(LessonLedger):
         return ProjectionOutcome(len(missing), len(stale), len(drifted))
 
     def _standing(self, command: ProjectProvenance) -> dict[_Key, tuple[Any, ...]]:
-        """All `derived_from` rows in question: key to id, provenance type and what may drift."""
+        """Return id, provenance type and repairable values of the affected `derived_from` rows by key."""
         if command.complete:
             notes, where = command.kept, " AND from_id NOT IN (SELECT value FROM json_each(?))"
         else:

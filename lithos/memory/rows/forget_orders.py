@@ -42,7 +42,7 @@ class ForgetOrders:
         return sorted(path.name for path in self._private.glob(f"{_PREFIX}*.json"))
 
     def read(self, name: str) -> QuestionFilter | None:
-        """Return the content of an order. None if the file is gone or unreadable."""
+        """Return the content of an order, or None if the file is gone or unreadable."""
         try:
             return _CONVERTER.structure(json.loads((self._private / name).read_bytes()), QuestionFilter)
         except (OSError, ValueError, TypeError, cattrs.BaseValidationError) as failure:

@@ -142,9 +142,9 @@ class QuestionRows(Rows):
     # -- upkeep --------------------------------------------------------------------------------
 
     def halve(self, note_id: str, old: bytes, new: bytes) -> int:
-        """Halve all entries of a note if its sketch is `old`, and replace that with `new`.
+        """Halve all entries of a note if its sketch is `old`, and replace the sketch with `new`.
 
-        Return their number.
+        Return the number of halved entries.
         """
         if not self._run(
             "UPDATE question_texts SET sketch=? WHERE note_id=? AND sketch=?", new, note_id, old
@@ -188,7 +188,7 @@ class QuestionRows(Rows):
     def load(self, matrix: QuestionMatrix, after: int, most: int) -> int | None:
         """Load at most `most` entries after `after` into the matrix.
 
-        Return the last one, or None at the end.
+        Return the last loaded entry, or None at the end.
         """
         rows = self._all(f"{_VECTORS} WHERE id>? ORDER BY id LIMIT ?", after, most)
         matrix.put(_vectors(rows, matrix.embedder))
@@ -235,7 +235,7 @@ class QuestionRows(Rows):
         return [Unembedded(*row) for row in self._all(sql, after, embedder, EMBEDDED)]
 
     def sketch(self, note_id: str) -> bytes | None:
-        """Return the sketch of a note's text. None for a note without entries."""
+        """Return the sketch of a note's text, or None if the note has no entries."""
         row = self._first("SELECT sketch FROM question_texts WHERE note_id=?", note_id)
         return None if row is None else row[0]
 

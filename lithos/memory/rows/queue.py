@@ -134,7 +134,7 @@ class LedgerRows(LessonLedger):
     def keep_entities(self, node_id: str, found: ExtractedEntities | None, written: str) -> None:
         """Store a note's extracted entities, or the digest of entities written into its file.
 
-        Without either, delete the row.
+        Without entities and digest, delete the row.
         """
         if found is None and not written:
             self._run("DELETE FROM extracted_entities WHERE node_id=?", node_id)

@@ -1,7 +1,7 @@
 """Typed edges and neighbourhoods of notes.
 
-Its own package and `imports` use it.
-Never here: changes without the actor.
+Its own package and `imports` import this package.
+It must not change data without the actor.
 """
 
 ROLE = "service"

@@ -312,7 +312,7 @@ class Neighbourhoods:
         return await self._picture(distances, ranks, places, left_out)
 
     async def central(self, most: int = CENTRAL) -> Neighbourhood:
-        """Return the notes with the highest PageRank, linked notes only if there are any."""
+        """Return the notes with the highest PageRank, without unlinked notes if any note has links."""
         ranks = await self._centrality.scores()
         places = await self._centrality.places()
         chosen: list[str] = []
@@ -335,7 +335,7 @@ class Neighbourhoods:
         )
 
     async def _beside(self, frontier: Sequence[str], known: Mapping[str, int], *, folds: bool) -> set[str]:
-        """Return the notes one step from a frontier that `known` lacks.
+        """Return the notes one step from a frontier that are not in `known`.
 
         If `folds`, links and provenance of hubs are not followed.
         """

@@ -1,7 +1,7 @@
 """Tools of memory: retrieval, briefings and relations.
 
-Its own package, `upkeep` and `vaults` use it.
-Never here: rules of ranking.
+Its own package, `upkeep` and `vaults` import this package.
+It must not contain ranking rules.
 """
 
 ROLE = "tools"

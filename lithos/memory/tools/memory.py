@@ -163,7 +163,7 @@ class NodeStatsTool:
 
 
 def node_stats_row(stats: NodeStats) -> dict[str, Any]:
-    """Return a note's counters and derived values. Keys of values that are no longer stored stay."""
+    """Return a note's counters and derived values. Keys of values that are no longer stored are kept."""
     row = row_of(stats)
     return {
         "node_id": row.pop("node_id"),
@@ -275,7 +275,7 @@ class RetrieveTool:
         )
 
     async def _beside(self, using: Parts, others: OtherHits | None) -> Sequence[OtherHit]:
-        """Return attachment hits to mix with the notes. Empty if a namespace is requested."""
+        """Return attachment hits to mix with the notes, or no hits if a namespace is requested."""
         kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
         if NOTE not in kinds:
             raise InvalidInput("lithos_retrieve finds notes. For attachments alone, use lithos_search.")

@@ -95,7 +95,7 @@ _SECTIONS: Final = CuttableAnswer(
 )  # fmt: skip
 
 
-#: Sections name all ids.
+#: The sections name all ids.
 _RELATED: Final = CompactForm(
     always=("id", "title", "links", "outgoing", "incoming"), unsaid=("included", "related_ids")
 )

@@ -1,7 +1,7 @@
-"""The board, which carries out commands on tasks in the coordinator's commit.
+"""Task board that carries out commands on tasks in the coordinator's commit.
 
-Only its own package uses it.
-Never here: commits of its own.
+Only its own package imports this package.
+It must not commit on its own.
 """
 
 ROLE = "actor"

@@ -44,7 +44,7 @@ class Carrying:
         return Done(carried)
 
     def _placed(self, merger: RowMerger) -> list[Task]:
-        """Return the newly imported open tasks. Also arm timer gates."""
+        """Return the newly imported open tasks, and arm their timer gates."""
         found = self._rows.tasks_by_id([str(row[0]) for row in (*merger.created, *merger.updated)])
         for task in found.values():
             self._rows.ready.arm(task)

@@ -33,14 +33,14 @@ _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 @frozen
 class ReadinessChange:
-    """Ready tasks among the checked ones, and the events of newly ready tasks."""
+    """Ready tasks among the checked tasks, and the events of newly ready tasks."""
 
     ready: Sequence[str]
     events: Sequence[EventDraft]
 
 
 class Readiness:
-    """Keeper of announced readiness events, in step with the task graph."""
+    """State of announced readiness events, kept in step with the task graph."""
 
     def __init__(self, rows: TaskRows, marks: Marks, times: ClaimTimes) -> None:
         self._rows = rows
@@ -132,7 +132,7 @@ class Readiness:
         self._began = _NEVER
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Return the time of the next sweep. None if no clock-driven event is left."""
+        """Return the time of the next sweep, or None if no clock-driven event is pending."""
         if now < self._began and self._rows.ready.ends_after(self._times.latest(now)):
             return now
         if self._checked is not None:
@@ -149,7 +149,7 @@ class Readiness:
     def _check_waiting(self, now: datetime) -> list[EventDraft]:
         """Check waiting tasks after a start.
 
-        They may have become ready while no server or an older version ran.
+        Tasks may have become ready while no server, or an older version, was running.
         """
         if self._checked is None:
             return []

@@ -29,7 +29,7 @@ Create = Callable[[CreateTask, datetime], Done[str]]
 
 
 class Reverifying:
-    """Creator of re-verifications. `create` makes one task with its events."""
+    """Creator of re-verifications. `create` creates one task with its events."""
 
     def __init__(self, rows: TaskRows, create: Create) -> None:
         self._rows = rows
@@ -61,7 +61,7 @@ class Reverifying:
         return Done(Reverification(tuple(told), is_complete=len(missing) <= room), tuple(events))
 
     def _closed(self, epic: str, command: OpenReverification) -> dict[str, str]:
-        """Return the ids of the epic's tasks with the same reason by dependent, newest task only."""
+        """Return by dependent the id of its newest task in the epic with the same reason."""
         return {
             _verified(task): task.id
             for task in self._rows.children(epic)

@@ -303,7 +303,7 @@ class TaskBoard(Board):
             created_by=command.agent,
             created_at=now,
         )
-        # These tasks may lose an inherited blocker: one that waits for them now or belongs to their parent.
+        # These tasks may lose an inherited blocker that now waits for them or belongs to their parent.
         part_of = [edge.target, *self._rows.below([edge.target])] if edge.type == PARENT_CHILD else []
         former = [one for each in part_of for one in self._rows.dependents(each)]
         link_tasks(self._rows, edge)

@@ -19,7 +19,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 #: Maximum number of remembered choice kinds. Each kind is an aspect and a filter.
 KINDS: Final = 256
-#: Number of ready tasks to read at once: first `FEW` if there is a filter, then `PAGE` if none matched.
+#: Number of ready tasks to read at once: first `FEW` if there is a filter, then `PAGE` if no task matched.
 FEW, PAGE = 3, 50
 
 #: Key of a remembered choice: the key of its aspect, and its filter as text.
@@ -58,7 +58,7 @@ class Marks:
         return self._places.get(kind, FIRST)
 
     def reached(self, kind: Kind, place: QueuePosition) -> None:
-        """Set the mark: no task before this position can be chosen."""
+        """Set the mark of a kind, because no task before this position can be chosen."""
         if self._is_sure:
             if len(self._places) >= KINDS and kind not in self._places:
                 self._places.clear()
@@ -67,7 +67,7 @@ class Marks:
     def lower(self, place: QueuePosition | None) -> None:
         """Lower the marks to a task that can be chosen again.
 
-        None, for a task that is not ready, does nothing.
+        Nothing changes if `place` is None, which means that the task is not ready.
         """
         if place is not None:
             self._places |= {kind: place for kind, mark in self._places.items() if mark > place}
@@ -81,7 +81,7 @@ class TaskChoice:
     """Chooser of tasks, inside the transaction that claims them."""
 
     def __init__(self, rows: TaskRows, can_take: Callable[[str, str], bool]) -> None:
-        """Make a chooser. `can_take` returns whether a task can have a claim on one more aspect."""
+        """Create a chooser. `can_take` returns whether a task can have a claim on another aspect."""
         self._rows = rows
         self._can_take = can_take
         self.marks = Marks()

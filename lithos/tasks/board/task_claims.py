@@ -37,7 +37,7 @@ BLOCKERS_TOLD: Final = 50
 
 
 class TaskClaims:
-    """Handler of claim commands on rows. It raises refusals and then changes nothing."""
+    """Handler of claim commands on rows. A refused command changes nothing."""
 
     def __init__(self, rows: TaskRows, times: ClaimTimes, choice: TaskChoice, *, strict: bool) -> None:
         self._rows = rows
@@ -47,7 +47,7 @@ class TaskClaims:
         self._strict = strict
 
     def next(self, command: NextTask, now: datetime) -> Done[ClaimedTask | None]:
-        """Claim an aspect of the oldest ready task where it is free."""
+        """Claim an aspect of the oldest ready task on which the aspect is free."""
         task = self._choice.choose(command, now)
         if task is None:
             return Done(None)

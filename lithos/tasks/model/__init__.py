@@ -1,7 +1,7 @@
 """Tasks, their commands and their graph as values.
 
-Its own package and later ones use it.
-Never here: files, clocks, threads and logs.
+Its own package and later packages import this package.
+It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

@@ -167,7 +167,7 @@ class TaskGraph:
     def _tangled(self) -> frozenset[str]:
         """Return the tasks on cycles and the tasks that wait for a cycle.
 
-        Only these need a search for a path.
+        Only these tasks need a search for a path.
         """
         sorter = TopologicalSorter({one: set(self._predecessors(one)) for one in self.waits_for})
         with suppress(CycleError):

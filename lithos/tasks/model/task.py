@@ -204,7 +204,7 @@ def check_completable(task: Task, active: Sequence[Claim], agent: str) -> None:
 
 
 def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: str, now: datetime) -> Task:
-    """Return the task.
+    """Return the task if the agent can claim the aspect.
 
     Raises `ClaimFailed` unless the aspect is free, expired, or held by the agent itself.
     """

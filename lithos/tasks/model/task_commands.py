@@ -124,7 +124,7 @@ class NextTask(TaskCommand[ClaimedTask | None]):
     project: str | None = None
     tags: tuple[str, ...] = ()
     metadata_match: Mapping[str, Any] | None = None
-    #: Id of the only task to claim. None for any task.
+    #: Id of the task to claim, or None to claim any task.
     task_id: str | None = None
 
     @property
@@ -222,7 +222,7 @@ class Dependent:
 
 @frozen
 class Reverification:
-    """Tasks of a re-verification, epic first. Incomplete if there are too many for one call."""
+    """Tasks of a re-verification, epic first. The list is incomplete if one call cannot create all tasks."""
 
     task_ids: tuple[str, ...]
     is_complete: bool = True

@@ -1,7 +1,7 @@
 """Tables and rows of tasks in `coordination.db`.
 
-Its own package and later ones use it.
-Never here: rules of tasks.
+Its own package and later packages import this package.
+It must not contain task rules.
 """
 
 ROLE = "rows"

@@ -75,7 +75,7 @@ _POSTED: Final = (
 class RestingTask:
     """Task that depends on a note, through a `finding` or as `cited` at its completion.
 
-    `at` is the latest of them.
+    `at` is the time of the latest finding or citation.
     """
 
     task_id: str
@@ -95,7 +95,7 @@ class Reader:
 
 
 class ImpactRows(Rows):
-    """The dependents of notes."""
+    """Queries for the dependents of notes."""
 
     def cite(self, task_id: str, agent: str, note_ids: Iterable[str], now: datetime) -> None:
         """Store that a task's completion by an agent cited these notes.
@@ -116,7 +116,7 @@ class ImpactRows(Rows):
                 self.cite(task_id, agent, cited, parse_time(at))
 
     def citations(self, after: tuple[str, str], most: int) -> tuple[list[Citation], tuple[str, str]]:
-        """Return at most `limit` citations after a place (note, task), and the place of the last of them."""
+        """Return at most `most` citations after a place (note, task), and the place of the last citation."""
         rows = self._all(_CITATIONS, *after, most)
         found = [
             Citation(task_id, note_id, agent or UNKNOWN_AGENT, stored_time(at))
@@ -131,14 +131,14 @@ class ImpactRows(Rows):
         )
 
     def posters(self, note_ids: Iterable[str]) -> dict[str, dict[str, datetime]]:
-        """Which agents posted a finding about these notes, and when the first, by note."""
+        """Return by note the agents that posted findings about it, with the time of each agent's finding."""
         found: dict[str, dict[str, datetime]] = {}
         for note_id, agent, at in self._all(_POSTED, listed(note_ids)):
             found.setdefault(note_id, {})[agent] = stored_time(at)
         return found
 
     def tasks(self, note_id: str, most: int) -> list[RestingTask]:
-        """Return at most `limit` tasks, newest finding or citation first.
+        """Return at most `most` tasks, newest finding or citation first.
 
         Findings take precedence over citations.
         """
@@ -154,7 +154,7 @@ class ImpactRows(Rows):
         ]
 
     def readers(self, note_id: str, most: int) -> list[Reader]:
-        """Return at most `limit` agents that read the note, latest reader first."""
+        """Return at most `most` agents that read the note, latest reader first."""
         rows = self._all(_READERS, note_id, most)
         return [Reader(agent, stored_time(at), reads) for agent, at, reads in rows]
 

@@ -110,7 +110,7 @@ class ReadyRows(Rows):
     # -- readiness -----------------------------------------------------------------------------
 
     def are_ready(self, task_ids: Iterable[str]) -> set[str]:
-        """Return the ids of those of these tasks that are announced as ready."""
+        """Return the ids of the given tasks that are announced as ready."""
         sql = "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))"
         return set(self._texts(sql, listed(task_ids)))
 
@@ -233,7 +233,7 @@ def _needles(wanted: NextTask) -> tuple[str | None, str | None]:
 
 
 def needle(text: str) -> str | None:
-    """Return the text as every JSON writer writes it. None if JSON allows several forms."""
+    """Return the text as every JSON writer writes it, or None if JSON allows several forms."""
     is_plain = text.isascii() and text.isprintable() and not set(text) & set('"\\/')
     return f'"{text}"' if is_plain else None
 
@@ -241,4 +241,4 @@ def needle(text: str) -> str | None:
 def tag_needle(wish: str) -> str | None:
     """Return a lower-case text that matching stored tags contain, or None if no such text is known."""
     name = needle(tag_key(wish))
-    return None if name is None else name[1:-1]  # it may be written with a #, and more below it
+    return None if name is None else name[1:-1]  # a stored tag may start with # and may have tags below it

@@ -125,7 +125,7 @@ def _spell_keys(connection: apsw.Connection) -> None:
         " ORDER BY expires_at"
     ).fetchall()
     for task_id, key, aspect in rows:
-        if aspect_key(str(aspect)) != key:  # of two that meet, the one that ends later holds the aspect
+        if aspect_key(str(aspect)) != key:  # of two claims with equal keys, the later-ending claim holds it
             connection.execute(
                 "UPDATE OR REPLACE claim_ends SET aspect_key=? WHERE task_id=? AND aspect_key=?",
                 (aspect_key(str(aspect)), task_id, key),

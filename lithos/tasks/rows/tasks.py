@@ -75,7 +75,7 @@ _AT_ONCE: Final = 500
 class BlockingEdge:
     """Task `source`, with its status, that `target` waits for.
 
-    `holder` has the edge: `target` or a parent.
+    `holder` is the task that has the edge: `target` or one of its parents.
     """
 
     source: str
@@ -137,7 +137,7 @@ class TaskRows(Rows):
     def active_claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[Claim]]:
         """Return unexpired claims by task, in the order of their first grant.
 
-        With `task_id`, only those on that task.
+        With `task_id`, only the claims on that task are returned.
         """
         found: dict[str, list[Claim]] = {}
         where = "WHERE expires_at>?1 AND (?2 IS NULL OR task_id=?2) ORDER BY rowid"
@@ -188,7 +188,7 @@ class TaskRows(Rows):
     def drop_ended_claims(self, before: datetime, most: int) -> int:
         """Delete at most `most` claims that ended before a time, and return their number.
 
-        Claims from upstream stay.
+        Claims that an upstream Lithos wrote are kept.
         """
         return self._run(
             "DELETE FROM claims WHERE rowid IN (SELECT rowid FROM claims WHERE expires_at<?"  # noqa: S608
@@ -300,7 +300,7 @@ class TaskRows(Rows):
         return list(dict.fromkeys((*direct, *(one for one in inherited if one not in before))))
 
     def before(self, task_id: str) -> list[str]:
-        """Return the ids of a task and all its predecessors along its own blocking edges, however far."""
+        """Return the ids of a task and its direct and indirect predecessors along its own blocking edges."""
         return self._texts(_BEFORE, task_id)
 
     def predecessors_above(self, task_id: str) -> list[str]:
@@ -354,7 +354,7 @@ class TaskRows(Rows):
             yield edge
 
     def tasks_by_id(self, task_ids: Sequence[str]) -> dict[str, Task]:
-        """Return those tasks that exist, by id."""
+        """Return the existing tasks by id."""
         found: dict[str, Task] = {}
         for part in _slices(task_ids):
             tasks = self._find(_TASKS, f"WHERE id IN ({_marks(part)})", *part)

@@ -1,7 +1,7 @@
 """Use cases of tasks: lists, the console's board, held claims and impact.
 
-Its own package and later ones use it.
-Never here: changes without the coordinator.
+Its own package and later packages import this package.
+It must not change data without the coordinator.
 """
 
 ROLE = "service"

@@ -95,7 +95,7 @@ class TaskSheet:
 
 @frozen
 class WaitingTasks:
-    """Tasks that are wanted but cannot be claimed now: ready ones that are held, and blocked ones."""
+    """Numbers of matching tasks that cannot be claimed now: held ready tasks, and blocked tasks."""
 
     waiting: int
     blocked: int

@@ -33,7 +33,7 @@ ACTIVE, QUARANTINED = "active", "quarantined"
 
 @frozen
 class Reached:
-    """Note that depends on the queried note over `distance` steps.
+    """Note that depends on the queried note through `distance` steps.
 
     `via` names the relation of the last step: `derived_from_ids` or the type of a typed edge.
     """

@@ -1,7 +1,7 @@
 """Console pages of several vaults.
 
-Only its own package and `app` use it.
-Never here: the content of a page of one vault.
+Only its own package and `app` import this package.
+It must not produce the content of one vault's pages.
 """
 
 ROLE = "pages"

@@ -43,7 +43,7 @@ class VaultView(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why the vault is unavailable or how far indexing is, as a sentence; "" for nothing to report."""
+        """Return why the vault is unavailable or how far indexing is, or "" if there is nothing to report."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class VaultView(Protocol):
         ...
 
 
-#: Returns all vaults of the process in display order.
+#: Function that returns all vaults of the process in display order.
 Vaults = Callable[[], Sequence[VaultView]]
 
 

@@ -1,7 +1,7 @@
 """Addresses of several vaults.
 
-Only its own package and `app` use it.
-Never here: the content of an endpoint.
+Only its own package and `app` import this package.
+It must not produce the content of an endpoint.
 """
 
 ROLE = "pages"

@@ -1,4 +1,4 @@
-"""Adds a vault's URL prefix to the console addresses in the vault's responses.
+"""Addition of a vault's URL prefix to the console addresses in the vault's responses.
 
 Pages and handlers only know addresses such as `/console/...`. `rebased` rewrites the addresses in responses:
 the `Location` header, cookie paths, and the HTML attributes in `ADDRESSES`. Text is never changed, because

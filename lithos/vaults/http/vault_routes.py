@@ -46,7 +46,7 @@ class NoKeyring(OneToken):
 
 
 class SessionLookup(Protocol):
-    """Checks whether a request belongs to a valid console session."""
+    """Port that checks whether a request belongs to a valid console session."""
 
     def knows(self, scope: Scope) -> bool: ...
 

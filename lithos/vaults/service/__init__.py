@@ -1,7 +1,7 @@
-"""Joint answers, and moving of notes between vaults.
+"""Joint answers, and moves of notes between vaults.
 
-Only its own package and `app` use it.
-Never here: ranking within a vault.
+Only its own package and `app` import this package.
+It must not rank notes within a vault.
 """
 
 ROLE = "service"

@@ -52,7 +52,7 @@ class JointBriefing:
 
 @frozen(eq=False)
 class JointContext:
-    """Composes briefings from one or more vaults."""
+    """Composer of briefings from one or more vaults."""
 
     vaults: Mapping[str, Parts]
 

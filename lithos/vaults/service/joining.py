@@ -1,4 +1,4 @@
-"""Converts the hybrid rankings of several vaults to one scale, so that their rows can be merged by score."""
+"""Conversion of the hybrid rankings of several vaults to one scale, so that rows can be merged by score."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Vault:
     ring: TokenRing
     services: Parts | None = None
     state: VaultState = "opening"
-    #: Why the vault is not served.
+    #: Reason why the vault is not served.
     reason: str = ""
 
     def serving(self) -> Parts:

@@ -73,7 +73,7 @@ class _Past:
 
 @frozen
 class VaultMovePlanning:
-    """Plans moves from one vault to another, named vault."""
+    """Planner of moves from one vault to another, named vault."""
 
     _source: Parts
     _target: Parts

@@ -58,7 +58,10 @@ class VaultMove:
 
 
 class VaultMoving:
-    """Moves notes between two vaults, one note at a time. All callers share one object per pair of vaults."""
+    """Mover of notes between two vaults, one note at a time.
+
+    All callers share one object per pair of vaults.
+    """
 
     def __init__(self, source: Parts, target: Parts, target_name: str) -> None:
         """`target_name` is the target's configured name, for errors and logs."""

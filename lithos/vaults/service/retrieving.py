@@ -85,7 +85,7 @@ class _Meeting:
 
 @frozen(eq=False)
 class JointRetrieve:
-    """Retrieves from one or more vaults jointly, with the search settings of the first vault."""
+    """Joint retrieval from one or more vaults, with the search settings of the first vault."""
 
     vaults: Mapping[str, Parts]
 

@@ -33,7 +33,7 @@ class JointAnswer:
 
 @frozen(eq=False)
 class JointSearch:
-    """Searches one or more vaults jointly; the first vault's settings limit the number of rows."""
+    """Joint search of one or more vaults. The first vault's settings limit the number of rows."""
 
     vaults: Mapping[str, Parts]
 

@@ -1,6 +1,6 @@
-"""Files that harm careless readers: bombs, loops, nests, false sizes, and damaged files.
+"""Files that harm careless readers: bombs, loops, deep nesting, false sizes, and damaged files.
 
-Each is made when it is asked for. A size in bytes stands for a file of holes, which no test could write.
+Each file is created on demand. A size in bytes stands for a sparse file, which would be too large to write.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Make = Callable[[], bytes | int]
 
 
 def zeros(size: int, byte: bytes = b"\0") -> bytes:
-    """`size` equal bytes, compressed in no time: one block of a stream over and over."""
+    """Return `size` equal bytes, compressed quickly because one stream block is repeated."""
     packer = zlib.compressobj(9)
     head = packer.compress(byte * MB) + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(byte * MB) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -44,13 +44,13 @@ def _one(body: bytes, **options: object) -> bytes:
 
 
 def _tree(kids: Callable[[int], bytes], count: int) -> bytes:
-    """Nodes of a page tree from 20 on, each with the kids that are said."""
+    """Return a PDF whose page tree nodes, from object 20 on, have the given children."""
     nodes = {20 + place: b"<</Type/Pages/Count 1/Kids[%s]>>" % kids(20 + place) for place in range(count)}
     return join({1: b"<</Type/Catalog/Pages 20 0 R>>"} | nodes)
 
 
 def _forms(call: Callable[[int], bytes], count: int) -> bytes:
-    """A page that shows form 4, and forms from 4 on that show others."""
+    """Return a PDF whose page shows one form, which shows further forms from object 100 on."""
     form = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</Font<</F1 3 0 R>>/XObject<<%s>>>>"
     named = b"".join(b"/X%d %d 0 R" % (place, 100 + place) for place in range(count))
     forms = {100 + place: stream(call(place), form % named) for place in range(count)}
@@ -71,7 +71,7 @@ def _type3(glyph: bytes) -> bytes:
 
 
 def _object_streams() -> bytes:
-    """An object stream that is a bomb, and a table in a stream that is another one."""
+    """Return a PDF with two bombs: an object stream and a cross-reference stream."""
     table = stream(
         zlib.compress(zeros(1024 * MB)),
         b"/Type/XRef/Size 9/W[1 2 1]/Root 1 0 R/Filter[/FlateDecode/FlateDecode]",

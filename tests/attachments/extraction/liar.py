@@ -1,4 +1,4 @@
-"""A reader that a hostile file has taken over: says what a server must not believe. Run as the worker is."""
+"""Worker that a hostile file has taken over: it sends answers that a server must not believe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has files read by an extractor, as a test wants them: from bytes, or from a file of holes."""
+"""Helpers that let an extractor read files from bytes or from sparse files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lithos.attachments.model.parts import FilePart
 
 @frozen
 class Read:
-    """The result of reading a file."""
+    """Result of reading a file."""
 
     told: FileExtraction
     parts: Sequence[FilePart]

@@ -1,4 +1,4 @@
-"""Files are read by a process of their own, within limits (docs/spec/attachments.md §5)."""
+"""Tests that a separate process reads files within limits (docs/spec/attachments.md §5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.attachments.extraction.reading import draw, read, running
 
 LIAR = "tests.attachments.extraction.liar"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc, and a clock of another process")
-#: Its third page is found after 10 ** 40 looks.
+#: PDF whose third page is found only after 10 ** 40 steps.
 SLOW_THIRD_PAGE = join(
     document([stream(content("one")), stream(content("two"))])
     | {2: b"<</Type/Pages/Count 3/Kids[11 0 R 13 0 R 20 0 R]>>"}
@@ -48,7 +48,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-async def test_a_pdf_is_read_page_by_page():
+async def test_pdf_is_read_page_by_page():
     """behaviour 290"""
     data = pdf("First (page)", "", "Exam-\nple größe\nnext line")
     async with running() as extractor:
@@ -92,7 +92,7 @@ async def test_empty_passwords_are_ignored_and_others_reported():
         assert (told.state, told.reason) == ("failed", "it is encrypted and needs a password")
 
 
-async def test_a_file_is_read_up_to_the_limit_and_marked():
+async def test_file_is_read_up_to_the_limit_and_marked():
     """behaviour 291"""
     async with running() as extractor:
         pages = await read(extractor, pdf(*("page",) * (MOST_PARTS + 1)))
@@ -108,7 +108,7 @@ async def test_a_file_is_read_up_to_the_limit_and_marked():
         assert huge.told.reason == "it has 314,572,800 bytes, and the limit is 256 MB"
 
 
-async def test_a_page_that_takes_too_long_ends_its_file_there():
+async def test_slow_page_ends_its_file_at_that_page():
     """behaviour 291"""
     async with running(page_seconds=0.3) as extractor:
         got = await read(extractor, SLOW_THIRD_PAGE)
@@ -118,7 +118,7 @@ async def test_a_page_that_takes_too_long_ends_its_file_there():
         assert (await read(extractor, pdf("next"))).texts == ["next"]
 
 
-async def test_our_own_clock_counts_when_processor_time_is_unknown(monkeypatch: pytest.MonkeyPatch):
+async def test_wall_clock_counts_when_processor_time_is_unknown(monkeypatch: pytest.MonkeyPatch):
     """behaviour 291"""
 
     def refuse(_: int) -> float:
@@ -130,7 +130,7 @@ async def test_our_own_clock_counts_when_processor_time_is_unknown(monkeypatch: 
         assert (got.told.state, got.told.reason) == ("cut", "page 3 took longer than 0.5 s")
 
 
-async def test_without_the_library_a_pdf_says_what_to_install(
+async def test_missing_pdf_library_is_reported_with_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "pypdfium2_raw.py").write_text("raise ModuleNotFoundError")
@@ -144,7 +144,7 @@ async def test_without_the_library_a_pdf_says_what_to_install(
             await draw(extractor, pdf("one"), 1, 100)
 
 
-async def test_a_page_is_drawn_within_bounds():
+async def test_page_is_drawn_within_bounds():
     data = pdf("one", "two")
     async with running() as extractor:
         for page, width, size in ((1, 306, (306, 396)), (2, 5_000, (1_600, 2_071))):
@@ -158,7 +158,7 @@ async def test_a_page_is_drawn_within_bounds():
 
 
 @LINUX
-async def test_the_process_may_do_little_and_nothing_of_it_stays():
+async def test_reader_process_has_few_rights_and_leaves_nothing_behind():
     before = open_files()
     async with running() as extractor:
         await read(extractor, pdf("one"))
@@ -168,11 +168,11 @@ async def test_the_process_may_do_little_and_nothing_of_it_stays():
             line[:26].strip(): line[26:].split()[0] for line in (process / "limits").read_text().splitlines()
         }
         assert limits["Max file size"] == limits["Max core file size"] == "0"
-        assert 512 << 20 <= int(limits["Max address space"]) < 513 << 20  # and the file that is mapped
+        assert 512 << 20 <= int(limits["Max address space"]) < 513 << 20  # the limit includes the mapped file
         assert int(limits["Max open files"]) < 100
         assert os.getpriority(os.PRIO_PROCESS, extractor._child.pid) == 10
         assert os.sched_getscheduler(extractor._child.pid) == os.SCHED_BATCH
-        # The file is closed a moment after its last answer.
+        # The process closes the file shortly after its last answer.
         with trio.fail_after(20):
             while len(os.listdir(process / "fd")) > 4:
                 await trio.sleep(0.01)
@@ -195,7 +195,7 @@ async def test_long_work_has_the_lowest_priority():
         assert os.getpriority(os.PRIO_PROCESS, extractor._child.pid) == 19
 
 
-async def test_an_idle_process_ends_and_the_next_file_gets_another():
+async def test_idle_process_ends_and_the_next_file_gets_another():
     async with running(idle_seconds=0.05) as extractor:
         await read(extractor, b"one", "text")
         assert extractor._child is not None
@@ -206,7 +206,7 @@ async def test_an_idle_process_ends_and_the_next_file_gets_another():
         assert (await read(extractor, b"two", "text")).texts == ["two"]
 
 
-async def test_an_exception_of_the_taker_ends_the_process_and_propagates():
+async def test_exception_of_the_receiver_ends_the_process_and_propagates():
     async def refuse(_: Sequence[FilePart]) -> None:
         raise ZeroDivisionError
 
@@ -220,7 +220,7 @@ async def test_an_exception_of_the_taker_ends_the_process_and_propagates():
         assert (await read(extractor, b"two", "text")).texts == ["two"]
 
 
-async def test_a_cancelled_reading_ends_its_process():
+async def test_cancelled_reading_ends_its_process():
     taken, pids = list[FilePart](), list[int]()
 
     async with running() as extractor:
@@ -244,7 +244,7 @@ async def test_a_cancelled_reading_ends_its_process():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_process_with_nonsense_output_is_ended(lie: str, monkeypatch: pytest.MonkeyPatch):
+async def test_process_with_nonsense_output_is_ended(lie: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_MODULE", LIAR)
     async with running(file_seconds=2.0) as extractor:
         got = await read(extractor, b"x", "text", lie)
@@ -267,10 +267,10 @@ async def test_a_process_with_nonsense_output_is_ended(lie: str, monkeypatch: py
         ("hangs up", 30.0, "the file reader crashed (signal 9)"),
     ],
 )
-async def test_a_process_that_never_answers_is_ended(
+async def test_process_that_never_answers_is_ended(
     lie: str, seconds: float, why: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """behaviour 291: whether it works or waits."""
+    """behaviour 291: the process may be working or waiting."""
     monkeypatch.setattr(module, "_MODULE", LIAR)
     async with running(file_seconds=seconds) as extractor:
         got = await read(extractor, b"x", "text", lie)
@@ -298,7 +298,7 @@ async def test_output_of_a_killed_process_is_kept():
 
 
 @pytest.mark.slow
-async def test_a_process_that_dies_idle_does_not_fail_the_next_file():
+async def test_process_that_dies_idle_does_not_fail_the_next_file():
     async with running() as extractor:
         for _ in range(3):
             assert (await read(extractor, b"one", "text")).texts == ["one"]
@@ -308,7 +308,7 @@ async def test_a_process_that_dies_idle_does_not_fail_the_next_file():
 
 
 @pytest.mark.slow
-async def test_many_callers_are_served_one_after_another():
+async def test_concurrent_callers_are_served_one_after_another():
     async with running() as extractor, trio.open_nursery() as nursery:
 
         async def one(number: int) -> None:
@@ -343,17 +343,17 @@ trio.run(main)
 
 @pytest.mark.slow
 @LINUX
-async def test_a_process_dies_with_its_server_whatever_it_is_doing():
+async def test_reader_process_dies_with_its_server_at_any_time():
     told = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     pid = int(told.stdout)
     assert pid > 1
-    # Gives up by the bound of every async test.
+    # The time limit of every async test ends this loop.
     while is_running(pid) and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():
         await trio.sleep(0.01)
 
 
 @pytest.mark.slow
-def test_the_process_loads_little():
+def test_reader_process_imports_few_modules():
     unwanted = {
         "numpy",
         "trio",

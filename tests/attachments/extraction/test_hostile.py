@@ -1,4 +1,4 @@
-"""Hostile files end themselves, or the process that reads them, and nothing else (behaviour 291)."""
+"""Tests that hostile files end at most the process that reads them (behaviour 291)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.attachments.extraction.reading import Read, draw, read, running
 
 pytestmark = pytest.mark.slow
 
-#: Expected states of some files; all others end in any state, on some machines by the time or memory limit.
+#: Expected states of some files. All others may end in any state, on some machines by the time or memory
+#: limit.
 TOLD = {
     "empty": "failed: it is empty",
     "NULs": "failed: it is not a PDF file, or it is damaged",
@@ -49,7 +50,7 @@ async def check(kind: FileKind, name: str, make: Make) -> Read:
 
 
 @pytest.mark.parametrize("name", PDFS)
-async def test_a_hostile_pdf_ends_within_limits_before_the_next_file(name: str):
+async def test_hostile_pdf_ends_within_limits_before_the_next_file(name: str):
     """behaviour 291"""
     await check("pdf", name, PDFS[name])
 
@@ -60,7 +61,7 @@ async def test_other_hostile_files_end_within_limits_before_the_next(kind: FileK
     await check(kind, name, OTHERS[kind, name])
 
 
-async def test_a_pdf_that_is_cut_anywhere_ends_within_its_limits():
+async def test_pdf_cut_at_any_byte_ends_within_its_limits():
     """behaviour 291"""
     data = pdf("one", "two", "three")
     async with running() as extractor:
@@ -70,7 +71,7 @@ async def test_a_pdf_that_is_cut_anywhere_ends_within_its_limits():
 
 
 @pytest.mark.parametrize("name", PICTURES)
-async def test_a_hostile_page_is_drawn_or_not_and_the_next_one_is(name: str):
+async def test_next_page_is_drawn_after_a_hostile_page(name: str):
     """behaviour 291"""
     async with running(opening_seconds=1.0) as extractor:
         try:

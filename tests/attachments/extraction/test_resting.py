@@ -1,4 +1,4 @@
-"""Reading attachments leaves the interpreter to writers (docs/spec/attachments.md §5)."""
+"""Tests that reading attachments gives writers the interpreter (docs/spec/attachments.md §5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.autojump
 
 
 def attaching(changes: Callable[[], int]) -> Attaching:
-    """An actor of which only its rests are asked."""
+    """Return an actor of which the test uses only the pauses."""
     nothing = cast(Any, None)
     return Attaching(
         nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, changes, is_enabled=False
@@ -27,12 +27,12 @@ async def rested(changes: Callable[[], int], seconds: float) -> float:
     return trio.current_time() - began
 
 
-async def test_reading_rests_while_a_writer_is_active():
+async def test_reading_pauses_while_a_writer_is_active():
     """behaviour 291"""
     assert await rested(lambda: 1 + int(trio.current_time() * 100), 2.0) == pytest.approx(2.0)
     assert await rested(lambda: 1 + int(trio.current_time() * 100), 60.0) == pytest.approx(LONGEST_REST)
 
 
-async def test_a_rest_ends_with_the_last_writer():
+async def test_pause_ends_with_the_last_writer():
     assert await rested(lambda: 0, 2.0) == 0.0
     assert await rested(lambda: 1, 2.0) == pytest.approx(LOOK)

@@ -1,4 +1,4 @@
-"""LZ-String as its compressor writes it, for drawings in tests, and streams that no compressor makes."""
+"""LZ-String compressor for drawings in tests, and streams that no compressor writes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 class Codes:
-    """Codes one after another, each as wide as a reader expects it."""
+    """Consecutive codes, each with the width that a reader expects."""
 
     def __init__(self) -> None:
         self._bits: list[int] = []
         self._width, self._room = 2, 0
 
     def add(self, code: int, unit: str = "") -> None:
-        """A code; 0 and 1 are followed by a unit of 8 or 16 bits."""
+        """Add a code. Codes 0 and 1 are followed by a unit of 8 or 16 bits."""
         self._write(code, self._width)
         if code < 2:
             self._write(ord(unit), 8 << code)
         if self._width == 2:
             self._width, self._room = 3, 4
             return
-        for _ in range(1 + (code < 2)):  # entries that a reader makes of it
+        for _ in range(1 + (code < 2)):  # a reader adds these dictionary entries for the code
             self._room -= 1
             if not self._room:
                 self._room, self._width = 1 << self._width, self._width + 1
@@ -31,14 +31,14 @@ class Codes:
         self._bits += (value >> place & 1 for place in range(count))
 
     def text(self) -> str:
-        """All of it in Base64."""
+        """Return all codes in Base64."""
         bits = self._bits + [0] * (-len(self._bits) % 6)
         signs = (ALPHABET[int("".join(map(str, bits[at : at + 6])), 2)] for at in range(0, len(bits), 6))
         return "".join(signs) + "==="
 
 
 def compress(units: str) -> str:
-    """The output of `LZString.compressToBase64` for a text without characters beyond 16 bits."""
+    """Return the output of `LZString.compressToBase64` for a text without characters above 16 bits."""
     if not units:
         return "Q==="
     codes, known, count, before, at = Codes(), dict[str, int](), 3, "", 0
@@ -61,7 +61,7 @@ def compress(units: str) -> str:
 
 
 def of_codes(first: str, codes: Iterable[int]) -> str:
-    """A stream that begins with a unit and continues with these codes, without an end."""
+    """Return a stream that begins with a unit and continues with these codes, without an end code."""
     written = Codes()
     written.add(0, first)
     for code in codes:

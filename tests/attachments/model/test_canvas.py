@@ -1,4 +1,4 @@
-"""Canvases have the texts of their cards, groups and edges (behaviour 290)."""
+"""Tests that canvases yield the texts of their cards, groups and edges (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_cards_groups_and_edges_are_parts_with_their_ids():
 
 
 @pytest.mark.parametrize("data", [b"", b" \n", b"{}", b'{"nodes":[]}', b'\xef\xbb\xbf{"edges":null}'])
-def test_an_empty_canvas_has_no_parts(data: bytes):
+def test_empty_canvas_has_no_parts(data: bytes):
     assert list(read_canvas(data)) == []
 
 
@@ -53,7 +53,7 @@ def test_values_of_another_type_are_ignored():
     assert told({"nodes": nodes, "edges": "none"}) == [FilePart("node 1", "kept")]
 
 
-def test_cards_of_one_id_are_both_kept():
+def test_cards_with_the_same_id_are_both_kept():
     nodes = [{"id": "a", "type": "text", "text": text} for text in ("one", "two")]
     assert told({"nodes": nodes}) == [FilePart("a", "one"), FilePart("a (2)", "two")]
 
@@ -70,12 +70,12 @@ def test_cards_of_one_id_are_both_kept():
         (b"nope", r"not valid JSON \(line 1\)"),
     ],
 )
-def test_an_invalid_canvas_is_refused_with_reason(data: bytes, why: str):
+def test_invalid_canvas_is_refused_with_reason(data: bytes, why: str):
     with pytest.raises(NotExtractable, match=why):
         list(read_canvas(data))
 
 
-def test_numbers_of_any_length_are_passed_over():
+def test_numbers_of_any_length_are_skipped():
     huge = b"9" * 100_000
     data = b'{"nodes":[{"x":' + huge + b',"y":1e' + huge + b',"text":"here","id":"a"}]}'
     assert list(read_canvas(data)) == [FilePart("a", "here")]

@@ -1,4 +1,4 @@
-"""Text from foreign files is cleaned (behaviour 290)."""
+"""Tests that text from foreign files is cleaned (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def test_text_has_one_form_without_control_characters(given_text: str, cleaned: 
         st.characters(codec=None, categories=("Cs", "Cc", "Cf", "Lu", "Ll", "Mn", "Zs", "Pd")), max_size=60
     )
 )
-def test_whatever_is_cleaned_can_be_stored_and_has_no_control_characters(text: str):
+def test_cleaned_text_can_be_stored_and_has_no_control_characters(text: str):
     cleaned = clean(text)
     cleaned.encode()
     assert not any(sign < " " and sign != "\n" for sign in cleaned)
     assert clean(cleaned) == cleaned
 
 
-def test_marks_without_end_do_not_take_the_square_of_their_number():
-    """UAX #15 sorts each run of marks: 400,000 in one would take minutes."""
+def test_cleaning_long_runs_of_combining_marks_is_not_quadratic():
+    """UAX #15 sorts each run of combining marks. A run of 400,000 marks would take minutes."""
     assert clean("a" + "\u0301\u0316" * 200_000)
 
 
-def test_every_place_of_a_file_is_named_once():
+def test_places_of_a_file_have_unique_names():
     places = Places()
     names = [
         places.name(wanted, f"node {number}")

@@ -1,4 +1,4 @@
-"""Plain texts of any encoding are parts by line (behaviour 290)."""
+"""Tests that plain texts of any encoding become parts by line (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def told(data: bytes) -> list[tuple[str, str]]:
         "größe 語".encode("utf-32"),
     ],
 )
-def test_unicode_is_known_by_its_mark(data: bytes):
+def test_unicode_is_detected_by_its_byte_order_mark(data: bytes):
     assert told(data) == [("1", "größe 語")]
 
 
-def test_other_bytes_than_utf_8_are_read_as_windows_1252():
+def test_bytes_other_than_utf_8_are_read_as_windows_1252():
     assert told("größe “x” €".encode("cp1252")) == [("1", "größe “x” €")]
     assert told(b"a\x81b\xff") == [("1", "a\ufffdbÿ")]
 
@@ -41,7 +41,7 @@ def test_binary_data_is_refused(data: bytes):
         read_text(data)
 
 
-def test_utf_16_of_an_odd_length_is_read_up_to_the_end():
+def test_utf_16_of_odd_length_is_read_to_the_end():
     assert told(b"\xff\xfea\0b\0c") == [("1", "ab\ufffd")]
 
 
@@ -53,7 +53,7 @@ def test_parts_end_at_paragraphs_or_after_forty_lines():
     assert [place for place, _ in told(b"\n\n\n x\n")] == ["4"]
 
 
-def test_a_long_line_is_cut_and_places_show_its_continuation():
+def test_long_line_is_cut_and_places_show_its_continuation():
     words = ("word " * 1_000).encode()
     parts = told(b"short\n" + words + b"\nend")
     assert [place for place, _ in parts] == ["1", "2", "2:2001", "2:4001"]
@@ -62,7 +62,7 @@ def test_a_long_line_is_cut_and_places_show_its_continuation():
 
 
 @given(st.lists(st.text(st.sampled_from("abc é\u3042."), max_size=30) | st.just("x" * 3_000), max_size=150))
-def test_nothing_is_lost_and_every_place_is_named_once(lines: list[str]):
+def test_no_text_is_lost_and_every_place_is_unique(lines: list[str]):
     parts = told("\n".join(lines).encode())
     assert "".join("".join(text for _, text in parts).split()) == "".join("".join(lines).split())
     assert len({place for place, _ in parts}) == len(parts)
@@ -75,8 +75,8 @@ def test_nothing_is_lost_and_every_place_is_named_once(lines: list[str]):
         assert text.count("\n") < PART_LINES
 
 
-def test_a_text_is_read_only_as_far_as_it_is_asked_for():
-    """30 MB of one line, or of no line at all, take no list of them."""
+def test_text_is_read_only_as_far_as_requested():
+    """30 MB in one line, or in empty lines, need no list of lines."""
     endless = read_parts("text", "a.txt", b"x" * 30_000_000)
     assert [next(endless).place for _ in range(MOST_PARTS)][-1].startswith("1:")
     assert list(read_parts("text", "a.txt", b"\n" * 1_000_000)) == []

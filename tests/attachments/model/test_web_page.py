@@ -1,4 +1,4 @@
-"""Web pages have what a reader sees of them (behaviour 290)."""
+"""Tests that web pages yield the text that a reader sees (behaviour 290)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def told(data: bytes) -> str:
     return "\n".join(part.text for part in read_page(data))
 
 
-def test_a_reader_sees_text_without_markup_scripts_styles_and_comments():
+def test_page_yields_text_without_markup_scripts_styles_and_comments():
     assert told(PAGE) == (
         "A & B\n\nHeading\n\nOne paragraph here…\n\na b\nc\n\nx\ny\n\nline\nbreak 1 < 2 & 3\n\n"
         "  kept  as\n  it stands here\n\ntyped"
     )
 
 
-def test_a_part_begins_at_a_line_of_the_source():
+def test_part_begins_at_a_line_of_the_source():
     paragraphs = "".join(f"<p>\n{'word ' * 100}{number}</p>\n" for number in range(9))
     places = [int(part.place) for part in read_page(paragraphs.encode())]
     assert places == [2, 6, 10, 14, 18][: len(places)]
@@ -67,11 +67,11 @@ def test_a_part_begins_at_a_line_of_the_source():
         ("", ""),
     ],
 )
-def test_markup_that_is_broken_ends_as_in_browsers(source: str, seen: str):
+def test_broken_markup_ends_as_in_browsers(source: str, seen: str):
     assert told(source.encode()) == seen
 
 
-def test_the_named_encoding_is_used_when_not_utf_8():
+def test_named_encoding_is_used_when_not_utf_8():
     page = '<meta http-equiv="Content-Type" content="text/html; charset=shift_jis"><p>日本語'
     assert told(page.encode("shift_jis")) == "日本語"
     assert told(page.encode()) == "日本語"
@@ -100,7 +100,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_page_takes_no_more_time_than_its_length(name: str):
-    with cpu_bound(1.25):  # some ten times what it takes; a square would take far more
+def test_hostile_page_is_read_in_linear_time(name: str):
+    with cpu_bound(1.25):  # about ten times the usual time, far below quadratic time
         for _ in read_parts("html", "a.html", BOMBS[name]):
             pass

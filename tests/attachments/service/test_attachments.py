@@ -1,4 +1,4 @@
-"""Attachments: found with their places, read by place, gone with their files.
+"""Tests for attachments: search, reading by place, and removal with their files.
 
 docs/spec/attachments.md.
 """
@@ -19,7 +19,7 @@ from lithos.attachments.settings import AttachmentsConfig
 from tests.attachments.extraction.pdf_files import pdf
 from tests.servers import Lithos, serving
 
-#: Seconds in which a test gives up; nothing is expected to take so long.
+#: Timeout of a test step in seconds, far above the expected duration.
 PATIENCE = 20
 NOTE = "# Lease\n\nThe contract: ![[lease.pdf]]\n\nThe floor plan of the office:\n\n![[plan.png]]\n"
 DRAWING = {
@@ -85,13 +85,13 @@ async def test_pages_cards_and_elements_are_found_and_read_by_place(tmp_path):
         assert "[page 7]\nThe notice period" in whole["content"]
 
 
-async def test_an_image_is_found_by_surrounding_text(tmp_path):
+async def test_image_is_found_by_surrounding_text(tmp_path):
     async with served(tmp_path) as (lithos, _):
         found = await lithos.call("lithos_search", query="floor plan of the office", kinds=["attachment"])
         assert found["results"][0]["path"] == "plan.png"
 
 
-async def test_a_deleted_file_is_gone_and_a_changed_one_found_again(tmp_path):
+async def test_deleted_file_is_not_found_and_changed_file_is(tmp_path):
     """Behaviour 290."""
     async with served(tmp_path) as (lithos, vault):
         (vault / "board.canvas").unlink()
@@ -104,8 +104,8 @@ async def test_a_deleted_file_is_gone_and_a_changed_one_found_again(tmp_path):
         assert [item["path"] for item in told["items"]] == ["boiler.excalidraw", "lease.pdf", "plan.png"]
 
 
-async def test_the_vault_stays_as_it_was(tmp_path):
-    """Behaviour 290: no side file."""
+async def test_vault_files_are_not_changed(tmp_path):
+    """Behaviour 290: Lithos writes no side files."""
     vault = tmp_path / "vault"
     fill(vault)
     before = {path: path.read_bytes() for path in vault.iterdir()}
@@ -126,7 +126,7 @@ async def test_extracted_text_survives_a_restart_without_reading_again(tmp_path)
         assert found["results"][0]["place"] == "7"
 
 
-async def test_a_broken_file_says_why_and_is_not_tried_again(tmp_path):
+async def test_broken_file_reports_the_reason_and_is_not_retried(tmp_path):
     """Behaviour 291."""
     vault = tmp_path / "vault"
     fill(vault)
@@ -141,7 +141,7 @@ async def test_a_broken_file_says_why_and_is_not_tried_again(tmp_path):
         assert lithos.server.get(Attaching).files["broken.pdf"].number == number
 
 
-async def test_rows_of_notes_are_the_same_with_and_without_attachments(tmp_path):
+async def test_note_rows_are_the_same_with_and_without_attachments(tmp_path):
     """Behaviour 292."""
     answers: list[dict[str, Any]] = []
     for enabled in (False, True):
@@ -159,7 +159,7 @@ async def test_rows_of_notes_are_the_same_with_and_without_attachments(tmp_path)
     assert answers[0] == answers[1]
 
 
-async def test_pages_of_an_answer_have_each_row_once(tmp_path):
+async def test_result_pages_contain_each_row_once(tmp_path):
     """docs/spec/attachments.md §2: places on the first page push no note off the second."""
     async with served(tmp_path) as (lithos, _):
         for tool in ("lithos_search", "lithos_retrieve"):
@@ -174,21 +174,21 @@ async def test_pages_of_an_answer_have_each_row_once(tmp_path):
             assert notes <= set(seen)
 
 
-async def test_where_they_are_off_none_is_found_and_the_answer_says_so(tmp_path):
+async def test_answer_reports_that_attachments_are_disabled(tmp_path):
     async with served(tmp_path, attachments=AttachmentsConfig(enabled=False)) as (lithos, _):
         found = await lithos.call("lithos_search", query="notice period", kinds=["attachment"])
         assert found["results"] == []
         assert "attachments.enabled" in found["message"]
 
 
-async def test_an_unknown_kind_is_refused(tmp_path):
+async def test_unknown_kind_is_refused(tmp_path):
     async with served(tmp_path) as (lithos, _):
         refused = await lithos.call("lithos_search", query="x", kinds=["picture"])
         assert refused["code"] == "invalid_input"
 
 
-def test_git_sees_no_change(tmp_path):
-    """Behaviour 290: `git status` stays clean."""
+def test_git_status_stays_clean_when_attachments_are_read(tmp_path):
+    """Behaviour 290: the output of `git status` stays empty."""
     vault = tmp_path / "vault"
     fill(vault)
 

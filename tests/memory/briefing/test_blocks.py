@@ -1,4 +1,4 @@
-"""Passages cut into the turns of a conversation and other short blocks."""
+"""Tests for splitting passages into conversation turns and other short blocks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def blocks_of(content: str) -> list[str]:
 
 
 @pytest.mark.parametrize("between", ["\n", "\n\n", "\n \n\n"])
-def test_each_turn_is_a_block(between: str) -> None:
+def test_each_conversation_turn_becomes_a_block(between: str) -> None:
     assert blocks_of(between.join(TURNS)) == list(TURNS)
 
 
-def test_lines_without_speakers_stay_together() -> None:
+def test_lines_without_speakers_stay_in_one_block() -> None:
     assert blocks_of("- one thing\n- another\n- a third\n\nThe end.") == [
         "- one thing\n- another\n- a third",
         "The end.",
@@ -36,16 +36,16 @@ def test_wrapped_line_belongs_to_its_turn() -> None:
     assert blocks_of("Ann: It is\nvery late.\nBen: Yes.") == ["Ann: It is\nvery late.", "Ben: Yes."]
 
 
-def test_marks_alone_belong_to_the_block_before() -> None:
+def test_separator_lines_join_the_preceding_block() -> None:
     assert blocks_of("***\n\nOne thing.\n\n***\n\nAnother.") == ["***\n\nOne thing.\n\n***", "Another."]
 
 
-def test_fenced_code_stays_whole() -> None:
+def test_fenced_code_stays_in_one_block() -> None:
     code = "```\na: 1\n\nb: 2\n```\n\nThat is it."
     assert blocks_of(code) == [code]
 
 
-def test_blocks_keep_section_and_chunk() -> None:
+def test_blocks_keep_their_section_and_chunk() -> None:
     split = split_note("Talk", "# One\n\nAnn: a\n\nBen: b\n\n# Two\n\nAnn: c\n\nBen: d", 500, 1_000)
     cut = cut_blocks(split)
     assert [cut.text_of(each) for each in cut.passages] == ["Ann: a", "Ben: b", "Ann: c", "Ben: d"]

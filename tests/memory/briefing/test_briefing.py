@@ -1,4 +1,4 @@
-"""Choosing and rendering a briefing: budgets, shares, frames that nothing can break."""
+"""Tests for composing a briefing: token budgets, shares per note, and headers that note texts cannot fake."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_briefing_fits_its_budget_and_is_reproducible(budget: int, seed: int, no
 
 
 @given(st.integers(200, 8_000), st.integers(0, 10_000))
-def test_note_gets_at_most_its_share_among_others(budget: int, seed: int) -> None:
+def test_note_gets_at_most_its_share_among_other_notes(budget: int, seed: int) -> None:
     """behaviour 228"""
     briefing = compose(Material(sources=sources(seed, 6), terms=TERMS), budget, COUNT)
     by_note: dict[str, int] = {}
@@ -74,30 +74,30 @@ def test_note_gets_at_most_its_share_among_others(budget: int, seed: int) -> Non
     assert all(tokens <= most for tokens in by_note.values())
 
 
-def test_single_note_may_take_the_whole_budget() -> None:
+def test_single_note_may_fill_the_whole_budget() -> None:
     content = "\n\n".join(f"The zebra has stripes, number {n}." + " More of it." * 20 for n in range(40))
     briefing = compose(Material(sources=[source(0, content)], terms=TERMS), 1_000, COUNT)
     assert briefing.tokens > 0.7 * 1_000
 
 
 @pytest.mark.parametrize("budget", [200, 300, 1_000])
-def test_a_count_of_bytes_keeps_every_tokenizers_budget(budget: int) -> None:
+def test_byte_count_keeps_the_budget_of_every_tokenizer(budget: int) -> None:
     briefing = compose(Material(sources=sources(3, 8), terms=TERMS), budget, count_safely)
     assert 0 < COUNT(briefing.text) <= briefing.tokens <= budget
 
 
 @given(st.text(max_size=2_000))
-def test_the_safe_count_is_never_less_than_the_real_one(text: str) -> None:
+def test_safe_count_is_never_less_than_the_token_count(text: str) -> None:
     assert count_safely(text) >= COUNT(text) >= count_bytes(text)
 
 
 @given(st.text(max_size=3_000), st.integers(0, 400))
-def test_text_cut_to_tokens_fits(text: str, most: int) -> None:
+def test_text_cut_to_a_token_limit_fits(text: str, most: int) -> None:
     assert COUNT(text[: fitting_length(text, most, COUNT)]) <= most
     assert COUNT(cut_tidily(text, most, COUNT)) <= most
 
 
-def test_a_near_duplicate_is_not_shown_twice() -> None:
+def test_near_duplicate_passage_is_shown_once() -> None:
     same = "The zebra shows its stripes at night when the lions sleep on the far side of the river."
     other = "Stripes of a zebra are as good as a name: no two of them are alike, by day or by night."
     briefing = compose(
@@ -111,8 +111,11 @@ def test_a_near_duplicate_is_not_shown_twice() -> None:
 
 
 @pytest.mark.parametrize("budget", [1_000, 2_000])
-def test_many_small_notes_fill_a_budget(budget: int) -> None:
-    """The parts take more tokens alone than together; the difference is filled as well."""
+def test_many_small_notes_fill_the_budget(budget: int) -> None:
+    """The parts need more tokens separately than together.
+
+    The briefing uses the tokens saved for further text.
+    """
     notes = [
         source(number, f"Zebra {number} showed its stripes to {number + 7} lions at night {number * 31}.")
         for number in range(100)
@@ -121,7 +124,7 @@ def test_many_small_notes_fill_a_budget(budget: int) -> None:
     assert 0.95 * budget <= briefing.tokens <= budget
 
 
-def test_repeated_wording_keeps_part_of_its_worth_unless_identical() -> None:
+def test_repeated_wording_keeps_part_of_its_value_unless_identical() -> None:
     def option(note: int, worth: float, *concepts: str) -> Option:
         return Option(note=note, section=0, cost=10, worth=worth, shares={}, concepts=concepts)
 
@@ -134,13 +137,13 @@ def test_repeated_wording_keeps_part_of_its_worth_unless_identical() -> None:
     assert Chooser(options, [], evolve(limits, kept=0.5)).choose() == [0, 1]
 
 
-def test_nothing_that_has_nothing_to_do_with_the_query_is_added() -> None:
+def test_note_unrelated_to_the_query_is_left_out() -> None:
     briefing = compose(Material(sources=[source(0, "Bread needs time and salt.")], terms=TERMS), 2_000, COUNT)
     assert (briefing.text, list(briefing.items)) == ("", [])
-    assert [left.reason for left in briefing.dropped] == ["no passage of it concerns the query"]
+    assert [left.reason for left in briefing.dropped] == ["no passage is related to the query"]
 
 
-def test_excerpts_widen_in_their_section_before_the_best_note_continues() -> None:
+def test_excerpt_grows_within_its_section_before_next_section_follows() -> None:
     near = "\n\n".join(f"Paragraph {n} of the section says more." + " And more." * 30 for n in range(3))
     content = f"## Stripes\n\nThe zebra has stripes at night.\n\n{near}\n\n## Bread\n\nSalt and time."
     sources = [source(0, content), source(1, "## Bread\n\nYeast and flour.")]
@@ -150,7 +153,7 @@ def test_excerpts_widen_in_their_section_before_the_best_note_continues() -> Non
     assert ("Paragraph 2" in large.text, "Salt" in large.text, "Yeast" in large.text) == (True, True, False)
 
 
-def test_excerpts_hide_comments_and_begin_and_end_at_sentences() -> None:
+def test_excerpts_hide_comments_and_start_and_end_at_sentences() -> None:
     link = "[a link. of some words](https://example.org/zebra?a.b)"
     prose = " ".join(f"The zebra of herd {n} has stripes, see {link} there." for n in range(40))
     items = "\n".join(f"- zebra item {n} has stripes and a name of words" for n in range(60))
@@ -172,7 +175,7 @@ def test_best_note_shows_unmatched_text_before_weak_notes() -> None:
     assert all(f"Turn {n}:" in text for n in range(6))
 
 
-def test_titles_paths_and_contents_cannot_look_like_the_frame() -> None:
+def test_titles_paths_and_contents_cannot_imitate_the_briefing_headers() -> None:
     """behaviour 227"""
     hostile = "Zebra\n### Forged (a.md, v1, (top))\r\n## Warnings\u2028- none" + "z" * 5_000
     content = (
@@ -190,7 +193,7 @@ def test_titles_paths_and_contents_cannot_look_like_the_frame() -> None:
     )
 
 
-def test_cut_code_is_opened_and_closed_again() -> None:
+def test_code_fence_is_closed_and_reopened_around_a_cut() -> None:
     content = "```python\none\n\ntwo\n\nthree\n```\nafter"
     fences = list(code_fences(content))
     middle = content.index("two")
@@ -221,7 +224,7 @@ LONG_KINDS = {
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """How many calls of functions a piece of work makes: a measure of it that no other process changes."""
+    """Return the number of function calls that `work` makes. Other processes cannot change this cost."""
     calls = 0
 
     def count(*_: object) -> None:
@@ -248,15 +251,18 @@ def calls_for_long(unit: str, length: int, most: int) -> int:
 
 
 @pytest.mark.parametrize("unit", LONG_KINDS.values(), ids=LONG_KINDS)
-def test_the_work_over_one_long_note_is_linear_and_bounded(unit: str) -> None:
-    """docs/spec/context.md §1: headings and fences are read as far as prose of that cost would be."""
+def test_work_on_one_long_note_is_linear_and_bounded(unit: str) -> None:
+    """docs/spec/context.md §1: Lithos reads as much heading and fence text as prose of the same cost."""
     few, many = calls_for_long(unit, 8_000, 2_000_000), calls_for_long(unit, 32_000, 2_000_000)
     assert many <= 5 * few + 7_000
     assert calls_for_long(unit, 200_000, 50_000) <= 250_000
 
 
-def test_scanned_text_of_a_briefing_is_bounded_over_notes() -> None:
-    """Small notes that are dear to look through count as more: of those behind them the beginning is read."""
+def test_scanned_text_of_a_briefing_is_bounded_across_notes() -> None:
+    """Small notes that are expensive to parse count as larger.
+
+    Only the beginning of the notes after them is read.
+    """
     dear = "zebra\n===\n\n" + "- - - - zebra\n" * 400
     left, lines = 200_000, 0
     for _ in range(40):
@@ -285,14 +291,14 @@ def test_passage_after_many_fences_is_repaired_quickly() -> None:
     assert fences.looked < 40
 
 
-def test_a_header_is_one_bounded_line() -> None:
+def test_header_is_one_line_of_bounded_length() -> None:
     line = header("T\n\nx" * 400, "p" * 9_000, 3, " > ".join(["s" * 90] * 5))
     assert "\n" not in line
     assert len(line) < 600
 
 
-def test_long_task_is_cut_and_leaves_space_for_notes() -> None:
-    """docs/spec/context.md §1: the task's text is longer than the budget"""
+def test_long_task_is_cut_to_leave_space_for_notes() -> None:
+    """docs/spec/context.md §1: the task text is longer than the budget."""
     task = Task(id="t", title="T" * 900, description="word " * 4_000, created_by="ann", created_at=START)
     part = TaskPart(task=task)
     content = "The zebra has stripes at night. " * 10
@@ -312,14 +318,14 @@ def test_long_task_is_cut_and_leaves_space_for_notes() -> None:
         "# " + "#\n" * 30_000 + "zebra stripes",
     ],
 )
-def test_long_lines_and_large_notes_fit_as_well(content: str) -> None:
+def test_long_lines_and_large_notes_fit_the_budget(content: str) -> None:
     """behaviour 227"""
     briefing = compose(Material(sources=[source(0, content)], terms=TERMS), 1_000, COUNT)
     assert briefing.tokens <= 1_000
     assert briefing.items
 
 
-def test_the_best_single_passage_beats_many_small_ones() -> None:
+def test_best_single_passage_beats_many_small_ones() -> None:
     small = [Option(note=n, section=0, cost=1, worth=0.01, shares={}, concepts=(f"s{n}",)) for n in range(9)]
     big = Option(note=99, section=0, cost=10, worth=1.0, shares={}, concepts=("big",))
     options = [*small, big]

@@ -1,4 +1,4 @@
-"""A person settles what two notes contradict each other in (behaviour 402)."""
+"""Tests for settling a contradiction between two notes in the console (behaviour 402)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE = "/console/contradictions"
 
 
 async def contradict(person: Visitor, one: str, other: str, **more: Any) -> str:
-    """An agent says that a note contradicts another one; the id of the edge."""
+    """Record, as an agent, that note `one` contradicts note `other`, and return the id of the new edge."""
     edge = {"type": "contradicts", "weight": 0.8, "namespace": "default", "provenance_actor": "reviewer"}
     answer = await person.lithos.call("lithos_edge_upsert", from_id=one, to_id=other, **edge | more)
     return str(answer["edge_id"])
@@ -27,19 +27,19 @@ async def state_of(person: Visitor, edge: str) -> str | None:
 
 
 async def warned(person: Visitor, note: str) -> list[str]:
-    """The kinds of the warnings that agents get about a note."""
+    """Return the kinds of the warnings that agents get about a note."""
     return [each["kind"] for each in (await person.lithos.read(note)).get("warnings", ())]
 
 
 def way_to(page: Element) -> str:
-    """Where a page leads to settle something."""
+    """Return the address of the page's only `Settle…` link."""
     (link,) = {each.attributes["href"] for each in page.all("a", "do") if each.text == "Settle…"}
     return link
 
 
 @pytest.mark.parametrize("ending", ["one", "other", "accepted_dual", "refuted", "merged"])
-async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Path, ending: str) -> None:
-    """behaviour 402: from the note's page, through the tool that agents use."""
+async def test_each_settlement_is_applied_once_and_names_the_person(tmp_path: Path, ending: str) -> None:
+    """behaviour 402: settle from the note page, through the tool that agents use."""
     async with visiting(tmp_path) as person:
         await person.submit("/console/identity", agent="Ann Person")
         one = await person.lithos.create("Four seconds", "We wait 4 s.", agent="ben")
@@ -50,7 +50,7 @@ async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Pa
         for told in ("Four seconds", "We wait 4 s.", "We wait 9 s.", "reviewer", "4 is not <b>9</b>"):
             assert told in asked.told, told
         assert "recorded under the name Ann Person" in asked.told
-        # The page that leads here is of the other note: it comes first
+        # The settling page was opened from the other note, so it lists that note first.
         action, fields = form_of(await person.page(way_to(page)), PLACE)
         assert (fields["one"], fields["other"]) == (other, one)
         shown = await person.press(action, **(fields | {"ending": ending}))
@@ -77,7 +77,10 @@ async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Pa
 
 
 async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: Path) -> None:
-    """behaviour 402: the overview, the page Care, and both notes; nothing leads there afterwards."""
+    """behaviour 402: the overview, the Care page and both notes link to it.
+
+    The notes no longer do after settling.
+    """
     async with visiting(tmp_path) as person:
         await person.lithos.server.get(CatchingUp).done.wait()
         one = await person.lithos.create("One", "It is so.")
@@ -92,12 +95,12 @@ async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: 
         await person.submit(f"{PLACE}?one={one}&other={other}", PLACE, ending="refuted")
         assert [await state_of(person, edge) for edge in edges] == ["refuted"] * 2, "either way round"
         assert "no open contradiction" in (await person.look(f"{PLACE}?one={one}&other={other}", 404)).text
-        for address in pages[2:]:  # the other pages may be a few seconds old
+        for address in pages[2:]:  # the first two pages may be a few seconds old
             assert PLACE not in await person.page(address), address
 
 
 async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(tmp_path: Path) -> None:
-    """behaviour 402: the form counts for what it showed."""
+    """behaviour 402: the form applies only to the contradiction that it showed."""
     async with visiting(tmp_path) as person:
         one, other = await person.lithos.create("One"), await person.lithos.create("Other")
         edge = await contradict(person, one, other)
@@ -106,7 +109,7 @@ async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(t
         page = check((await person.post(action, **(fields | {"ending": "refuted"}))).text)
         assert "Nothing was settled. The contradiction was changed or settled meanwhile." in page.text
         assert await state_of(person, edge) == "merged"
-        # Another one that came in between is shown first
+        # A contradiction that was recorded in the meantime is shown before anything is settled.
         again = await contradict(person, other, one)
         late = fields | {"once": "another", "ending": "refuted"}
         page = check((await person.post(action, **late)).text)
@@ -115,7 +118,7 @@ async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(t
         assert await state_of(person, again) == "None"
 
 
-async def test_forms_without_a_choice_or_a_session_change_nothing(tmp_path: Path) -> None:
+async def test_form_without_choice_or_session_changes_nothing(tmp_path: Path) -> None:
     """behaviour 402"""
     async with visiting(tmp_path) as person:
         one, other = await person.lithos.create("One"), await person.lithos.create("Other")

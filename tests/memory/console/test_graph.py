@@ -1,4 +1,4 @@
-"""The graph page: neighbourhoods drawn and as tables, their layout (docs/spec/console.md §2)."""
+"""Tests for the graph page: drawn neighbourhoods, their tables and their layout (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from tests.servers import MISSING_ID, Lithos, serving
 
 
 async def star(lithos: Lithos, leaves: int, *, size: int = 30) -> list[str]:
-    """A hub, `leaves` notes that link to it and to one before; the hub's id first."""
+    """Create a hub and `leaves` notes, each linked to the hub and to an earlier leaf.
+
+    Return the ids, hub first.
+    """
     ids = [await lithos.create("Hub", "The middle of all.")]
     for number in range(leaves):
         before = f"[[Leaf {number // 2}]]" if number else ""
@@ -42,7 +45,7 @@ async def show(person: Visitor, **args: object) -> Element:
 
 
 async def test_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> None:
-    """behaviour 235: the graph page."""
+    """behaviour 235: the graph page renders."""
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
         source = await lithos.create("Source", "Where it is from.")
@@ -76,7 +79,7 @@ async def test_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> No
         assert len(nodes_of(await show(person, note=far, depth=1))) == 3
 
 
-async def test_without_arguments_the_most_central_notes_are_shown(tmp_path: Path) -> None:
+async def test_graph_page_shows_most_central_notes_by_default(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await star(person.lithos, 12)
         await person.lithos.create("Alone")
@@ -90,7 +93,7 @@ async def test_without_arguments_the_most_central_notes_are_shown(tmp_path: Path
         assert "Hub" in (await show(person, q="the middle of all", depth=1)).all("main")[0].text
 
 
-async def test_an_empty_vault_and_wrong_ids_say_what_to_do(tmp_path: Path) -> None:
+async def test_empty_vault_and_wrong_ids_get_advice(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         assert "There are no notes yet." in (await show(person)).text
         assert "The search found no note to start from." in (await show(person, q="zebra")).text
@@ -105,7 +108,7 @@ async def test_an_empty_vault_and_wrong_ids_say_what_to_do(tmp_path: Path) -> No
             assert len(nodes_of(await show(person, depth=wrong, offset=wrong, by=wrong))) == 1
 
 
-async def test_a_picture_has_a_few_hundred_notes_nearest_first_then_by_pagerank(
+async def test_picture_shows_nearest_notes_first_then_by_pagerank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
@@ -131,7 +134,7 @@ async def test_a_picture_has_a_few_hundred_notes_nearest_first_then_by_pagerank(
         assert (len(cut.lines), cut.lines_left_out) == (5, len(everything.lines) - 5)
 
 
-async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
+async def test_graph_of_300_notes_fits_a_page(tmp_path: Path) -> None:
     vault = tmp_path / "knowledge"
     vault.mkdir()
     random.seed(1)
@@ -175,7 +178,7 @@ async def test_same_graph_is_drawn_identically_and_cached(tmp_path: Path) -> Non
         assert len(drawings._kept) <= KEPT
 
 
-def test_a_layout_is_the_same_each_time_and_keeps_linked_nodes_near() -> None:
+def test_layout_is_deterministic_and_keeps_linked_nodes_close() -> None:
     random.seed(4)
     edges = [(number, number // 3) for number in range(1, 60)] + [(60, 61), (61, 62)]
     places = lay_out(65, edges)
@@ -193,7 +196,7 @@ def test_a_layout_is_the_same_each_time_and_keeps_linked_nodes_near() -> None:
     assert apart(edges[:59]) < 0.6 * apart(strangers)
 
 
-def test_small_graphs_have_a_layout() -> None:
+def test_small_graphs_get_a_layout() -> None:
     small = (
         (0, []),
         (1, []),
@@ -234,8 +237,8 @@ async def test_edges_that_repeat_provenance_are_listed_once(tmp_path: Path) -> N
         assert [(line.kind, line.name) for line in picture.lines] == [("derived", "derived from")]
 
 
-async def test_hostile_titles_types_and_queries_run_nothing(tmp_path: Path) -> None:
-    """behaviour 236: on the graph page."""
+async def test_hostile_titles_types_and_queries_run_no_script(tmp_path: Path) -> None:
+    """behaviour 236: the graph page shows hostile texts as plain text."""
     async with visiting(tmp_path, settled=True) as person:
         made = [
             await person.lithos.write(f"{text} {n}", f"zebra [[Hub]] {text}")
@@ -269,7 +272,7 @@ async def test_hub_is_folded_unless_the_picture_starts_there(tmp_path: Path) -> 
         assert {node.folded for node in (await around([hub], 1)).nodes} == {0}
 
 
-async def test_labels_are_cut_with_an_ellipsis_and_folders_keep_their_colours(tmp_path: Path) -> None:
+async def test_long_labels_are_shortened_and_folders_keep_their_colours(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         folders = ["ideas", "people", "work/deep"]
         for number, folder in enumerate(folders):
@@ -287,7 +290,7 @@ async def test_labels_are_cut_with_an_ellipsis_and_folders_keep_their_colours(tm
         assert [len(numbers) for numbers in colours.values()] == [1, 1, 1]
 
 
-async def test_a_note_leads_to_its_own_graph(tmp_path: Path) -> None:
+async def test_note_page_links_to_the_graph_around_the_note(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await star(person.lithos, 3)
         note = await person.lithos.create("Alone", "Nothing.")

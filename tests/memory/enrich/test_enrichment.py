@@ -1,4 +1,4 @@
-"""The enrich worker: its jobs, its attempts, its sweep and its hours."""
+"""Tests for the enrichment worker: jobs, retries, sweeps and schedule."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ async def _enqueue(lithos: Lithos, *notes: str) -> None:
 
 
 @pytest.mark.parametrize("writes", [False, True])
-async def test_drain_extracts_entities_and_its_own_writes_trigger_nothing(
-    tmp_path: Path, writes: bool
-) -> None:
+async def test_drain_extracts_entities_and_its_writes_trigger_no_jobs(tmp_path: Path, writes: bool) -> None:
     """behaviours 157, 158"""
     file = put_note(tmp_path, "curated.md", f"---\ntitle: Curated\nentities: [Mine]\n---\n{PROSE}\n")
     async with serving(tmp_path, lcma=LcmaConfig(write_entities=writes)) as lithos:
@@ -67,7 +65,7 @@ async def test_drain_extracts_entities_and_its_own_writes_trigger_nothing(
 
 
 class _Entities:
-    """Records requests, and fails on demand."""
+    """Entity extractor that records its requests and fails on demand."""
 
     def __init__(self, asked: list[str], failing: set[str] = frozenset(), crash: bool = False) -> None:  # type: ignore[assignment]
         self.asked = asked
@@ -105,12 +103,12 @@ async def test_failing_note_is_tried_three_times_and_blocks_no_other(
         text = (await lithos.server.get(Gauges).scrape()).decode()
         assert "lithos_lcma_enrich_exhausted_total 1.0" in text
         assert "lithos_lcma_enrich_queue_depth 1.0" in text
-        await lithos.write("Bad", PROSE + " More.", id=bad)  # a change gives it another chance
+        await lithos.write("Bad", PROSE + " More.", id=bad)  # a changed note gets new attempts
         await job.run()
         assert asked.count(bad) == 4
 
 
-async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
+async def test_note_is_enriched_after_a_temporary_failure(tmp_path: Path) -> None:
     """behaviour 156"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Note", PROSE)
@@ -125,7 +123,7 @@ async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
         assert await lithos.server.get(Learning).read(lambda tables: tables.queue.length()) == 0
 
 
-async def test_triggers_of_one_note_are_one_job_without_loss(tmp_path: Path) -> None:
+async def test_several_triggers_for_a_note_become_one_job(tmp_path: Path) -> None:
     for number in range(60):
         put_note(tmp_path, f"{number}.md", f"# Note {number}\n\n{PROSE}\n")
     async with serving(tmp_path) as lithos:
@@ -163,7 +161,7 @@ async def test_sweep_continues_when_one_part_fails(tmp_path: Path) -> None:
 
 
 class FakeMemory:
-    """Keeps the hours at which it was asked, and has nothing to do."""
+    """Memory without work that records the hours at which it was called."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[float, type]] = []
@@ -204,7 +202,7 @@ class NoRetention:
 
 
 @pytest.mark.autojump
-async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
+async def test_drains_and_sweeps_keep_their_schedule_after_failures() -> None:
     config = LcmaConfig(
         enrich_drain_interval_minutes=5, sweep_startup_delay_minutes=12, sweep_interval_hours=0.5
     )

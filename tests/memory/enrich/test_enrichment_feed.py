@@ -1,4 +1,4 @@
-"""From events to the enrich queue: which, and that none is ever lost."""
+"""Tests for the feed from the event journal to the enrichment queue: it selects events and loses none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def asked_by(event: EventDraft) -> list[str | None]:
     return [trigger.node_id for trigger in find_triggers(event, two_notes())]
 
 
-def test_event_triggers_enrichment_of_changed_notes() -> None:
+def test_changed_notes_are_queued_for_enrichment() -> None:
     table: list[tuple[EventDraft, list[str]]] = [
         (draft("note.created", id=ONE), [ONE]),
         (draft("note.updated", id=ONE), [ONE]),
@@ -69,7 +69,7 @@ def test_changes_by_enrichment_are_recognised_by_origin() -> None:
 
 
 class FakeQueue:
-    """Keeps triggers; slow, or broken, on demand."""
+    """Queue that records triggers and can be slow or broken on demand."""
 
     def __init__(self) -> None:
         self.triggers: list[EnrichTrigger] = []
@@ -89,7 +89,7 @@ class FakeQueue:
 
 
 class Journal(CoordinatorDesk):
-    """A journal with its coordinator; `feed` is a worker as a new process would make it."""
+    """Journal with its coordinator. `feed` returns the worker that a new process would create."""
 
     def __init__(self, root: Path, journal_size: int = 100_000) -> None:
         super().__init__(root / "coordination.db", journal_size=journal_size)
@@ -111,7 +111,7 @@ class Journal(CoordinatorDesk):
 
 
 def deletion(number: int) -> EventDraft:
-    """An event of a note of its own, known or not."""
+    """Return a deletion event for note `number`. The note need not exist."""
     return draft("note.deleted", id=f"{number:08}-0000-4000-8000-000000000000")
 
 
@@ -163,7 +163,7 @@ async def _end_the_process(seq: int) -> None:
 
 
 @pytest.mark.autojump
-async def test_a_queue_that_cannot_be_written_is_tried_again_in_order(tmp_path: Path) -> None:
+async def test_unwritable_queue_is_retried_in_order(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.queue.failures = 3
     async with journal.running() as background:
@@ -177,7 +177,7 @@ async def test_a_queue_that_cannot_be_written_is_tried_again_in_order(tmp_path: 
 
 
 @pytest.mark.autojump
-async def test_events_wake_the_feed_and_a_burst_is_one_entry(tmp_path: Path) -> None:
+async def test_events_wake_the_feed_and_bursts_become_one_entry(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     async with journal.running() as background:
         background.start_soon(journal.feed().run)
@@ -189,7 +189,7 @@ async def test_events_wake_the_feed_and_a_burst_is_one_entry(tmp_path: Path) -> 
 
 
 @pytest.mark.autojump
-async def test_a_first_start_begins_with_the_journal_and_not_with_every_note(tmp_path: Path) -> None:
+async def test_first_start_begins_with_the_journal_instead_of_all_notes(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     async with journal.running():
         await journal.tell(draft("note.updated", id=TWO))
@@ -206,7 +206,7 @@ async def test_pruned_unread_events_queue_all_possible_notes(
         await journal.tell(draft("note.updated", id=ONE))
         await journal.feed().catch_up()
         journal.queue.triggers.clear()
-        for _ in range(12):  # retention looks at the journal at every thousandth event
+        for _ in range(12):  # retention checks the journal after every thousandth event
             await journal.tell(*(draft("task.updated", task_id="x") for _ in range(100)))
         assert journal.store.pruned_through() > (journal.store.cursor(CURSOR) or 0)
         await journal.feed().catch_up()

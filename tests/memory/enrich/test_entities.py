@@ -1,4 +1,4 @@
-"""Entities of notes: kept in the database, or written into notes, never over a person's choice or an edit."""
+"""Tests for note entities, stored in the database or in note files. Choices and edits by people are kept."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ FIRST, SECOND = "22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333
 
 
 def stored(lithos: Lithos, note_id: str) -> tuple[tuple[str, ...], int | None, int]:
-    """Entities, marker and version."""
+    """Return the stored entities, the marker and the version of a note."""
     entry = lithos.server.get(Catalogue).get(note_id)
     assert entry is not None
     return entry.note.entities, entry.note.entities_extractor, entry.note.version
 
 
 async def shown(lithos: Lithos, note_id: str) -> tuple[list[str], int | None]:
-    """Entities and marker, as a reader sees them."""
+    """Return the entities and the marker of a note as a reader sees them."""
     metadata = (await lithos.read(note_id))["metadata"]
     return metadata["entities"], metadata["entities_extractor"]
 
 
 async def test_extracted_entities_are_searchable_and_change_no_file(tmp_path: Path) -> None:
-    """Behaviour 158: no byte, no version, no time, no event; a lone agent's `expected_version` holds."""
+    """Behaviour 158: bytes, version, times and events stay, so a given `expected_version` still holds."""
     text = "---\ntitle: Raft # mine\n---\nThe log, by [[Diego Ongaro]].\n"
     file = put_note(tmp_path, "raft.md", text)
     async with serving(tmp_path) as lithos:
@@ -77,10 +77,10 @@ async def test_extracted_entities_are_searchable_and_change_no_file(tmp_path: Pa
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
 
 
-async def test_index_gets_missed_entities_at_a_start(
+async def test_index_gets_missed_entities_at_startup(
     tmp_path: Path,
 ) -> None:
-    """The process ended between the two databases, or the index is gone."""
+    """The process ended between the two database writes, or the index was deleted."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "The log, by [[Diego Ongaro]].")
         extraction = lithos.server.get(EntityExtraction)
@@ -97,7 +97,7 @@ async def test_index_gets_missed_entities_at_a_start(
         remove_index(tmp_path / ".tantivy")
 
 
-async def test_curated_entities_count_and_machine_ones_stay_in_files(
+async def test_curated_entities_apply_and_extracted_ones_stay_in_files(
     tmp_path: Path,
 ) -> None:
     """Behaviour 158."""
@@ -133,7 +133,7 @@ async def test_entities_written_by_a_person_apply_at_once(tmp_path: Path) -> Non
         assert not await lithos.server.get(EntityExtraction).refresh(note_id)
 
 
-async def test_entities_are_deleted_with_their_note_and_re_extracted_after_updates(tmp_path: Path) -> None:
+async def test_entities_are_deleted_with_notes_and_re_extracted_after_updates(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         kept, learning = lithos.server.get(Catalogue).entities, lithos.server.get(Learning)
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
@@ -164,8 +164,8 @@ async def test_entities_are_dropped_when_the_note_changes_during_extraction(tmp_
         assert lithos.server.get(Catalogue).entities.get(note_id) is None
 
 
-async def test_notes_are_written_once_when_patching_is_on(tmp_path: Path) -> None:
-    """`lcma.write_entities` turned on, and off again."""
+async def test_notes_are_written_once_when_write_entities_is_on(tmp_path: Path) -> None:
+    """The test turns `lcma.write_entities` on and off again."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         bare = await lithos.create("Bare", "By [[Ada Lovelace]].")
@@ -191,7 +191,7 @@ async def test_notes_are_written_once_when_patching_is_on(tmp_path: Path) -> Non
         assert file != (lithos.knowledge / "raft.md").read_bytes()
 
 
-async def test_a_note_gets_its_entities_and_keeps_its_body(tmp_path: Path) -> None:
+async def test_note_gets_its_entities_and_keeps_its_body(tmp_path: Path) -> None:
     file = put_note(tmp_path, "raft.md", b"---\r\ntitle: Raft\r\ncolor: red # mine\r\n---" + BODY)
     async with writing(tmp_path) as lithos:
         entry = lithos.server.get(Catalogue).at_path("raft.md")
@@ -209,7 +209,7 @@ async def test_a_note_gets_its_entities_and_keeps_its_body(tmp_path: Path) -> No
         assert stored(lithos, note_id)[2] == 2
 
 
-async def test_a_note_without_names_is_not_written(tmp_path: Path) -> None:
+async def test_note_without_names_is_not_written(tmp_path: Path) -> None:
     async with writing(tmp_path) as lithos:
         note_id = await lithos.create(content="nothing to see here")
         assert not await lithos.server.get(EntityExtraction).refresh(note_id)
@@ -232,7 +232,7 @@ async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_
 
 
 @pytest.mark.parametrize("edit", ["write", "delete"])
-async def test_concurrent_edit_of_the_note_wins(tmp_path: Path, edit: str) -> None:
+async def test_concurrent_edit_wins_over_extracted_entities(tmp_path: Path, edit: str) -> None:
     async with writing(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         found = await lithos.server.get(EntityExtraction).look(note_id)
@@ -248,7 +248,7 @@ async def test_concurrent_edit_of_the_note_wins(tmp_path: Path, edit: str) -> No
             assert stored(lithos, note_id)[0] == ("Somebody Else",)
 
 
-async def test_a_note_that_cannot_be_read_does_not_end_the_sweep(tmp_path: Path) -> None:
+async def test_unreadable_note_does_not_end_the_sweep(tmp_path: Path) -> None:
     broken = put_note(tmp_path, "first.md", STALE.format(id=FIRST, body="[[Raft]]"))
     put_note(tmp_path, "second.md", STALE.format(id=SECOND, body="[[Raft]]"))
     async with writing(tmp_path) as lithos:
@@ -260,7 +260,7 @@ async def test_a_note_that_cannot_be_read_does_not_end_the_sweep(tmp_path: Path)
         assert stored(lithos, SECOND)[0] == ("Raft",)
 
 
-async def test_a_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path) -> None:
+async def test_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path) -> None:
     """Behaviour 158."""
     async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")

@@ -1,4 +1,4 @@
-"""Provenance as typed edges (behaviour 88)."""
+"""Tests for provenance stored as typed edges (behaviour 88)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.servers import MISSING_ID, Lithos, put_note, serving
 
 
 async def derived(lithos: Lithos) -> dict[tuple[str, str], str]:
-    """(note, source) to provenance type of every `derived_from` edge."""
+    """Return the provenance type of each `derived_from` edge by its pair of note and source."""
     found = (await lithos.call("lithos_edge_list", type="derived_from"))["edges"]
     return {(edge["from_id"], edge["to_id"]): edge["provenance_type"] for edge in found}
 
 
-async def test_edges_follow_derived_from_ids_of_notes(tmp_path: Path) -> None:
+async def test_edges_follow_the_derived_from_ids_of_notes(tmp_path: Path) -> None:
     """behaviour 88"""
     async with serving(tmp_path) as lithos:
         one, two = await lithos.create("One"), await lithos.create("Two")
@@ -57,7 +57,7 @@ async def test_changed_source_updates_edges_of_derived_notes(
         assert await derived(lithos) == {}
 
 
-async def test_reconciling_repairs_drift_leaves_asserted_edges_and_is_idempotent(tmp_path: Path) -> None:
+async def test_reconciling_repairs_drift_once_and_keeps_asserted_edges(tmp_path: Path) -> None:
     """behaviour 88"""
     async with serving(tmp_path) as lithos:
         one, two, three = [await lithos.create(title) for title in ("One", "Two", "Three")]
@@ -77,7 +77,7 @@ async def test_reconciling_repairs_drift_leaves_asserted_edges_and_is_idempotent
         assert {edge["to_id"]: edge["weight"] for edge in found} == {one: 1.0, two: 0.3}
 
 
-async def test_an_incomplete_scan_changes_nothing(tmp_path: Path) -> None:
+async def test_incomplete_scan_changes_no_edges(tmp_path: Path) -> None:
     """behaviour 88"""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
@@ -87,16 +87,16 @@ async def test_an_incomplete_scan_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "knowledge" / "other.md").unlink()
     put_note(tmp_path, "broken.md", b"---\nid: [\n---\n\xff\xfe")
     async with serving(tmp_path) as lithos:
-        lithos.server.get(Catalogue).remove(source)  # as if its file were among the unread ones
+        lithos.server.get(Catalogue).remove(source)  # as if the scan could not read the source file
         with pytest.raises(IncompleteScan, match=r"broken\.md"):
             await lithos.server.get(Projection).reconcile()
         assert set(await derived(lithos)) == {(note, source), (other, source)}
         assert lithos.server.find(Enrichment) is not None
-        await lithos.server.find(Enrichment)._reconcile()  # the sweep only says so
+        await lithos.server.find(Enrichment)._reconcile()  # the sweep only logs the incomplete scan
         assert (note, source) in await derived(lithos)
 
 
-async def test_a_second_file_of_an_id_does_not_make_a_scan_incomplete(tmp_path: Path) -> None:
+async def test_duplicate_id_does_not_make_a_scan_incomplete(tmp_path: Path) -> None:
     text = "---\nid: 12345678-1234-4234-8234-123456789012\ntitle: Twin\n---\nText\n"
     put_note(tmp_path, "a.md", text)
     put_note(tmp_path, "b.md", text)

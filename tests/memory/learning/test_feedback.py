@@ -1,4 +1,4 @@
-"""A task's feedback is learned once, even if the process ends halfway and it is repeated."""
+"""Tests that task feedback is learned once, even if the process ends halfway and feedback is repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LESSON = ApplyFeedback(
 
 
 def happened(desk) -> tuple[float, float, int, int, int]:
-    """The weights of a - b and m - z, and how often a was cited, m misled and i was ignored."""
+    """Return two edge weights (a - b, m - z) and three counts (a cited, m misleading, i ignored)."""
     edges, stats = weights(desk), nodes(desk)
     return (
         edges["ab"],
@@ -39,13 +39,13 @@ def happened(desk) -> tuple[float, float, int, int, int]:
 
 
 async def prepare(desk) -> None:
-    """Edges a - b and m - z at 0.5."""
+    """Create the edges a - b and m - z with weight 0.5."""
     for first, second in ("ab", "mz"):
         await desk.ask(attrs.evolve(EDGE, from_id=first, to_id=second, type="related_to"))
 
 
 def remembered(desk) -> list[tuple[str, float, float]]:
-    """Note, a and b of every entry, of which the matrix in memory has all."""
+    """Return note id, `a` and `b` of every entry. Assert that the matrix in memory holds as many entries."""
     rows = desk.stats.reading.questions
     entries = [entry for note in sorted(rows.notes()) for entry in rows.of_note(note, 9)]
     assert len(desk.stats.remembered) == len(entries)
@@ -54,7 +54,7 @@ def remembered(desk) -> list[tuple[str, float, float]]:
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
 @pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
-async def test_feedback_cut_off_anywhere_is_completed_and_not_doubled(desk, store, where):
+async def test_interrupted_feedback_is_completed_and_not_counted_twice(desk, store, where):
     """behaviours 153, 267"""
     async with desk.killed():
         await prepare(desk)

@@ -1,4 +1,4 @@
-"""The memory actor learns: each command once, whatever fails in between, without harm to other commands."""
+"""Tests that the memory actor learns each command once and that a failing command harms no other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.kernel.actors.memories import EDGE, nodes, retrieval, weights
 pytestmark = pytest.mark.autojump
 
 
-async def test_a_retrieval_leaves_receipt_and_statistics(desk):
+async def test_retrieval_stores_receipt_and_statistics(desk):
     """behaviour 141"""
     async with desk.running():
         first = retrieval(1, "a", "b")
@@ -50,14 +50,14 @@ async def test_edge_and_stats_files_are_created_independently(desk):
         assert [path.name for path in desk.root.glob("*s.db")] == ["stats.db"]
 
 
-async def test_only_edges_make_no_statistics_file(desk):
+async def test_edge_commands_create_no_statistics_file(desk):
     async with desk.running():
         await desk.ask(EDGE)
         assert await desk.ask(ProjectProvenance(desired={"a": ("n", ("s",))})) == ProjectionOutcome(1)
     assert not (desk.root / "stats.db").exists()
 
 
-async def test_feedback_moves_counters_and_edges(desk):
+async def test_feedback_changes_counters_and_edge_weights(desk):
     """behaviours 87, 152, 153"""
     async with desk.running():
         for number, (one, other) in enumerate([("a", "m1"), ("m1", "m2"), ("m2", "z"), ("p", "q")]):
@@ -82,4 +82,4 @@ async def test_feedback_moves_counters_and_edges(desk):
         assert weights(desk)["ab"] == 0.53
         assert await desk.ask(feedback) == ("m1", "m2")
         assert await desk.ask(attrs.evolve(feedback, misleading=("m1",))) == ("m1",)
-        assert len(desk.told()) == told  # learning is nothing to announce
+        assert len(desk.told()) == told  # learning announces no events

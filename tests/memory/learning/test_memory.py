@@ -1,4 +1,4 @@
-"""The memory actor: every committed change of an edge has exactly one event, whatever breaks in between."""
+"""Tests that every committed edge change has exactly one event, even after crashes of the memory actor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def edge_to(to_id: str) -> UpsertEdge:
     return attrs.evolve(PLAIN, to_id=to_id)
 
 
-async def test_a_change_and_its_event_are_durable_before_the_answer(desk):
+async def test_change_and_its_event_are_durable_before_the_answer(desk):
     """behaviour 83"""
     async with desk.running():
         edge = await desk.ask(attrs.evolve(PLAIN, conflict_state="open"))
@@ -39,7 +39,7 @@ async def test_a_change_and_its_event_are_durable_before_the_answer(desk):
         assert desk.told() == [(edge.id, "open"), (edge.id, None)]
 
 
-async def test_waiting_commands_are_one_commit_of_each_database(desk):
+async def test_waiting_commands_share_one_commit_of_each_database(desk):
     async with desk.running():
         await desk.ask(PLAIN)
         before = desk.edges_switch.commits, desk.journal_switch.commits
@@ -52,7 +52,7 @@ async def test_waiting_commands_are_one_commit_of_each_database(desk):
             await wait_all_tasks_blocked()
             desk.gate.open()
         after = desk.edges_switch.commits, desk.journal_switch.commits
-        assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # the outbox is cleared in one each
+        assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # one more per batch clears the outbox
         assert sorted(desk.told()) == [(edge_id, None) for edge_id in sorted(desk.stored())]
 
 
@@ -74,7 +74,7 @@ async def test_unsettleable_conflict_changes_and_journals_nothing(
     async with desk.running():
         edge = await desk.ask(attrs.evolve(PLAIN, type=kind))
         command = ResolveConflict(edge_id=edge_id, resolution=resolution, resolver="bob", winner_id=winner)
-        async with trio.open_nursery() as nursery:  # others of the batch are carried out all the same
+        async with trio.open_nursery() as nursery:  # the other commands of the batch are carried out
             nursery.start_soon(desk.ask, edge_to("d"))
             with pytest.raises(refusal, match=named):
                 await desk.ask(command)
@@ -126,14 +126,14 @@ async def test_unjournalled_events_are_reported_by_the_next_start(desk):
 
 
 async def kill_at(desk, kill) -> None:
-    """A change whose batch never ends: `kill` breaks the process off in its midst."""
+    """Submit a change whose batch never ends, because `kill` stops the process in the middle of it."""
     async with desk.killed():
         await desk.ask(PLAIN)
         kill()
         await desk.ask(edge_to("c"))
 
 
-async def test_a_kill_between_change_and_journal_leaves_exactly_one_event(desk):
+async def test_kill_between_change_and_journal_leaves_exactly_one_event(desk):
     await kill_at(desk, lambda: setattr(desk.journal_switch, "failure", Killed()))
     assert (len(desk.stored()), len(desk.told()), len(desk.edges.outbox())) == (2, 1, 1)
     await desk.run()
@@ -143,7 +143,7 @@ async def test_a_kill_between_change_and_journal_leaves_exactly_one_event(desk):
     assert len(desk.told()) == 2
 
 
-async def test_a_kill_between_journal_and_outbox_leaves_exactly_one_event(desk, monkeypatch):
+async def test_kill_between_journal_and_outbox_leaves_exactly_one_event(desk, monkeypatch):
     def clear_outbox(origins):
         raise Killed
 
@@ -154,7 +154,7 @@ async def test_a_kill_between_journal_and_outbox_leaves_exactly_one_event(desk, 
     assert desk.edges.outbox() == []
 
 
-async def test_a_kill_before_the_commit_leaves_nothing(desk):
+async def test_kill_before_the_commit_leaves_no_change(desk):
     await kill_at(desk, lambda: setattr(desk.edges_switch, "failure", Killed()))
     await desk.run()
     assert (len(desk.stored()), len(desk.told())) == (1, 1)
@@ -162,7 +162,7 @@ async def test_a_kill_before_the_commit_leaves_nothing(desk):
 
 @pytest.mark.parametrize("was_journalled", [False, True])
 async def test_coordinator_crash_neither_loses_nor_duplicates_events(desk, monkeypatch, was_journalled):
-    """Whether an event was journalled before the crash shows in the journal only."""
+    """Only the journal shows whether an event was journalled before the crash."""
     real = desk.coordinator._commit
 
     def crash_once(*arguments):
@@ -203,7 +203,7 @@ async def test_crash_during_delivery_duplicates_no_event(desk, monkeypatch):
         assert len(desk.memory._undelivered) == 0
 
 
-async def test_an_outbox_that_cannot_be_cleared_is_cleared_later(desk, monkeypatch):
+async def test_uncleared_outbox_is_cleared_later(desk, monkeypatch):
     def refuse(origins):
         raise apsw.FullError("full")
 

@@ -1,4 +1,4 @@
-"""Commands of one batch: one commit of each database, and a failure of one harms no other."""
+"""Tests for command batches: one commit of each database, and a failing command harms no other."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FORGETTING = ForgetReceipts(("r1",))
 
 
 async def answers_together(desk, *commands):
-    """Return the answers to commands of one batch, refusals included."""
+    """Return the answers to the commands of one batch, including refusals."""
     return await ask_together(desk.ask, desk.gate, Deliver(), *commands)
 
 
-async def test_a_batch_is_one_commit_of_each_database_edges_first(desk):
+async def test_batch_commits_each_database_once_edges_first(desk):
     async with desk.running():
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))
@@ -39,7 +39,7 @@ async def test_a_batch_is_one_commit_of_each_database_edges_first(desk):
         assert nodes(desk)["a"].retrieval_count == 3
 
 
-async def test_one_command_that_cannot_be_stored_harms_no_other(desk):
+async def test_unstorable_command_harms_no_other_command(desk):
     async with desk.running():
         bad = retrieval(1, "a")
         bad = attrs.evolve(bad, receipt=attrs.evolve(bad.receipt, query="\ud800"))
@@ -56,7 +56,7 @@ async def test_one_command_that_cannot_be_stored_harms_no_other(desk):
 
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit"])
-async def test_full_statistics_refuse_learning_and_let_edges_pass(desk, where):
+async def test_full_statistics_database_refuses_learning_but_accepts_edges(desk, where):
     async with desk.running():
         await desk.ask(retrieval(1, "a", "b"))
         await desk.ask(EDGE)
@@ -72,7 +72,7 @@ async def test_full_statistics_refuse_learning_and_let_edges_pass(desk, where):
             assert isinstance(refusal, StorageFailed)
             assert "disk is full" in refusal.message
         assert edge.id in desk.stored()
-        assert len(desk.told()) == 2  # each edge once, although the batch was repeated
+        assert len(desk.told()) == 2  # one event per edge, although the batch was repeated
         with pytest.raises(StorageFailed):
             await desk.ask(CITED)
         setattr(desk.stats_switch, where, None)
@@ -83,7 +83,7 @@ async def test_full_statistics_refuse_learning_and_let_edges_pass(desk, where):
     assert desk.memory.mailbox.stats.restarts == 0
 
 
-async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
+async def test_full_edge_database_refuses_edges_but_accepts_receipts(desk):
     async with desk.running():
         await desk.ask(retrieval(1, "a", "b"))
         desk.edges_switch.instead_of_commit = FULL
@@ -101,7 +101,7 @@ async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
     assert desk.memory.mailbox.stats.restarts == 0
 
 
-async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, monkeypatch):
+async def test_receipts_do_not_wait_for_an_unwritable_journal(desk, monkeypatch):
     async with desk.running():
         desk.journal_switch.failure = FULL
         await desk.ask(EDGE)
@@ -117,7 +117,7 @@ async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, m
 
 
 async def test_full_database_is_detected_and_used_again(desk):
-    """SQLite itself decides here what becomes of the open transaction."""
+    """In this test SQLite itself decides whether the open transaction survives."""
     async with desk.running():
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))

@@ -1,4 +1,4 @@
-"""The typed edges that warnings read in memory are those that are stored, whatever breaks in between."""
+"""Tests that the typed edges in memory, which warnings read, always equal the stored edges."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_edge_is_visible_when_the_reply_arrives(desk):
         assert mirrored(desk) == ([], ["y"])
         await desk.ask(ResolveConflict(edge_id=edge.id, resolution="refuted", resolver="ann"))
         assert mirrored(desk) == ([], [])
-        # An inferred contradiction counts; an inferred dependence does not.
+        # An inferred contradiction counts, but an inferred dependency does not.
         for kind, to in (("contradicts", "b"), ("depends_on", "c")):
             inferred = attrs.evolve(EDGE, from_id="a", to_id=to, type=kind, provenance_type="inferred")
             await desk.ask(inferred)
@@ -52,7 +52,7 @@ async def test_next_process_reads_all_edges_except_projected_ones(desk):
 
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
-async def test_failed_batch_leaves_the_stored_edges(desk, where):
+async def test_failed_batch_leaves_memory_equal_to_stored_edges(desk, where):
     """An edge may be stored although the command is refused."""
     async with desk.running():
         await desk.ask(RESTS)
@@ -64,11 +64,11 @@ async def test_failed_batch_leaves_the_stored_edges(desk, where):
         assert mirrored(desk) == (["y"], stored)
 
 
-async def test_crashed_actor_reads_the_edges_again(desk):
+async def test_restarted_actor_reads_the_edges_again(desk):
     async with desk.running():
         desk.edges_switch.after_commit = RuntimeError("a crash between the commit and the mirror")
         with pytest.raises(Exception, match="crash"):
             await desk.ask(RESTS)
         desk.edges_switch.after_commit = None
-        await desk.ask(AGAINST)  # answered by the actor that was started again
+        await desk.ask(AGAINST)  # the restarted actor answers
         assert mirrored(desk) == (["y"], [])

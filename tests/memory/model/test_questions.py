@@ -1,4 +1,4 @@
-"""The formulas of the memory of questions, against numbers worked out by hand."""
+"""Tests for the formulas of remembered questions, against values calculated by hand."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from lithos.memory.model.questions import (
         (0.6, 0.0, 0.0),
         (0.2, 0.0, 0.0),
         (1.0, 0.9, 1.0),
-        (1.0, 1.0, 0.0),  # a passage is the question itself: nothing is nearer
+        (1.0, 1.0, 0.0),  # a passage equals the question, so no question is nearer
         (float("nan"), 0.0, 0.0),
     ],
 )
-def test_the_kernel_is_how_much_nearer_a_question_is_than_any_passage(
+def test_kernel_measures_how_much_a_question_beats_every_passage(
     cosine: float, highest: float, expected: float
 ) -> None:
     """behaviour 267"""
     assert kernel(cosine, threshold(highest)) == pytest.approx(expected)
 
 
-def test_weight_and_evidence_are_those_of_the_formula() -> None:
+def test_weight_and_evidence_follow_the_formula() -> None:
     """behaviour 267"""
     assert entry_weight(1, 0) == pytest.approx(0.4)
     assert entry_weight(2, 0.5) == pytest.approx(0.5)
@@ -54,14 +54,14 @@ def test_weight_and_evidence_are_those_of_the_formula() -> None:
     assert final_score(0.5, 0.37, trust=0.7) == pytest.approx(0.5572)
 
 
-def test_feedback_moves_each_entry_as_the_specification_says() -> None:
+def test_feedback_changes_each_entry_as_specified() -> None:
     """behaviour 267"""
     before = [
-        MatrixEntry("cited", True, 1.0, a=1.0),  # the question itself: + 1
-        MatrixEntry("cited", False, 0.8, a=1.0),  # a near one of the cited note: + 0.5 x 0.8
-        MatrixEntry("cited", False, 0.0, a=1.0),  # a far one
+        MatrixEntry("cited", True, 1.0, a=1.0),  # the question itself: a + 1
+        MatrixEntry("cited", False, 0.8, a=1.0),  # a similar question of the cited note: + 0.5 x 0.8
+        MatrixEntry("cited", False, 0.0, a=1.0),  # an unrelated question of the cited note: unchanged
         MatrixEntry("shown", False, 0.5, a=1.0),  # shown, not cited: b + 0.3 x 0.5
-        MatrixEntry("shown", True, 1.0, a=1.0),  # the question itself, of a note passed over now
+        MatrixEntry("shown", True, 1.0, a=1.0),  # the question itself, of a note that was shown but not cited
         MatrixEntry("wrong", False, 0.5, a=2.0, b=1.0),  # b + 0.3 x 0.5 and + 0.5
         MatrixEntry("new", True, 1.0),
     ]
@@ -71,7 +71,7 @@ def test_feedback_moves_each_entry_as_the_specification_says() -> None:
     ]
 
 
-def test_shown_or_misleading_notes_teach_only_that() -> None:
+def test_feedback_without_citations_changes_only_misleading_notes() -> None:
     """behaviour 267"""
     before = [MatrixEntry("a", False, 0.5, a=1.0), MatrixEntry("b", False, 0.5, a=1.0)]
     assert list(learn(before, ["a", "b"], [], [])) == before
@@ -108,7 +108,7 @@ TEXT = " ".join(f"word{number}" for number in range(400))
 
 
 @pytest.mark.parametrize("replaced", [0.0, 0.2, 0.35, 0.65, 0.8, 1.0])
-def test_sketch_shows_how_much_of_a_text_is_left(replaced: float) -> None:
+def test_sketch_estimates_how_much_of_a_text_remains(replaced: float) -> None:
     """behaviour 268"""
     words = TEXT.split()
     Random(3).shuffle(words)
@@ -118,7 +118,7 @@ def test_sketch_shows_how_much_of_a_text_is_left(replaced: float) -> None:
     assert (kept < SHARE_KEPT) == (replaced > 0.5)
 
 
-def test_a_sketch_is_small_and_knows_no_order_case_or_function_words() -> None:
+def test_sketch_is_small_and_ignores_order_case_and_function_words() -> None:
     sketch = sketch_of(TEXT)
     assert len(sketch) == 4 * SKETCHED
     assert sketch_of("Bread and the Butter") == sketch_of("butter, BREAD; bread")
@@ -128,6 +128,6 @@ def test_a_sketch_is_small_and_knows_no_order_case_or_function_words() -> None:
     assert len(sketch_of("\ud800 語 " + "x" * 1_000_000)) <= 4 * SKETCHED
 
 
-def test_questions_are_the_same_when_their_texts_are() -> None:
+def test_questions_with_the_same_text_are_equal() -> None:
     assert digest_question("a") == digest_question("a") != digest_question("a ")
     assert len(digest_question("\ud800" * 100_000)) == 32

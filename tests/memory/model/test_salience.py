@@ -1,4 +1,4 @@
-"""Salience and usage of a note, as they follow from its counters."""
+"""Tests for salience and usage of a note, calculated from its counters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_salience_follows_from_counters(cited: int, misleading: int, ignored: in
     assert salience_of(stats) == pytest.approx(salience)
 
 
-def test_feedback_counts() -> None:
+def test_feedback_updates_counters_and_last_use() -> None:
     """behaviour 153"""
     stats = ignore(blame(cite(NodeStats(node_id="n"), START)))
     assert stats == NodeStats(
@@ -45,6 +45,6 @@ def test_usage_grows_with_retrievals_up_to_twenty() -> None:
     assert used == pytest.approx([0, 0.227670, 1, 1], abs=1e-6)
 
 
-def test_pairs_share_a_namespace() -> None:
+def test_pairs_contain_only_notes_of_the_same_namespace() -> None:
     spaces = {"a": "n", "b": "n", "c": "m"}
     assert pairs_within(["c", "b", "a", "b", "unknown"], spaces) == [("a", "b", "n")]

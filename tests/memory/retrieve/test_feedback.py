@@ -1,4 +1,4 @@
-"""Feedback of agents on notes when they complete a task, over the whole server."""
+"""Tests for the feedback that agents give on notes when they complete a task, over a whole server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBERS = count(1)
 
 
 async def retrieved(lithos: Lithos, *notes: str, task: str | None, agent: str = "ann") -> str:
-    """The id of a new receipt of these notes."""
+    """Record a retrieval of these notes and return the id of its receipt."""
     receipt = Receipt(
         id=f"receipt-{next(NUMBERS)}",
         ts=START,
@@ -51,7 +51,7 @@ async def node(lithos: Lithos, note: str) -> dict[str, Any]:
 
 
 async def signals(lithos: Lithos, *notes: str) -> list[tuple[int, int, int]]:
-    """(cited, misleading, ignored) of each note."""
+    """Return the cited, misleading and ignored counts of each note."""
     rows = [await node(lithos, note) for note in notes]
     return [(row["cited_count"], row["misleading_count"], row["ignored_count"]) for row in rows]
 
@@ -62,7 +62,7 @@ async def three(lithos: Lithos) -> tuple[str, str, str]:
     return one, two, other
 
 
-async def test_the_answer_to_a_completion_comes_after_its_effects(tmp_path: Path) -> None:
+async def test_completion_is_answered_after_its_feedback_is_applied(tmp_path: Path) -> None:
     """behaviour 153"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -91,9 +91,9 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
             assert "stays open" in refusal(answer, "receipt_not_found")
         assert (await record(lithos, task))["status"] == "open"
         assert await signals(lithos, one) == [(0, 0, 0)]
-        await complete(lithos, task, receipt_id=foreign)  # alone it does nothing
+        await complete(lithos, task, receipt_id=foreign)  # a foreign receipt without feedback has no effect
         assert await signals(lithos, one) == [(0, 0, 0)]
-        # Notes outside the receipt and deleted ones are dropped.
+        # Deleted notes and notes outside the receipt are dropped.
         one, two, outside = await three(lithos)
         gone = await lithos.create("Gone")
         task = await create(lithos)
@@ -105,7 +105,7 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
         assert (await lithos.server.get(Learning).stats([gone]))[gone].cited_count == 0
         ((kind, payload),) = lithos.events()[events:]
         assert (kind, payload["cited_nodes"]) == ("task.completed", f'["{outside}", "{gone}", "{one}"]')
-        # Without receipt the newest of task and agent counts.
+        # Without a receipt id, the newest receipt of the task and agent applies.
         one, two, three_ = await three(lithos)
         task, unread = await create(lithos), await create(lithos)
         await retrieved(lithos, one, three_, task=task)
@@ -117,7 +117,7 @@ async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> 
         assert await signals(lithos, one) == [(0, 0, 0)]
 
 
-async def test_an_empty_list_marks_all_as_ignored_and_no_list_nothing(
+async def test_empty_list_marks_all_as_ignored_and_missing_list_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 151, 152"""
@@ -138,14 +138,14 @@ async def test_an_empty_list_marks_all_as_ignored_and_no_list_nothing(
             await retrieved(lithos, one, two, task=task)
             await complete(lithos, task, **feedback)
             assert await signals(lithos, one, two) == [(0, 0, ignored)] * 2
-        # A refused completion teaches nothing later.
+        # A refused completion has no later effect on learning.
         one = await lithos.create(f"One {next(NUMBERS)}")
         task = await create(lithos)
         await retrieved(lithos, one, task=task)
         await lithos.call("lithos_task_cancel", task_id=task, agent="ann")
         refusal(await complete(lithos, task, cited_nodes=[one]), "task_not_found")
         assert due(lithos) == []
-        # Feedback that could not be stored is learned when it can be.
+        # Feedback that could not be stored is learned once storing works again.
         one, two, _ = await three(lithos)
         task = await create(lithos)
         await retrieved(lithos, one, two, task=task)
@@ -156,11 +156,11 @@ async def test_an_empty_list_marks_all_as_ignored_and_no_list_nothing(
         await worker(lithos).drain()
         assert await signals(lithos, one, two) == [(1, 0, 0), (0, 0, 1)]
         await lithos.call("lithos_task_reopen", task_id=task, agent="ann")
-        await complete(lithos, task, cited_nodes=[one])  # a lesson of its own
+        await complete(lithos, task, cited_nodes=[one])  # this completion has its own lesson
         assert await signals(lithos, one, two) == [(2, 0, 0), (0, 0, 2)]
 
 
-async def test_the_third_strike_quarantines_the_note_as_enrichment(tmp_path: Path) -> None:
+async def test_third_misleading_report_quarantines_the_note_as_enrichment(tmp_path: Path) -> None:
     """behaviour 153"""
     async with serving(tmp_path, settled=False) as lithos:
         bad, good, _ = await three(lithos)
@@ -189,7 +189,7 @@ async def test_the_third_strike_quarantines_the_note_as_enrichment(tmp_path: Pat
         assert lithos.events() == []  # the scan knows that the change was announced
 
 
-async def test_learning_that_fails_fails_no_completion(
+async def test_failed_learning_does_not_fail_the_completion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 151"""
@@ -215,7 +215,7 @@ async def test_learning_that_fails_fails_no_completion(
         assert (await complete(lithos, unnamed, cited_nodes=[one]))["success"]
 
 
-async def test_without_lcma_nothing_is_checked_or_learned_but_statistics_can_be_seen(tmp_path: Path) -> None:
+async def test_feedback_is_ignored_and_statistics_readable_when_lcma_is_off(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False, lcma=LcmaConfig(enabled=False)) as lithos:
         one = await lithos.create(f"One {next(NUMBERS)}")
         task = await create(lithos)
@@ -231,7 +231,7 @@ async def test_completion_feedback_survives_process_end_and_applies_once(
     """behaviours 151, 153"""
 
     async def end_here(*_: object) -> None:
-        """As if the process had ended after the completion was stored."""
+        """Do nothing, as if the process had ended after it stored the completion."""
 
     async with serving(tmp_path, settled=False) as lithos:
         bad, good, _ = await three(lithos)
@@ -244,7 +244,7 @@ async def test_completion_feedback_survives_process_end_and_applies_once(
         assert await signals(lithos, bad, good) == [(0, 0, 0), (0, 0, 0)]
     async with serving(tmp_path, settled=False) as lithos:
         with trio.fail_after(60):
-            while due(lithos):  # by the worker, at the start
+            while due(lithos):  # the worker applies the lessons at startup
                 await trio.sleep(0.01)
         assert await signals(lithos, bad, good) == [(0, 3, 0), (3, 0, 0)]
         assert (await lithos.read(bad))["metadata"]["status"] == "quarantined"
@@ -257,5 +257,5 @@ async def test_completion_feedback_survives_process_end_and_applies_once(
 
 
 def due(lithos: Lithos) -> list[Any]:
-    """The lessons that are kept; the list is a value."""
+    """Return the stored lessons that still have to be applied."""
     return list(lithos.server.get(Coordinator)._store.rows(TaskRows).lessons())

@@ -1,4 +1,4 @@
-"""Lessons about all notes are learned slice by slice, with the same result."""
+"""Tests that lessons about all notes, learned in slices, give the same result."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_reads_return_the_learned_data(desk):
     await desk.run(body)
 
 
-async def test_silence_and_refusals_are_honest(desk):
+async def test_refused_and_unanswered_commands_raise_storage_failed(desk):
     async def body():
         desk.stats_switch.failure = FULL
         with pytest.raises(StorageFailed, match="disk is full"):

@@ -1,4 +1,4 @@
-"""Ranking by evidence and the memory of questions, over a whole server."""
+"""Tests for ranking by evidence and for remembered questions, over a whole server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.memory.tools.task_calls import create
 from tests.servers import Clock, Lithos, put_note, serving
 
 DATA = Path(__file__).parents[2] / "data"
-#: Meaning finds only what says the same.
+#: With this threshold, semantic search finds only identical texts.
 LITERAL = SearchConfig(semantic_threshold=0.999)
 QUESTION = "how do I upgrade the cluster without any downtime"
 REWORDED = "upgrading our cluster with no downtime"
@@ -44,7 +44,7 @@ def rows(name: str) -> list[list[str]]:
 
 
 def vault(data: Path, most: int) -> list[str]:
-    """Put notes of the test vault there; queries on them."""
+    """Write notes of the test vault into the data folder and return test queries."""
     for number, row in enumerate(rows("vault_notes.tsv")[1 : most + 1]):
         head = "---\ntags: [even]\n---\n" if number % 2 == 0 else ""
         title = f"{number} {row[1]}"[:80]
@@ -53,7 +53,7 @@ def vault(data: Path, most: int) -> list[str]:
 
 
 async def cook(lithos: Lithos) -> dict[str, str]:
-    """Ids by title."""
+    """Create the test notes and return their ids by title."""
     return {title: await lithos.create(title, content) for title, content in NOTES.items()}
 
 
@@ -71,7 +71,7 @@ async def order(lithos: Lithos, query: str, **more: Any) -> list[str]:
 async def teach(
     lithos: Lithos, query: str, cited: Sequence[str] = (), misleading: Sequence[str] = (), **more: Any
 ) -> None:
-    """Retrieve for a task, and complete it with feedback; cited notes must have been shown."""
+    """Retrieve for a task and complete the task with feedback. Assert that all rated notes were shown."""
     asked = {"agent_id": "ann"} | more
     task = asked.pop("task_id", None) or await create(lithos)
     found = await retrieve(lithos, query, task_id=task, **asked)
@@ -87,7 +87,7 @@ async def teach(
 
 
 def told(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return a row without the count of its returns."""
+    """Return id, score and reasons of a row, without its retrieval count."""
     return row["id"], row["score"], row["reasons"]
 
 
@@ -96,11 +96,11 @@ async def cited_for(lithos: Lithos, note: str) -> list[dict[str, Any]]:
     return answer.get("cited_for", [])
 
 
-# -- found another way ----------------------------------------------------------------------------
+# -- notes found another way ----------------------------------------------------------------------
 
 
-async def test_note_found_another_way_answers_the_question_afterwards(tmp_path: Path) -> None:
-    """behaviour 267: a cited note need not have been retrieved; its statistics stay unchanged"""
+async def test_note_found_another_way_answers_the_question_later(tmp_path: Path) -> None:
+    """behaviour 267: the cited note was not retrieved, and its statistics stay unchanged."""
     async with serving(tmp_path, search=LITERAL) as lithos:
         notes = await cook(lithos)
         answer, secret = (
@@ -125,7 +125,7 @@ async def test_note_found_another_way_answers_the_question_afterwards(tmp_path: 
 # -- ranking -------------------------------------------------------------------------------------
 
 
-async def test_an_empty_memory_gives_exactly_the_order_of_hybrid_search(tmp_path: Path) -> None:
+async def test_empty_memory_keeps_the_exact_order_of_hybrid_search(tmp_path: Path) -> None:
     """behaviour 266"""
     queries = vault(tmp_path, 120)
     async with serving(tmp_path) as lithos:
@@ -164,7 +164,7 @@ async def test_hidden_notes_are_replaced_by_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("times", [40, pytest.param(1_000, marks=pytest.mark.slow)])
-async def test_use_without_feedback_changes_no_order(tmp_path: Path, times: int) -> None:
+async def test_retrieval_without_feedback_changes_no_order(tmp_path: Path, times: int) -> None:
     """behaviour 266"""
     queries = vault(tmp_path, 40)[:10]
     async with serving(tmp_path) as lithos:
@@ -176,7 +176,7 @@ async def test_use_without_feedback_changes_no_order(tmp_path: Path, times: int)
         assert [await order(lithos, query) for query in queries] == before
 
 
-async def test_a_cited_note_rises_for_the_question_in_other_words_only(tmp_path: Path) -> None:
+async def test_cited_note_rises_only_for_rewordings_of_the_question(tmp_path: Path) -> None:
     """behaviour 267"""
     async with serving(tmp_path) as lithos:
         ids = await cook(lithos)
@@ -185,7 +185,7 @@ async def test_a_cited_note_rises_for_the_question_in_other_words_only(tmp_path:
             assert (await order(lithos, query))[0] == "Cluster sizes"
         alone = (await retrieve(lithos, QUESTION))[1]["score"]
         unrelated = await retrieve(lithos, UNRELATED)
-        # It says nothing of clusters: the first agent knows it from its task.
+        # The finding does not mention clusters. Agent `ann` gets the note through the task.
         task = await create(lithos)
         await lithos.call(
             "lithos_finding_post", task_id=task, agent="ann", summary="this helps", knowledge_id=right
@@ -218,7 +218,7 @@ async def test_cited_note_is_found_without_any_scout(tmp_path: Path) -> None:
         (row,) = await retrieve(lithos, QUESTION)
         assert (row["id"], row["scouts"], row["reasons"]) == (note, [], [f"cited for: {QUESTION}"])
         assert [each["id"] for each in await retrieve(lithos, QUESTION, namespace_filter=["ops"])] == [note]
-        # The gate is for what was cited, too.
+        # The namespace filter applies to cited notes, too.
         assert await retrieve(lithos, QUESTION, namespace_filter=["elsewhere"]) == []
         assert await retrieve(lithos, QUESTION, tags=["t"]) == []
         asked_at = last_asked(lithos, note)
@@ -237,13 +237,14 @@ async def test_cited_note_is_found_without_any_scout(tmp_path: Path) -> None:
 def last_asked(lithos: Lithos, note: str) -> str:
     sql = "SELECT last_at FROM question_memory WHERE note_id=?"
     database = lithos.data / ".lithos" / "stats.db"
-    # Read only: SQLite of this process would drop the locks of the server's own when it closes the file.
+    # Open read only: closing a writable connection here would drop the locks that the server of this process
+    # holds.
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as reader:
         ((moment,),) = reader.execute(sql, (note,)).fetchall()
     return str(moment)
 
 
-async def test_words_are_shown_to_readers_of_the_namespace_alone(tmp_path: Path) -> None:
+async def test_question_words_are_shown_only_to_readers_of_the_namespace(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         note = await lithos.create("Zebra", "zebra", namespace="a")
         await teach(lithos, "zebra please", [note])
@@ -266,7 +267,7 @@ async def test_words_of_a_private_retrieval_are_never_shown(tmp_path: Path) -> N
             assert row["reasons"][0] == "was cited for a question much like this one"
         (known,) = await cited_for(lithos, shared)
         assert known["question"] is None
-        # Another agent asks the same openly: then the words are not secret any more.
+        # Another agent asks the same question openly: from then on its words are not private.
         await teach(lithos, "zebra and my secret", [shared], agent_id="bob")
         (known,) = await cited_for(lithos, shared)
         assert known["question"] == "zebra and my secret"
@@ -283,7 +284,7 @@ async def test_feedback_without_a_question_teaches_no_question(tmp_path: Path) -
         assert await cited_for(lithos, note) == []
 
 
-async def test_a_question_may_be_of_any_length(tmp_path: Path) -> None:
+async def test_question_may_have_any_length(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Zebra", "zebra")
         long = "why is the zebra striped? " * 4_000
@@ -296,7 +297,7 @@ async def test_a_question_may_be_of_any_length(tmp_path: Path) -> None:
         assert known["question"] == long[:2_000]
 
 
-async def test_a_memory_that_cannot_be_read_leaves_the_search(
+async def test_search_works_when_the_memory_is_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 144"""
@@ -321,7 +322,7 @@ async def test_a_memory_that_cannot_be_read_leaves_the_search(
 
 
 @pytest.mark.parametrize("leg", ["lexical", "vector"])
-async def test_failed_leg_is_reported_as_its_scout(
+async def test_failed_search_part_is_reported_as_its_scout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leg: str
 ) -> None:
     """behaviour 144"""
@@ -361,7 +362,7 @@ async def test_remembered_questions_follow_the_note(tmp_path: Path) -> None:
             await worker(lithos).drain()
             return [(each["for"], each["against"]) for each in await cited_for(lithos, one)]
 
-        # It keeps what it was cited for when it moves, and when a few words change.
+        # The note keeps its remembered questions after a move and after a small edit.
         await lithos.write("Zebra", text, id=note, path="elsewhere")
         await lithos.write("Zebra", text.replace("night", "dusk") + "\n\nMore of it.", id=note)
         assert await counts(note) == [(1, 0)]
@@ -374,7 +375,7 @@ async def test_remembered_questions_follow_the_note(tmp_path: Path) -> None:
         assert await lithos.server.get(Learning).read(lambda tables: tables.questions.notes()) == [other]
 
 
-async def test_a_rewrite_while_no_server_runs_halves_as_well(tmp_path: Path) -> None:
+async def test_rewrite_while_no_server_runs_halves_the_evidence(tmp_path: Path) -> None:
     """behaviour 268"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Zebra", "The zebra lives in herds of many animals.")
@@ -391,7 +392,7 @@ async def test_a_rewrite_while_no_server_runs_halves_as_well(tmp_path: Path) -> 
         assert await lithos.server.get(Learning).read(lambda tables: tables.questions.notes()) == [note]
 
 
-async def test_the_memory_is_bounded(tmp_path: Path) -> None:
+async def test_number_of_remembered_questions_is_bounded(tmp_path: Path) -> None:
     """behaviour 268"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, lcma=LcmaConfig(questions_kept=3)) as lithos:
@@ -407,7 +408,7 @@ async def test_the_memory_is_bounded(tmp_path: Path) -> None:
         assert [each["question"][-1] for each in await cited_for(lithos, note)] == ["4"]
 
 
-async def test_a_restart_forgets_nothing_and_another_model_embeds_again(tmp_path: Path) -> None:
+async def test_questions_survive_restart_and_are_embedded_for_new_models(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         ids = await cook(lithos)
         await teach(lithos, QUESTION, [ids["Cluster sizes"]])

@@ -1,4 +1,4 @@
-"""The memory of retrieval stays bounded, and feedback loses nothing by that."""
+"""Tests that stored retrieval data stays bounded without loss of feedback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 
 class Watched(Learning):
-    """Learning that keeps what it was asked."""
+    """Learning service that records the commands it receives."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk.memory.mailbox, desk.stats, desk.gate)
@@ -47,12 +47,12 @@ def receipts(desk: Desk) -> list[str]:
 
 
 async def open_a(tasks: Sequence[str], since: datetime) -> list[str]:
-    """Task `a` is open, no other is."""
+    """Return the open tasks: `a` is open, all other tasks are closed."""
     await trio.lowlevel.checkpoint()
     return [task for task in tasks if task == "a"]
 
 
-async def test_the_newest_receipts_and_those_of_open_tasks_are_kept(desk: Desk) -> None:
+async def test_newest_receipts_and_receipts_of_open_tasks_are_kept(desk: Desk) -> None:
     async def body() -> None:
         for number, task in enumerate(("a", "b", None, "b", "a", None, "b", None)):
             await desk.ask(retrieval(number, "n", task=task))
@@ -68,7 +68,7 @@ async def test_the_newest_receipts_and_those_of_open_tasks_are_kept(desk: Desk) 
     await desk.run(body)
 
 
-async def test_a_sweep_leaves_the_feedback_of_tasks_whole_that_may_still_come(
+async def test_sweep_keeps_receipts_of_tasks_that_may_get_feedback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 151"""
@@ -103,8 +103,8 @@ async def nobody(tasks: Sequence[str], since: datetime) -> list[str]:
     return []
 
 
-async def test_old_jobs_are_dropped(desk: Desk) -> None:
-    """Done ones after a week, given up ones after a year."""
+async def test_old_jobs_are_deleted(desk: Desk) -> None:
+    """Finished jobs are deleted after a week, abandoned jobs after a year."""
 
     async def body() -> None:
         triggers = tuple(EnrichTrigger(trigger_type="note.updated", node_id=note) for note in "abc")

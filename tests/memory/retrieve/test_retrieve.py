@@ -1,4 +1,4 @@
-"""The retrieve pipeline around scouts that fail, hang or crash, and a receipt that cannot be kept."""
+"""Tests for the retrieve pipeline when scouts fail, hang or crash and when the receipt cannot be stored."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def no_contradictions(ask: ScoutRequest) -> Sequence[SurfacedConflict]:
 
 @attrs.define
 class Memory:
-    """Keeps receipts and knows statistics, as `Learning` does."""
+    """Memory that stores receipts and knows statistics, as `Learning` does."""
 
     recorded: list[RecordRetrieval] = attrs.field(factory=list)
     known: dict[str, NodeStats] = attrs.field(factory=dict)
@@ -78,14 +78,14 @@ class Memory:
 
 
 class Current:
-    """Indexes that lack nothing."""
+    """Indexes that are up to date."""
 
     async def reach(self) -> None:
         await trio.lowlevel.checkpoint()
 
 
 class NoTexts:
-    """Every note says the same."""
+    """Notes that all have the same text."""
 
     async def map_visible(self, entries: Sequence[Entry], work: Callable[[int, str, str], str]) -> list[str]:
         await trio.lowlevel.checkpoint()
@@ -93,7 +93,7 @@ class NoTexts:
 
 
 class FakeSearch:
-    """A hybrid search that finds these notes, the first with the highest score; or acts as configured."""
+    """Hybrid search that finds the given notes, best score first, or acts as configured."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -109,7 +109,7 @@ class FakeSearch:
 
 
 class Trusting:
-    """A lineage without suspect notes."""
+    """Lineage without suspect notes."""
 
     async def settle(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -119,7 +119,7 @@ class Trusting:
 
 
 class NoQuestions:
-    """A memory of no question."""
+    """Memory without questions."""
 
     async def weigh(self, query: str) -> Sequence[Evidence]:
         await trio.lowlevel.checkpoint()
@@ -131,7 +131,7 @@ class NoQuestions:
 
 
 class Room:
-    """A pipeline over fakes: the results of `search`, and the actions of the scouts, by name."""
+    """Pipeline over fakes: the results of `search`, and the actions of the scouts by name."""
 
     def __init__(
         self, search: Find, first: Mapping[str, Find] | None = None, second: Mapping[str, Find] | None = None
@@ -183,7 +183,7 @@ def titles(answer: RetrieveAnswer) -> list[str]:
 
 @pytest.mark.autojump
 @pytest.mark.parametrize("fail", [crash, hang])
-async def test_a_scout_that_fails_or_hangs_is_left_out(fail: Any) -> None:
+async def test_failing_or_hanging_scout_is_left_out(fail: Any) -> None:
     """behaviour 144"""
     room = Room(
         finding(A), {"freshness": fail, "exact_alias": finding()}, {"graph": finding(B), "provenance": fail}
@@ -196,12 +196,12 @@ async def test_a_scout_that_fails_or_hangs_is_left_out(fail: Any) -> None:
     (kept,) = room.memory.recorded
     assert kept.receipt is answer.receipt
     assert kept.receipt.scouts_fired == ("scout_vector", "scout_lexical", "scout_exact_alias", "scout_graph")
-    # Both phases wait for their slowest scout, but not indefinitely.
+    # Both phases wait for their slowest scout, but only until the deadline.
     assert trio.current_time() - began == (2 * DEADLINE if fail is hang else 0)
     assert room.count("lcma_scout_failures_total{") == 2
 
 
-async def test_when_every_scout_fails_there_is_an_empty_answer_with_a_receipt() -> None:
+async def test_empty_answer_has_a_receipt_when_every_scout_fails() -> None:
     """behaviours 141, 144"""
     room = Room(crash, {"exact_alias": crash}, {"graph": finding(A)})
     room.contradict = crash
@@ -213,7 +213,7 @@ async def test_when_every_scout_fails_there_is_an_empty_answer_with_a_receipt() 
     assert kept.note_ids == ()
 
 
-async def test_contradictions_that_cannot_be_read_leave_the_results() -> None:
+async def test_results_are_returned_when_contradictions_are_unreadable() -> None:
     """behaviour 144"""
     room = Room(finding(A))
     room.contradict = crash
@@ -250,7 +250,7 @@ async def test_receipt_is_stored_when_the_caller_leaves() -> None:
     assert kept.receipt.terrace_reached == 0
 
 
-async def test_a_receipt_that_cannot_be_kept_degrades_the_answer() -> None:
+async def test_answer_is_degraded_when_its_receipt_cannot_be_stored() -> None:
     """behaviour 141"""
     room = Room(finding(A))
     room.memory.refusal = StorageFailed("the disk is full")
@@ -258,7 +258,7 @@ async def test_a_receipt_that_cannot_be_kept_degrades_the_answer() -> None:
     assert (titles(answer), answer.degraded, answer.failed_scouts) == (["A"], True, ())
 
 
-async def test_without_statistics_every_note_counts_as_new() -> None:
+async def test_every_note_counts_as_new_without_statistics() -> None:
     """behaviour 148"""
     room = Room(finding(A, B))
     room.memory.known = {B.note.id: NodeStats(node_id=B.note.id, cited_count=20)}
@@ -286,7 +286,7 @@ async def test_note_deleted_or_hidden_during_retrieval_is_left_out() -> None:
     assert [node.id for node in answer.receipt.final_nodes] == [C.note.id]
 
 
-async def test_gate_filters_unchecked_notes_of_scouts() -> None:
+async def test_access_gate_filters_unchecked_notes_of_scouts() -> None:
     """behaviour 142"""
     hidden = attrs.evolve(B, note=attrs.evolve(B.note, access_scope="agent_private", author="eve"))
     room = Room(finding(A, hidden), {"exact_alias": finding(hidden)}, {"graph": finding(hidden)})
@@ -296,7 +296,7 @@ async def test_gate_filters_unchecked_notes_of_scouts() -> None:
     assert titles(await room.retrieve(agent_id="eve")) == ["A", "B"]
 
 
-async def test_a_pool_of_thousands_is_ranked_like_a_small_one() -> None:
+async def test_thousands_of_candidates_are_ranked_like_a_few() -> None:
     many = [make_entry(number, f"f/n{number}.md") for number in range(10, 3010)]
     room = Room(finding(A), {"freshness": finding(A, *many)})
     room.catalogue.load([A, B, C, *many])

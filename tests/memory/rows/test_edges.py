@@ -1,4 +1,4 @@
-"""`edges.db`: one row per key, an outbox in the same file, and damaged or older files."""
+"""Tests for `edges.db`: one row per key, an outbox in the same file, and damaged or older files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def store(tmp_path):
     store.close()
 
 
-def test_reading_never_creates_the_file_and_the_first_write_does(store, tmp_path):
+def test_edge_file_is_created_by_the_first_write_only(store, tmp_path):
     assert (store.edges(ALL), store.outbox()) == ([], [])
     assert list(tmp_path.rglob("*.db*")) == []
     upsert(store)
@@ -53,7 +53,7 @@ def test_reading_never_creates_the_file_and_the_first_write_does(store, tmp_path
     assert [edge.id for edge in store.edges(ALL)] == ["edge_000000000001"]
 
 
-def test_the_same_key_keeps_id_creation_and_place_and_overwrites_the_rest(store):
+def test_upsert_of_an_existing_key_keeps_id_creation_and_position(store):
     """behaviour 83"""
     clock = Clock()
     first = upsert(
@@ -70,7 +70,7 @@ def test_the_same_key_keeps_id_creation_and_place_and_overwrites_the_rest(store)
     assert [edge.id for edge in store.edges(ALL)] == [first.id, "edge_000000000002"]
 
 
-def test_a_settled_conflict_changes_state_actor_and_time_only(store):
+def test_settled_conflict_changes_only_state_actor_and_time(store):
     clock = Clock()
     edge = upsert(store, 1, clock, provenance_actor="x", evidence="{}")
     with store.transaction():
@@ -83,7 +83,7 @@ def test_a_settled_conflict_changes_state_actor_and_time_only(store):
     assert store.edges(ALL) == [settled]
 
 
-def test_a_failed_transaction_leaves_neither_edge_nor_outbox_row(store):
+def test_failed_transaction_leaves_neither_edge_nor_outbox_row(store):
     upsert(store, 1)
 
     def break_off() -> None:
@@ -96,7 +96,7 @@ def test_a_failed_transaction_leaves_neither_edge_nor_outbox_row(store):
     assert (len(store.edges(ALL)), store.outbox()) == (1, [])
 
 
-def test_the_outbox_keeps_events_whole_and_in_order_over_reopening(store, tmp_path):
+def test_outbox_keeps_whole_events_in_order_after_reopening(store, tmp_path):
     with store.transaction():
         store.add_to_outbox([draft(2), draft(1), draft(3)])
         store.clear_outbox(["tool:1", "tool:unknown"])
@@ -106,7 +106,7 @@ def test_the_outbox_keeps_events_whole_and_in_order_over_reopening(store, tmp_pa
     again.close()
 
 
-def test_reopening_keeps_rows(store, tmp_path):
+def test_reopening_keeps_all_edge_rows(store, tmp_path):
     """behaviour 89"""
     edge = upsert(store, evidence='{"k": "é"}')
     store.close()

@@ -1,4 +1,4 @@
-"""Projected, learned and weakened edges in `edges.db`."""
+"""Tests for projected, learned and weakened edges in `edges.db`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING = ProjectionOutcome()
 
 
 class Edges:
-    """A store that names its edges e1, e2, ..."""
+    """Edge store that numbers the ids of its edges: e1, e2, ..."""
 
     def __init__(self, path) -> None:
         self.store = EdgeStore.open(path / "edges.db", START)
@@ -36,7 +36,7 @@ class Edges:
             return self.store.upsert(wanted, self.new_id(), self.clock())
 
     def project(self, gone=(), complete=False, dry_run=False, **desired) -> ProjectionOutcome:
-        """`note="namespace source source"`"""
+        """Project provenance given as keywords such as `note="namespace source source"`."""
         command = ProjectProvenance(
             desired={note: (text.split()[0], tuple(text.split()[1:])) for note, text in desired.items()},
             gone=gone,
@@ -121,7 +121,7 @@ def test_complete_projection_matches_the_frontmatter(tmp_path_factory, steps, as
         edges.store.close()
 
 
-def test_pairs_are_strengthened_up_to_one_or_made(edges):
+def test_pair_edges_are_created_or_strengthened_up_to_one(edges):
     """behaviour 87"""
     edges.assert_edge("a", "b", type="related_to", weight=0.96, provenance_type="asserted")
     for _ in range(2):
@@ -134,7 +134,7 @@ def test_pairs_are_strengthened_up_to_one_or_made(edges):
     assert (found["c"].type, found["c"].provenance_type) == ("related_to", "reinforcement")
 
 
-def test_an_edge_between_two_misleading_notes_is_weakened_once(edges):
+def test_edge_between_two_misleading_notes_is_weakened_once(edges):
     """behaviour 153"""
     edges.assert_edge("a", "b", weight=0.5)
     edges.assert_edge("c", "a", weight=0.02)

@@ -1,4 +1,4 @@
-"""Databases that the first write creates: their reports of failed writes and of damage."""
+"""Tests for databases that the first write creates: reports of failed writes and damage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW = "x" * 500
 
 
 class Things(LearningDatabase):
-    """One table with an index."""
+    """Database of one table with an index."""
 
     layout = DatabaseLayout(
         "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
@@ -35,7 +35,7 @@ class Things(LearningDatabase):
 
 
 def fill(path: Path) -> bytes:
-    """A closed database of some fifty pages; its bytes."""
+    """Write a closed database of about fifty pages to `path` and return its bytes."""
     store = Things.open(path, START)
     with store.transaction():
         store._writer.executemany("INSERT INTO things VALUES(?,?)", [(number, ROW) for number in range(300)])
@@ -44,7 +44,7 @@ def fill(path: Path) -> bytes:
 
 
 def damage(path: Path, data: bytes) -> bytes:
-    """Overwrite a page in the middle."""
+    """Overwrite a page in the middle of the file."""
     middle = len(data) // 4096 // 2 * 4096
     broken = data[:middle] + b"\xff" * 4096 + data[middle + 4096 :]
     path.write_bytes(broken)
@@ -63,7 +63,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file is too large to be read as a whole."""
+    """Treat every file as too large to be read as a whole."""
     monkeypatch.setattr(lithos.kernel.databases.database, "READ_WHOLE", 0)
 
 
@@ -78,7 +78,7 @@ def test_failed_write_is_reported_until_one_succeeds(path: Path, error: type[aps
                 store.add(2)
             assert store.failure == "injected"
             with store.transaction():
-                pass  # writes nothing and so proves nothing
+                pass  # an empty transaction does not prove that writing works
             assert store.failure == "injected"
             with pytest.raises(error):
                 store.try_writing()
@@ -89,7 +89,7 @@ def test_failed_write_is_reported_until_one_succeeds(path: Path, error: type[aps
         store.close()
 
 
-def test_wrong_command_is_not_a_failure_of_the_database(path: Path) -> None:
+def test_invalid_command_does_not_count_as_database_failure(path: Path) -> None:
     store = Things.open(path, START)
     store.add(1)
     with store.transaction(), pytest.raises(apsw.ConstraintError), store.part():
@@ -128,7 +128,7 @@ def test_large_damaged_file_is_set_aside_at_next_opening(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("large")
-def test_a_suspicion_that_proves_wrong_is_dropped(path: Path) -> None:
+def test_wrong_suspicion_of_damage_is_dropped(path: Path) -> None:
     fill(path)
     mark = path.with_name("things.db.suspect")
     mark.touch()
@@ -140,7 +140,7 @@ def test_a_suspicion_that_proves_wrong_is_dropped(path: Path) -> None:
 
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("kind", ["header", "cut", "schema"])
-def test_the_outset_of_a_large_file_is_looked_at(path: Path, kind: str) -> None:
+def test_beginning_of_a_large_file_is_checked(path: Path, kind: str) -> None:
     """behaviour 89"""
     data = fill(path)
     broken = {

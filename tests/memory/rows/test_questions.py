@@ -1,4 +1,4 @@
-"""The memory of questions in `stats.db`, and its vectors in memory."""
+"""Tests for remembered questions in `stats.db` and their vectors in memory."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def counts(store: StatsStore) -> dict[tuple[str, str], tuple[float, float]]:
     return {(each.question, each.note_id): (round(each.a, 4), round(each.b, 4)) for each in entries}
 
 
-#: cosines: ONE, NEAR 0.8; ONE, FAR 0.
+#: Cosines: ONE and NEAR 0.8, ONE and FAR 0.
 ONE, NEAR, FAR = codes(1), codes(0.8, 0.6), codes(0, 0, 1)
 
 
-def test_feedback_makes_and_moves_entries(store: StatsStore) -> None:
+def test_feedback_creates_and_changes_entries(store: StatsStore) -> None:
     """behaviour 267"""
     apply(store, feedback(asked("one", ONE), "a", ignored=("b",)))
     apply(store, feedback(asked("far", FAR), "b"))
@@ -82,7 +82,7 @@ def test_feedback_makes_and_moves_entries(store: StatsStore) -> None:
     assert counts(store)["far", "b"] == (1, 0)
     apply(store, feedback(asked("near", NEAR), "b", misleading=("a",)))
     found = counts(store)
-    # one: 0.3 x 0.5 for being passed over, 0.5 for misleading; near itself: 0.3 and 1.
+    # ONE: 0.3 x 0.5 because it was not cited, 0.5 because it misled. NEAR itself: 0.3 and 1.
     assert found["one", "a"] == (pytest.approx(1.25, abs=0.01), pytest.approx(0.65, abs=0.02))
     assert found["near", "a"] == (1, pytest.approx(1.3, abs=0.001))
     assert found["near", "b"] == (1, 0)
@@ -95,7 +95,7 @@ def test_receipt_without_question_teaches_nothing(store: StatsStore) -> None:
     assert counts(store) == {}
 
 
-def test_without_a_model_only_the_question_itself_is_learned(store: StatsStore) -> None:
+def test_only_the_question_itself_is_learned_without_a_model(store: StatsStore) -> None:
     apply(store, feedback(asked("one", ONE), "a"))
     apply(store, feedback(asked("near", b"", embedder=""), "a"))
     apply(store, feedback(asked("near", b"", embedder=""), misleading=("a",)))
@@ -109,7 +109,7 @@ def test_without_a_model_only_the_question_itself_is_learned(store: StatsStore) 
     assert len(store.remembered) == 2
 
 
-def test_the_oldest_go_first(store: StatsStore) -> None:
+def test_oldest_questions_are_forgotten_first(store: StatsStore) -> None:
     """behaviour 268"""
     for number in range(5):
         now = START + timedelta(minutes=number)
@@ -143,7 +143,7 @@ def test_entries_are_forgotten_by_note_agent_and_time(store: StatsStore) -> None
     assert len(store.remembered) == 0
 
 
-def test_a_rewrite_halves_once(store: StatsStore) -> None:
+def test_rewritten_note_halves_its_entries_once(store: StatsStore) -> None:
     """behaviour 268"""
     old, new = sketch_of("what it said"), sketch_of("something else")
     apply(store, feedback(asked("one", ONE), "a", sketches={"a": old}))
@@ -157,7 +157,7 @@ def test_a_rewrite_halves_once(store: StatsStore) -> None:
     assert store.reading.questions.sketch("a") == new
 
 
-def test_words_that_were_asked_openly_once_stay_open(store: StatsStore) -> None:
+def test_question_once_asked_openly_stays_open(store: StatsStore) -> None:
     for is_private, expected in ((True, True), (False, False), (True, False)):
         apply(store, feedback(asked("one", ONE, is_private=is_private), "a"))
         (entry,) = store.reading.questions.of_note("a", 5)
@@ -183,7 +183,7 @@ def test_rolled_back_transaction_changes_no_vector(store: StatsStore) -> None:
     assert store.remembered.weigh(np.frombuffer(ONE, np.int8), 0.6) == [before]
 
 
-def test_loading_gives_the_same_vectors_page_by_page(store: StatsStore) -> None:
+def test_loading_page_by_page_gives_the_same_vectors(store: StatsStore) -> None:
     for number in range(7):
         apply(store, feedback(asked(f"q{number}", codes(1, number / 10)), f"n{number % 3}"))
     fresh = QuestionMatrix()
@@ -199,7 +199,7 @@ def test_loading_gives_the_same_vectors_page_by_page(store: StatsStore) -> None:
     assert len(other) == 0
 
 
-def test_an_older_file_opens_and_gets_the_tables(tmp_path: Path) -> None:
+def test_older_file_gets_the_question_tables(tmp_path: Path) -> None:
     path = tmp_path / "stats.db"
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE node_stats(node_id TEXT PRIMARY KEY, salience REAL)")
@@ -215,7 +215,7 @@ def test_an_older_file_opens_and_gets_the_tables(tmp_path: Path) -> None:
 # -- the matrix ----------------------------------------------------------------------------------
 
 
-def test_the_matrix_gives_the_evidence_of_the_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrix_evidence_follows_the_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
     """behaviour 267"""
     random, made = np.random.default_rng(4), Random(4)
     matrix = QuestionMatrix()
@@ -262,7 +262,7 @@ def _by_formula(entries: dict[int, QuestionVector], query: Any, theta: float) ->
     return [(note, pytest.approx(value, abs=1e-4), entry) for note, value, entry in expected if value > 0]
 
 
-def test_a_matrix_without_anything_to_say_says_nothing() -> None:
+def test_matrix_without_matching_entries_gives_no_evidence() -> None:
     matrix = QuestionMatrix()
     query = np.frombuffer(ONE, np.int8)
     assert matrix.weigh(query, 0.6) == []

@@ -1,4 +1,4 @@
-"""The effect of `access_scope`, as SECURITY.md and the specification describe it (behaviour 395)."""
+"""Tests for the effect of `access_scope` as SECURITY.md and the specification describe it (behaviour 395)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compact briefings: the whole answer fits, names sources and dates, and explains itself only if asked."""
+"""Tests for compact briefings: they fit the budget, name sources and dates, and explain only on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ann: See ya!
 
 @asynccontextmanager
 async def briefing(tmp_path: Path, **server: Any) -> AsyncIterator[Lithos]:
-    """A server with a conversation, a dated note, and twenty notes on the same subject."""
+    """Yield a server with a conversation, a dated note and twenty notes on the same subject."""
     async with serving(tmp_path, server={"answers": "compact"} | server) as lithos:
         await lithos.create("Meeting", TALK, metadata={"date": "2024-05-03"})
         await lithos.create("Harbour 2023-07-01", "The harbour office was painted green.")
@@ -52,7 +52,7 @@ async def test_whole_answer_is_within_the_budget(tmp_path: Path, explain: bool) 
         assert large["tokens"] > 1_000
 
 
-async def test_explanations_are_sent_only_if_asked_for(tmp_path: Path) -> None:
+async def test_explanations_are_sent_only_on_request(tmp_path: Path) -> None:
     """Behaviour 302."""
     async with briefing(tmp_path) as lithos:
         plain = await lithos.call("lithos_context", query="harbour office", budget=1_000)
@@ -65,8 +65,8 @@ async def test_explanations_are_sent_only_if_asked_for(tmp_path: Path) -> None:
         assert "sources" not in since
 
 
-async def test_sources_name_the_note_of_each_number(tmp_path: Path) -> None:
-    """docs/spec/context.md §1: compact."""
+async def test_sources_map_each_number_to_its_note(tmp_path: Path) -> None:
+    """docs/spec/context.md §1: the answer is compact."""
     async with briefing(tmp_path) as lithos:
         answer = await lithos.call("lithos_context", query="harbour ships", budget=1_000)
         for number, line in enumerate(answer["sources"], 1):
@@ -77,8 +77,8 @@ async def test_sources_name_the_note_of_each_number(tmp_path: Path) -> None:
         assert answer["text"].count("### [") >= len(answer["sources"])
 
 
-def test_source_has_its_id_where_the_path_will_not_do() -> None:
-    """An attachment is named by its id; a path of which the middle is left out names nothing."""
+def test_source_has_an_id_when_the_path_is_not_enough() -> None:
+    """Attachments and notes with a shortened path are named by their id."""
     assert source_line(3, "an-id", "a/b.md") == "[3] a/b.md"
     assert source_line(3, "an-id", "a/b.pdf", is_note=False) == "[3] an-id a/b.pdf"
     assert source_line(3, "an-id", f"{'a' * 300}.md").startswith("[3] an-id aaa")

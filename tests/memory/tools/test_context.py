@@ -1,4 +1,4 @@
-"""`lithos_context` over a whole server."""
+"""Tests for `lithos_context` over a whole server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ids(answer: Any) -> list[str]:
     return [item["id"] for item in answer["items"]]
 
 
-async def test_a_briefing_has_excerpts_under_their_notes_and_is_the_same_again(lithos: Lithos) -> None:
+async def test_briefing_groups_excerpts_by_note_and_is_reproducible(lithos: Lithos) -> None:
     """behaviour 227"""
     note = await lithos.create("Zebras", f"## At night\n\n{ZEBRA}", path="animals")
     await lithos.create("Bread", "Salt, water, flour and time.")
@@ -46,7 +46,7 @@ async def test_a_briefing_has_excerpts_under_their_notes_and_is_the_same_again(l
     assert ZEBRA in section["content"]
 
 
-async def test_notes_that_do_not_fit_are_named(lithos: Lithos) -> None:
+async def test_notes_beyond_the_budget_are_named(lithos: Lithos) -> None:
     """behaviour 227"""
     notes = {
         await lithos.create(f"Zebra {n}", f"{ZEBRA} Herd {n} " + f"walks far to {n} rivers. " * 30)
@@ -104,7 +104,7 @@ async def test_since_returns_only_changes(lithos: Lithos) -> None:
     assert (last["text"], last["degraded"]) == ("", False)
 
 
-async def test_unknown_cursor_returns_everything_and_says_so(lithos: Lithos) -> None:
+async def test_unknown_cursor_returns_everything_and_is_reported(lithos: Lithos) -> None:
     """behaviour 229"""
     note = await lithos.create("First", ZEBRA)
     for since in ("1", "no number", "9" * 30):
@@ -114,7 +114,7 @@ async def test_unknown_cursor_returns_everything_and_says_so(lithos: Lithos) -> 
         assert answer["warnings"][0]["kind"] == "cursor"
 
 
-async def test_context_receipt_takes_feedback(lithos: Lithos) -> None:
+async def test_context_receipt_accepts_feedback(lithos: Lithos) -> None:
     """behaviour 230"""
     cited, ignored = await lithos.create("A", ZEBRA), await lithos.create("B", "Stripes of grass.")
     task = await create(lithos, "Zebra stripes at night")
@@ -132,7 +132,7 @@ async def test_context_receipt_takes_feedback(lithos: Lithos) -> None:
         assert (await lithos.call("lithos_node_stats", node_id=ignored))["ignored_count"] == 1
 
 
-async def test_a_task_alone_makes_the_query(lithos: Lithos) -> None:
+async def test_task_without_query_supplies_the_query(lithos: Lithos) -> None:
     note = await lithos.create("Zebras", ZEBRA)
     task = await create(lithos, "Zebra stripes", description="What do they do at night?")
     await lithos.call("lithos_task_claim", task_id=task, aspect="research", agent="ann")
@@ -146,7 +146,7 @@ async def test_a_task_alone_makes_the_query(lithos: Lithos) -> None:
     assert "### " not in only["text"]
 
 
-async def test_refusals(lithos: Lithos) -> None:
+async def test_invalid_context_requests_are_refused(lithos: Lithos) -> None:
     call = lithos.server.tools.call
     for given in ({}, {"query": " "}, {"query": "x", "budget": 199}, {"query": "x", "budget": 20_001},
                   {"query": "x", "sections": ["all"]}):  # fmt: skip
@@ -154,7 +154,7 @@ async def test_refusals(lithos: Lithos) -> None:
     refusal(await call("lithos_context", {"task_id": MISSING_ID}), "task_not_found")
 
 
-async def test_filters_are_those_of_retrieve(lithos: Lithos) -> None:
+async def test_context_filters_match_retrieve_filters(lithos: Lithos) -> None:
     a = await lithos.create("A", ZEBRA, tags=["x"], path="one")
     b = await lithos.create("B", f"{ZEBRA} Twice as many.", path="two")
     assert ids(await brief(lithos, tags=["x"])) == [a]
@@ -185,7 +185,7 @@ async def test_missing_tokenizer_shortens_the_briefing_and_is_reported(
         assert answer["warnings"][0]["kind"] == "tokenizer"
 
 
-async def test_note_deleted_while_it_is_read_is_left_out(
+async def test_note_deleted_during_reading_is_left_out(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stays = await lithos.create("Stays", ZEBRA)

@@ -1,4 +1,4 @@
-"""Typed edges and conflicts through their tools."""
+"""Tests for typed edges and conflicts through their tools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ ODD = b"---\r\n# by hand\r\nid: " + WINNER.encode() + b"\r\ntitle: Odd\r\nversio
 
 
 async def upsert(lithos: Lithos, /, **fields: Any) -> Any:
-    """An edge a -> b that contradicts, unless said otherwise; the answer, which may be a refusal."""
+    """Call the upsert tool and return its answer, which may be a refusal.
+
+    Default: a contradiction from a to b.
+    """
     plain = {"from_id": "a", "to_id": "b", "type": "contradicts", "weight": 0.5, "namespace": "n"}
     return await lithos.call("lithos_edge_upsert", **plain | fields)
 
@@ -97,7 +100,7 @@ async def test_edge_is_listed_with_its_given_values(tmp_path: Path) -> None:
         assert lithos.events() == []
 
 
-async def test_filters_are_all_to_match_and_the_oldest_comes_first(lithos: Lithos, clock: Clock) -> None:
+async def test_listed_edges_match_all_filters_oldest_first(lithos: Lithos, clock: Clock) -> None:
     """behaviour 166"""
     assert await edges(lithos) == []
     given = [("a", "b", "x", "n"), ("b", "a", "x", "n"), ("a", "c", "y", "n"), ("a", "b", "x", "m")]
@@ -105,7 +108,7 @@ async def test_filters_are_all_to_match_and_the_oldest_comes_first(lithos: Litho
         await edge_id(lithos, from_id=source, to_id=target, type=kind, namespace=space)
         for source, target, kind, space in given
     ]
-    await edge_id(lithos, type="x", weight=1)  # the first one again: it keeps its place
+    await edge_id(lithos, type="x", weight=1)  # the first edge again: it keeps its position
     for filters, expected in [
         ({}, [0, 1, 2, 3]),
         ({"from_id": "a"}, [0, 2, 3]),
@@ -193,7 +196,7 @@ async def test_winner_records_the_superseded_note_and_keeps_its_text(tmp_path: P
         assert lithos.events() == []
 
 
-async def test_a_missing_winner_note_is_a_warning(lithos: Lithos) -> None:
+async def test_missing_winner_note_gives_a_warning(lithos: Lithos) -> None:
     """behaviour 86"""
     edge = await edge_id(lithos, from_id=MISSING_ID)
     answer = await resolve(lithos, edge_id=edge, resolution="superseded", winner_id=MISSING_ID)
@@ -204,7 +207,7 @@ async def test_a_missing_winner_note_is_a_warning(lithos: Lithos) -> None:
     assert not await is_known(lithos, "bob")
 
 
-async def test_the_checks_come_in_their_order(lithos: Lithos) -> None:
+async def test_edge_checks_run_in_their_order(lithos: Lithos) -> None:
     """behaviour 85"""
     note = await lithos.create("A")
     plain, conflict = await edge_id(lithos, type="supports"), await edge_id(lithos, from_id=note)
@@ -228,7 +231,7 @@ async def test_the_checks_come_in_their_order(lithos: Lithos) -> None:
     assert not await is_known(lithos, "bob")
 
 
-async def test_an_edge_that_cannot_be_updated_leaves_the_note_alone(
+async def test_note_is_unchanged_when_the_edge_cannot_be_updated(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 85"""
@@ -265,7 +268,7 @@ async def test_unwritable_winner_is_reported_and_the_call_repeatable(lithos: Lit
     assert (await lithos.read(note))["metadata"]["supersedes"] == "b"
 
 
-async def test_many_at_once_make_one_edge_and_an_event_each(lithos: Lithos) -> None:
+async def test_concurrent_upserts_make_one_edge_and_an_event_each(lithos: Lithos) -> None:
     """behaviour 83"""
     found: list[str] = []
 
@@ -280,7 +283,7 @@ async def test_many_at_once_make_one_edge_and_an_event_each(lithos: Lithos) -> N
     assert [kind for kind, _ in lithos.events()] == ["edge.upserted"] * 20
 
 
-async def test_a_damaged_file_is_set_aside_and_the_server_starts(tmp_path: Path) -> None:
+async def test_damaged_edge_file_is_set_aside_and_server_starts(tmp_path: Path) -> None:
     """behaviour 89"""
     (tmp_path / ".lithos").mkdir()
     (tmp_path / ".lithos" / "edges.db").write_bytes(b"broken" * 1000)
@@ -291,7 +294,7 @@ async def test_a_damaged_file_is_set_aside_and_the_server_starts(tmp_path: Path)
         assert moved.read_bytes() == b"broken" * 1000
 
 
-async def test_start_announces_outbox_edges_before_scan_results(tmp_path: Path) -> None:
+async def test_server_start_announces_outbox_edges_before_scan_results(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         await lithos.create("A")
         edge = await edge_id(lithos)

@@ -1,4 +1,4 @@
-"""`lithos_node_stats` through its tool."""
+"""Tests for `lithos_node_stats`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = {
 }  # fmt: skip
 
 
-async def test_note_without_row_has_defaults_and_unknown_is_refused(lithos: Lithos) -> None:
+async def test_note_without_statistics_has_defaults_and_unknown_note_is_refused(lithos: Lithos) -> None:
     """behaviour 159"""
     note = await lithos.create()
     answer = await lithos.call("lithos_node_stats", node_id=note)
@@ -26,7 +26,7 @@ async def test_note_without_row_has_defaults_and_unknown_is_refused(lithos: Lith
         assert refusal(await lithos.call("lithos_node_stats", node_id=unknown), "doc_not_found")
 
 
-async def test_the_row_is_shown_also_after_a_restart(tmp_path: Path) -> None:
+async def test_statistics_are_shown_after_a_restart(tmp_path: Path) -> None:
     """behaviour 159"""
     clock = Clock()
     receipt = Receipt(id="r", ts=clock(), query="q", limit=1)

@@ -1,4 +1,4 @@
-"""Re-verifications on a task board without actors."""
+"""Tests for re-verifications on a task board without actors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verify(board: Board, *names: str, source: str = "s", reason: str = "r") -> R
     return reply
 
 
-def test_the_epic_comes_first_and_is_the_parent_of_all() -> None:
+def test_epic_is_created_first_as_parent_of_all_tasks() -> None:
     """behaviour 232"""
     board = Board()
     epic, *tasks = verify(board, "a", "b").task_ids
@@ -43,12 +43,12 @@ def test_the_epic_comes_first_and_is_the_parent_of_all() -> None:
     assert (board.dump(), len(board.events)) == before
 
 
-def test_each_of_two_notes_in_doubt_has_a_task() -> None:
+def test_each_doubtful_note_gets_its_own_task() -> None:
     board = Board()
     assert not {*verify(board, "a").task_ids} & {*verify(board, "a", source="other").task_ids}
 
 
-def test_open_reverifications_are_limited_and_the_rest_follows() -> None:
+def test_number_of_open_reverifications_is_limited_and_remainder_follows() -> None:
     """behaviour 232"""
     board = Board()
     names = [f"n{number:03}" for number in range(MOST + 3)]
@@ -65,7 +65,7 @@ def test_open_reverifications_are_limited_and_the_rest_follows() -> None:
     assert (len(third.task_ids), third.is_complete) == (MOST + 4, True)
 
 
-def test_long_titles_are_cut_to_what_a_task_may_have() -> None:
+def test_long_titles_are_cut_to_the_task_limit() -> None:
     board = Board()
     long = note("a", "t" * TITLE)
     command = OpenReverification(agent="ann", note=long, reason="r" * TITLE, dependents=(long,))
@@ -84,7 +84,7 @@ def test_long_titles_are_cut_to_what_a_task_may_have() -> None:
         max_size=12,
     )
 )
-def test_whatever_happens_no_dependent_has_two_open_tasks(
+def test_dependent_never_has_two_open_tasks(
     steps: list[tuple[str, object, str | None]],
 ) -> None:
     """behaviour 232"""

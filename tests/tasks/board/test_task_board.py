@@ -1,4 +1,4 @@
-"""The task board without actors: the state after a refused command, and details that clients cannot see."""
+"""Tests for the task board without actors: state after refused commands, and internal details."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ GATE = {"gate_type": "human"}
         (UpsertTaskEdge(source="id-0001", target="no", type="x", agent="a"), "invalid_edge_type"),
     ],
 )
-def test_a_refused_command_changes_and_announces_nothing(command: object, code: str) -> None:
-    """behaviours 104, 114, 116, 119, 127: edges and tasks made before the refusal are gone too."""
+def test_refused_command_changes_and_announces_nothing(command: object, code: str) -> None:
+    """behaviours 104, 114, 116, 119, 127: edges and tasks created before the refusal are removed, too."""
     board = Board()
     board.create("first")
     assert board.refusal(command).code == code  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_refused_claim_does_not_use_up_a_fence() -> None:
     assert board.connection.execute("SELECT value FROM counters").fetchall() == fences
 
 
-def test_renewing_leaves_the_time_of_the_claim() -> None:
+def test_renewal_keeps_the_time_of_the_claim() -> None:
     """behaviour 192: a renewal is not a new grant."""
     board = Board()
     task = board.create()
@@ -85,7 +85,7 @@ def test_edges_to_deleted_tasks_block_nothing() -> None:
     assert board.run(ReopenTask(task_id=task, agent="a")) == [waiting]
 
 
-def test_a_gate_waited_for_twice_is_one_blocker_for_reopening() -> None:
+def test_gate_with_two_edges_to_a_task_reblocks_it_once() -> None:
     """behaviour 121"""
     board = Board()
     gate = board.create("gate", task_type="gate", metadata=GATE)
@@ -98,7 +98,7 @@ def test_a_gate_waited_for_twice_is_one_blocker_for_reopening() -> None:
     assert kinds == [BLOCKS, WAITS_ON_GATE]
 
 
-def test_a_child_of_a_blocked_epic_waits_until_the_blocker_closes() -> None:
+def test_child_of_a_blocked_epic_waits_until_the_blocker_closes() -> None:
     """Behaviour 403."""
     board = Board()
     before = board.create("Design")
@@ -118,7 +118,7 @@ def test_a_child_of_a_blocked_epic_waits_until_the_blocker_closes() -> None:
     assert board.run(NextTask(agent="c")).task.id == child
 
 
-def test_an_epic_waiting_for_its_child_blocks_no_other_child() -> None:
+def test_epic_waiting_for_its_child_blocks_no_other_child() -> None:
     """Behaviour 403."""
     board = Board()
     epic = board.create("Epic", task_type="epic")
@@ -127,7 +127,7 @@ def test_an_epic_waiting_for_its_child_blocks_no_other_child() -> None:
     assert board.rows.ready.are_ready([last, other]) == {last, other}
 
 
-def test_closing_an_epic_frees_its_children_and_reopening_it_holds_them_back() -> None:
+def test_closed_epic_unblocks_its_children_and_reopened_epic_blocks_them() -> None:
     """Behaviour 403."""
     board = Board()
     before = board.create("Before")
@@ -139,7 +139,7 @@ def test_closing_an_epic_frees_its_children_and_reopening_it_holds_them_back() -
     assert board.rows.ready.are_ready([child]) == set()
 
 
-def test_a_task_does_not_inherit_a_blocker_that_waits_for_it() -> None:
+def test_task_does_not_inherit_a_blocker_that_waits_for_it() -> None:
     """Behaviour 403."""
     board = Board()
     epic = board.create("Epic", task_type="epic")

@@ -1,4 +1,4 @@
-"""Choosing the next task against a naive model, and what no client sees: marks, stale rows, backlogs."""
+"""Tests of the next-task choice against a full scan, and of internal marks, stale rows and backlogs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MINUTES = st.sampled_from([0.1, 1, 30])
 
 
 class ChoiceMachine(RuleBasedStateMachine):
-    """The model checks every task, every edge and every claim again."""
+    """State machine whose model checks every task, edge and claim in full."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,11 +47,11 @@ class ChoiceMachine(RuleBasedStateMachine):
         return self.ids[slot % len(self.ids)] if self.ids else None
 
     def naive(self, wanted: NextTask) -> str | None:
-        """The oldest task that may be given, by looking at all."""
+        """Return the oldest matching task, found by a full scan."""
         rows, now = self.board.rows, self.board.now
         graph = rows.graph_before(self.ids)
         claims = rows.active_claims(now)
-        # The sort is stable: tasks of one moment stay in the order in which they were created.
+        # The sort is stable: tasks with the same creation time stay in creation order.
         for task_id in sorted(self.ids, key=lambda each: graph.tasks[each].created_at):
             task = graph.tasks[task_id]
             held = {aspect_key(claim.aspect) for claim in claims.get(task_id, ())}
@@ -65,7 +65,7 @@ class ChoiceMachine(RuleBasedStateMachine):
         return None
 
     def settle(self) -> None:
-        """All due events are reported at once; the model has no parts."""
+        """Report all due events at once, because the model does not know partial reports."""
         while (due := self.board.board.readiness.next_due(self.board.now)) and due <= self.board.now:
             self.board.sweep()
 
@@ -79,7 +79,7 @@ class ChoiceMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(-5, 100), before=SLOTS)
     def create_timer(self, seconds: int, before: int) -> None:
-        """A gate before a task that there is."""
+        """Create a timer gate and make an existing task wait for it."""
         waiter = self.pick(before)
         opens = (START if seconds < 0 else self.board.now).timestamp() + seconds
         ready_at = START.fromtimestamp(opens, START.tzinfo).isoformat()
@@ -133,11 +133,11 @@ class ChoiceMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([-40, 1, 7, 61, 4_000]))
     def pass_time(self, seconds: int) -> None:
-        """The clock may be put back, too."""
+        """Move the clock forward or back."""
         self.board.pass_time(seconds=seconds)
 
     def attempt(self, command: Any) -> Any:
-        """A command that may be refused."""
+        """Run a command and return its answer, or None if it is refused."""
         try:
             return self.board.run(command)
         except LithosError:
@@ -145,19 +145,22 @@ class ChoiceMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_claim_is_told_as_expired_once(self) -> None:
-        """More often only when it was renewed after the clock was put back."""
+        """Check that each claim expires once.
+
+        It may expire again if it is renewed after the clock was put back.
+        """
         kinds = ("task.claim_expired",)
         told = Counter(event.payload["fence"] for event in self.board.events if event.type in kinds)
         assert max((told - self.renewals).values(), default=1) == 1
 
 
 def test_random_boards_choose_the_same_task_as_a_full_scan() -> None:
-    """behaviour 258: after any claims, releases, blockers, changes and jumps of the clock."""
+    """behaviour 258: the boards have had any claims, releases, blockers, changes and jumps of the clock."""
     run_state_machine_as_test(ChoiceMachine, settings=settings(stateful_step_count=40))
 
 
 def steps(board: Board, wanted: NextTask) -> int:
-    """Steps of SQLite's virtual machine for a choice: the cost on any machine."""
+    """Return the number of SQLite virtual machine steps for a choice: a cost equal on all computers."""
     counted = 0
 
     def count() -> bool:
@@ -173,8 +176,11 @@ def steps(board: Board, wanted: NextTask) -> int:
 
 
 @pytest.mark.parametrize("project", [None, "p"])
-def test_a_choice_costs_the_same_behind_hundreds_of_held_tasks(project: str | None) -> None:
-    """behaviour 258: a choice continues after the last one; checking each held task doubles the steps."""
+def test_choice_costs_the_same_after_hundreds_of_held_tasks(project: str | None) -> None:
+    """behaviour 258: a choice continues after the last chosen task.
+
+    Checking each held task would double the steps.
+    """
     board = Board()
     for number in range(500):
         board.create(str(number), metadata={"project": "p" if number % 2 else "other"})
@@ -186,7 +192,7 @@ def test_a_choice_costs_the_same_behind_hundreds_of_held_tasks(project: str | No
     assert late <= 1.2 * early
 
 
-def test_marks_are_few_and_a_failed_commit_forgets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_are_limited_and_forgotten_after_a_failed_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_choice, "KINDS", 3)
     board = Board()
     task = board.create(metadata={"project": "4"})
@@ -194,14 +200,14 @@ def test_marks_are_few_and_a_failed_commit_forgets_them(monkeypatch: pytest.Monk
         board.run(NextTask(agent="a", project=str(number)))
         assert len(board.board._marks._places) <= 3
     assert board.run(NextTask(agent="a", project="4")) is None
-    board.connection.execute("DELETE FROM claims")  # as a transaction that is undone
+    board.connection.execute("DELETE FROM claims")  # simulates a transaction that is rolled back
     assert board.run(NextTask(agent="a", project="4")) is None
     board.board.readiness.forget()
     given = board.run(NextTask(agent="a", project="4"))
     assert given.task.id == task
 
 
-def test_a_task_without_free_aspects_blocks_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_without_free_aspects_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lithos.tasks.board.task_board.ASPECTS", 1)
     board = Board()
     full, free = board.create("full"), board.create("free")
@@ -211,7 +217,7 @@ def test_a_task_without_free_aspects_blocks_no_agent(monkeypatch: pytest.MonkeyP
     assert board.run(NextTask(agent="a", task_id=full)) is None
 
 
-def test_a_clock_put_back_closes_timers_and_gives_no_held_task() -> None:
+def test_clock_put_back_closes_timers_and_offers_no_held_task() -> None:
     """behaviours 258, 260"""
     board = Board()
     opens = START.replace(minute=5).isoformat()
@@ -234,7 +240,7 @@ def test_a_clock_put_back_closes_timers_and_gives_no_held_task() -> None:
     assert board.run(NextTask(agent="b")).task.id == other
 
 
-def test_many_expiries_are_reported_in_parts_and_take_overs_at_once(
+def test_many_expiries_are_reported_in_parts_but_takeovers_immediately(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """behaviour 260"""

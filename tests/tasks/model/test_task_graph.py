@@ -1,4 +1,4 @@
-"""Readiness, blockers and gates, without a database."""
+"""Tests for readiness, blockers and gates without a database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def timer(ready_at: str | None, **fields: Any) -> Task:
     return task("gate", task_type="gate", metadata=metadata, **fields)
 
 
-def test_a_task_waits_until_every_predecessor_is_completed() -> None:
+def test_task_waits_until_every_predecessor_is_completed() -> None:
     """Behaviours 109, 110."""
     waits = {"c": [("a", BLOCKS), ("b", BLOCKS)]}
     half = graph(task("a", status="completed"), task("b"), task("c"), **waits)
@@ -37,7 +37,7 @@ def test_a_task_waits_until_every_predecessor_is_completed() -> None:
     assert whole.is_ready(whole.tasks["c"], NOW)
 
 
-def test_a_cancelled_predecessor_can_never_be_satisfied() -> None:
+def test_cancelled_predecessor_can_never_be_satisfied() -> None:
     """Behaviour 109."""
     one = graph(task("a", status="cancelled"), task("b"), b=[("a", BLOCKS)])
     (blocker,) = one.blockers("b", NOW)
@@ -67,14 +67,14 @@ def test_epics_and_gates_are_never_ready(kind: str) -> None:
         (task("gate", task_type="gate", metadata={"gate_type": "human"}), False),
     ],
 )
-def test_a_gate_opens_by_completion_or_a_timer_by_its_time(gate: Task, passes: bool) -> None:
+def test_gate_opens_by_completion_and_timer_by_time(gate: Task, passes: bool) -> None:
     """Behaviour 117."""
     assert is_gate_open_to_pass(gate, NOW) is passes
     held = graph(gate, task("b"), b=[("gate", WAITS_ON_GATE)])
     assert held.is_ready(held.tasks["b"], NOW) is passes
 
 
-def test_a_gate_blocker_names_type_and_time() -> None:
+def test_gate_blocker_names_type_and_time() -> None:
     one = graph(timer("2026-05-02T00:00:00+00:00"), task("b"), b=[("gate", WAITS_ON_GATE)])
     (blocker,) = one.blockers("b", NOW)
     assert blocker.kind == "gate"
@@ -82,7 +82,7 @@ def test_a_gate_blocker_names_type_and_time() -> None:
     assert "2026-05-02T00:00:00+00:00" in blocker.message
 
 
-def test_a_stored_cycle_is_reported_with_its_path() -> None:
+def test_stored_cycle_is_reported_with_its_path() -> None:
     """Behaviour 126."""
     one = graph(task("a"), task("b"), a=[("b", BLOCKS)], b=[("a", BLOCKS)])
     (blocker,) = one.blockers("a", NOW)
@@ -100,7 +100,7 @@ def test_gate_metadata_is_checked_and_normalised() -> None:
             normalise_gate_metadata(bad)
 
 
-def test_find_path_is_shortest_and_ends_on_cycles() -> None:
+def test_find_path_returns_the_shortest_path_and_ends_on_cycles() -> None:
     edges = {"a": ["b", "c"], "b": ["a", "d"], "c": ["d"], "d": []}
     assert find_path("a", "d", lambda node: edges[node]) == ["a", "b", "d"]
     assert find_path("a", "x", lambda node: edges[node]) is None

@@ -1,4 +1,4 @@
-"""`coordination.db`: the journal and its order, agents, access log, numbers."""
+"""Tests for `coordination.db`: the journal and its order, agents, access log, counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.values.events import Event, EventDraft
 from tests.fakes import START
 
 CLOCK = int(START.timestamp() * 1000)
-#: In milliseconds, as seqs count.
+#: One day in milliseconds, the unit of journal seqs.
 DAY = 86_400_000
 
 
@@ -53,7 +53,7 @@ COLUMNS = {
 }
 
 
-def test_the_tables_have_the_columns_of_the_spec(store):
+def test_tables_have_the_columns_of_the_spec(store):
     found = {
         table: " ".join(row[1] for row in store._reader.execute(f"PRAGMA table_info({table})"))
         for table in COLUMNS
@@ -61,7 +61,7 @@ def test_the_tables_have_the_columns_of_the_spec(store):
     assert found == COLUMNS
 
 
-def test_the_indexes_of_the_spec_are_there(store):
+def test_specified_indexes_exist(store):
     connection = store._reader
     indexed = {
         (table, row[2])
@@ -79,7 +79,7 @@ def test_the_indexes_of_the_spec_are_there(store):
 # -- the journal ------------------------------------------------------------------------------------
 
 
-def test_events_come_back_as_they_were_and_in_order(store):
+def test_events_are_read_back_unchanged_and_in_order(store):
     events = [
         make_event(CLOCK, tags=("ä", "b"), payload={"id": "1", "nested": {"n": [1, None, True]}}),
         make_event(CLOCK + 1, type="agent.registered", agent="é\n", origin="tool:abc"),
@@ -93,14 +93,14 @@ def test_events_come_back_as_they_were_and_in_order(store):
     assert store.event_count() == 3
 
 
-def test_a_new_journal_starts_at_the_clock_and_has_dropped_nothing(store):
-    """behaviour 191: a seq lost with its file is never used twice."""
+def test_new_journal_starts_at_the_clock_without_dropped_events(store):
+    """behaviour 191: a seq that was lost with its file is never used again."""
     assert store.next_seq() == CLOCK
     assert store.pruned_through() == 0
 
 
 def test_seq_continues_at_the_clock_and_never_decreases(store, path):
-    """behaviour 191: a restored copy does not know the later numbers, but the clock is past them."""
+    """behaviour 191: a restored copy does not know later seqs, but the clock has already passed them."""
     append(store, make_event(CLOCK), make_event(CLOCK + 5))
     store.close()
     for days, expected in [(-400, CLOCK + 6), (400, CLOCK + 400 * DAY), (1, CLOCK + 400 * DAY)]:
@@ -112,7 +112,7 @@ def test_seq_continues_at_the_clock_and_never_decreases(store, path):
         again.close()
 
 
-def test_positions_of_a_journal_without_events_are_known_over_idle_starts(store, path):
+def test_positions_of_an_empty_journal_stay_known_after_idle_starts(store, path):
     """docs/spec/events-http.md §2: a client that got the head of an empty journal missed nothing."""
     began = store.head()
     assert began == CLOCK - 1
@@ -131,8 +131,8 @@ def test_positions_of_a_journal_without_events_are_known_over_idle_starts(store,
     store.close()
 
 
-def test_positions_from_after_a_copy_are_unknown_once_it_is_put_back(store, path):
-    """behaviour 191: of ten events after the copy none is taken for one that comes later."""
+def test_positions_newer_than_a_restored_copy_are_unknown(store, path):
+    """behaviour 191: no event published after the restore gets the seq of one of the ten lost events."""
     append(store, *(make_event(CLOCK + i) for i in range(3)))
     store.close()
     copy = path.read_bytes()
@@ -150,7 +150,7 @@ def test_positions_from_after_a_copy_are_unknown_once_it_is_put_back(store, path
     store.close()
 
 
-def test_a_recreated_journal_is_ahead_of_the_lost_one(store, path):
+def test_recreated_journal_is_ahead_of_the_lost_one(store, path):
     """behaviour 191"""
     append(store, *(make_event(CLOCK + i) for i in range(1000)))
     store.close()
@@ -160,8 +160,8 @@ def test_a_recreated_journal_is_ahead_of_the_lost_one(store, path):
     again.close()
 
 
-def test_a_journal_without_its_counter_continues_after_its_head(store, path):
-    """behaviour 191: also when the clock is behind it."""
+def test_journal_without_its_counter_continues_after_its_head(store, path):
+    """behaviour 191: this also holds when the clock is behind the head."""
     append(store, make_event(CLOCK + 10**9))
     with store.transaction():
         store._writer.execute("DELETE FROM meta")
@@ -171,7 +171,7 @@ def test_a_journal_without_its_counter_continues_after_its_head(store, path):
     again.close()
 
 
-def test_the_counter_outlives_pruning_of_all_events(store):
+def test_seq_counter_survives_pruning_of_all_events(store):
     append(store, make_event(CLOCK), make_event(CLOCK + 1))
     with store.transaction():
         store.prune_events(0)
@@ -181,7 +181,7 @@ def test_the_counter_outlives_pruning_of_all_events(store):
 
 
 @pytest.mark.parametrize(("keep", "dropped"), [(10, None), (5, None), (4, 0), (2, 4)])
-def test_pruning_keeps_the_newest_and_returns_its_position(store, keep, dropped):
+def test_pruning_keeps_the_newest_events_and_returns_its_position(store, keep, dropped):
     seqs = [CLOCK + 2 * i for i in range(5)]
     append(store, *map(make_event, seqs))
     with store.transaction():
@@ -190,7 +190,7 @@ def test_pruning_keeps_the_newest_and_returns_its_position(store, keep, dropped)
     assert store.pruned_through() == (0 if dropped is None else CLOCK + dropped)
 
 
-def test_a_seq_is_never_written_twice(store):
+def test_seq_is_never_written_twice(store):
     append(store, make_event(CLOCK))
     with pytest.raises(apsw.ConstraintError):
         append(store, make_event(CLOCK + 1), make_event(CLOCK))
@@ -198,7 +198,7 @@ def test_a_seq_is_never_written_twice(store):
     assert store.next_seq() == CLOCK + 1
 
 
-def test_a_change_and_its_event_are_one_transaction(store):
+def test_change_and_its_event_share_one_transaction(store):
     agent = Agent(id="a", first_seen_at=START, last_seen_at=START)
     append(store, make_event(CLOCK))
 
@@ -216,7 +216,7 @@ def test_a_change_and_its_event_are_one_transaction(store):
 # -- agents and the access log ----------------------------------------------------------------------
 
 
-def test_agents_come_back_and_are_replaced(store):
+def test_agents_are_read_back_unchanged_and_replaced(store):
     agent = Agent(
         id="a", name="Ä", type=None, first_seen_at=START, last_seen_at=START, metadata={"k": [1, {"x": None}]}
     )
@@ -228,14 +228,14 @@ def test_agents_come_back_and_are_replaced(store):
 
 
 @pytest.mark.parametrize("metadata", ["", "{", "[1]", "null"])
-def test_malformed_metadata_reads_as_empty(store, metadata):
+def test_malformed_metadata_is_read_as_empty(store, metadata):
     with store.transaction():
         store.put_agents([Agent(id="a", first_seen_at=START, last_seen_at=START, metadata={"k": 1})])
         store._writer.execute("UPDATE agents SET metadata=?", (metadata,))
     assert store.agents()[0].metadata == {}
 
 
-def test_the_access_log_is_filtered_and_newest_first(store):
+def test_access_log_is_filtered_and_newest_first(store):
     rows = [
         AuditRow(agent, doc, operation, START + timedelta(seconds=i))
         for i, (agent, doc, operation) in enumerate(
@@ -260,7 +260,7 @@ def test_the_access_log_is_filtered_and_newest_first(store):
     assert first == [(2, "b", "1", "read", "2026-01-02T03:04:06.000006+00:00")]
 
 
-def test_only_reads_are_counted(store):
+def test_read_counts_include_only_reads(store):
     with store.transaction():
         store.add_audit([AuditRow("a", "1", op, START) for op in ("read", "read", "search_result")])
     assert store.read_counts() == {"1": 2}
@@ -285,7 +285,7 @@ def test_open_tasks_and_running_and_expired_claims_are_counted(store):
     assert store.counts(START) == CoordinationCounts(2, 1, 2), "at its time a claim has expired"
 
 
-def test_an_event_is_found_by_its_type_and_time(store) -> None:
+def test_event_is_found_by_its_type_and_time(store) -> None:
     events = [
         make_event(
             CLOCK + number * 40,
@@ -306,5 +306,5 @@ def test_an_event_is_found_by_its_type_and_time(store) -> None:
         )  # fmt: skip
         assert found == expected
     assert store.find_event("task.created", START, lambda _: True) is None
-    # Not among the thousand after that time: nothing else is read.
+    # The search reads only the next thousand events after that time, and none of them matches.
     assert store.find_event("task.completed", START, lambda event: event.seq == events[2_000].seq) is None

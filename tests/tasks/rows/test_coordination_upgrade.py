@@ -1,4 +1,4 @@
-"""Older `coordination.db` files, built by SQL, opened by the store and by a whole server."""
+"""Tests for older `coordination.db` files, built by SQL, opened by the store and by a whole server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START
 from tests.servers import refusal, serving
 
-#: As versions before the task graph made them: SQLite's own times, references, nullable columns.
+#: Schema of versions before the task graph: SQLite's own times, foreign keys, nullable columns.
 OLD_SCHEMA = """
 CREATE TABLE agents(
     id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
@@ -78,7 +78,7 @@ def opened(path: Path, later: timedelta = timedelta(0)) -> Iterator[TaskRows]:
 
 
 def dump(path: Path) -> dict[str, Any]:
-    """Schema and rows of everything but the counters of fences and events, which move with the clock."""
+    """Return schema and rows of all tables except fence and event counters, which follow the clock."""
     with sql(path) as connection:
         tables = [
             str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
@@ -113,7 +113,7 @@ def test_completed_at_becomes_resolved_at(path: Path) -> None:
     assert "completed_at" not in columns
 
 
-def test_with_both_columns_the_newer_is_filled_and_the_older_kept(path: Path) -> None:
+def test_empty_resolved_at_is_filled_and_completed_at_kept(path: Path) -> None:
     """behaviour 126"""
     make_old(path, "ALTER TABLE tasks ADD COLUMN resolved_at TIMESTAMP")
     add_task(path, "old", status="completed", completed_at="2025-02-03 04:05:06")
@@ -134,8 +134,8 @@ def test_with_both_columns_the_newer_is_filled_and_the_older_kept(path: Path) ->
         assert connection.execute("SELECT COUNT(completed_at) FROM tasks").fetchall() == [(2,)]
 
 
-def test_a_reopened_task_does_not_get_its_old_time_back(path: Path) -> None:
-    """behaviours 121, 126: the kept column is older than the reopening."""
+def test_reopened_task_does_not_get_its_old_time_back(path: Path) -> None:
+    """behaviours 121, 126: the value in the kept `completed_at` column is older than the reopening."""
     make_old(path, "ALTER TABLE tasks ADD COLUMN resolved_at TIMESTAMP")
     add_task(path, "old", status="completed", completed_at="2025-02-03 04:05:06")
     with opened(path):
@@ -198,12 +198,12 @@ async def test_cycles_are_kept_and_shown_with_their_path(tmp_path: Path, path: P
         assert "a -> b -> c -> a" in row["message"]
         ready = (await lithos.call("lithos_task_ready"))["tasks"]
         assert [task["id"] for task in ready] == ["free"]
-        # Completing one by hand breaks it.
+        # Completing one task of the cycle by hand breaks the cycle.
         answer = await lithos.call("lithos_task_complete", task_id="a", agent="ann")
         assert sorted(answer["unblocked"]) == ["after", "b"]
 
 
-async def test_malformed_metadata_reads_as_empty(tmp_path: Path, path: Path) -> None:
+async def test_malformed_metadata_is_read_as_empty(tmp_path: Path, path: Path) -> None:
     """behaviour 126"""
     texts = ["{", "", "null", "[1]", '"text"', "{'a': 1}", '{"a": NaN}', "[" * 5000, None]
     make_old(path)
@@ -221,7 +221,7 @@ async def test_malformed_metadata_reads_as_empty(tmp_path: Path, path: Path) -> 
 
 
 @pytest.mark.parametrize("is_old", [True, False])
-def test_opening_again_changes_nothing(path: Path, is_old: bool) -> None:
+def test_opening_an_upgraded_file_again_changes_nothing(path: Path, is_old: bool) -> None:
     """behaviour 126"""
     if is_old:
         make_old(path)
@@ -237,7 +237,7 @@ def test_opening_again_changes_nothing(path: Path, is_old: bool) -> None:
         assert dump(path) == first
 
 
-def test_edges_are_not_made_again_once_a_user_has_moved_on(path: Path) -> None:
+def test_deleted_edges_are_not_created_again_at_the_next_start(path: Path) -> None:
     """behaviour 126: dependencies are converted when `task_type` is added, and never later."""
     make_old(path)
     add_task(path, "a")
@@ -250,7 +250,7 @@ def test_edges_are_not_made_again_once_a_user_has_moved_on(path: Path) -> None:
         assert rows.edges_to("b") == []
 
 
-def test_the_oldest_tables_get_every_missing_column(path: Path) -> None:
+def test_oldest_tables_get_every_missing_column(path: Path) -> None:
     """behaviour 126"""
     make_old(
         path,
@@ -275,8 +275,8 @@ def test_the_oldest_tables_get_every_missing_column(path: Path) -> None:
         assert (finding.summary, finding.knowledge_id) == ("found", None)
 
 
-async def test_an_old_file_with_references_works_with_every_command(tmp_path: Path, path: Path) -> None:
-    """behaviours 91, 126: columns added late are last, and agents are stored before their references."""
+async def test_old_file_with_foreign_keys_works_with_every_command(tmp_path: Path, path: Path) -> None:
+    """behaviours 91, 126: columns added late are last, and agents are stored before the rows naming them."""
     make_old(
         path,
         "INSERT INTO tasks(id, title, created_by) VALUES('t', 'T', 'ann')",
@@ -317,7 +317,7 @@ async def test_an_old_file_with_references_works_with_every_command(tmp_path: Pa
     ],
 )
 @pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%fZ", "offset"])
-def test_times_are_compared_as_instants_however_they_were_written(
+def test_times_in_any_format_are_compared_as_instants(
     path: Path, written: Any, runs: bool, form: str
 ) -> None:
     """behaviour 96"""
@@ -337,7 +337,7 @@ def test_times_are_compared_as_instants_however_they_were_written(
         assert claim.expires_at == written
 
 
-async def test_a_time_that_cannot_be_read_breaks_nothing(tmp_path: Path, path: Path) -> None:
+async def test_unreadable_time_breaks_nothing(tmp_path: Path, path: Path) -> None:
     """behaviours 126, 242"""
     make_old(path, "UPDATE agents SET last_seen_at='yesterday'", "UPDATE agents SET first_seen_at=NULL")
     add_task(path, "t", created_at="soon", status="completed", completed_at="never")
@@ -351,7 +351,7 @@ async def test_a_time_that_cannot_be_read_breaks_nothing(tmp_path: Path, path: P
         assert (await lithos.call("lithos_task_next", agent="ann"))["task"]["id"] == "u"
 
 
-async def test_metadata_of_migrated_tasks_still_takes_patches_but_no_new_dependencies(
+async def test_metadata_of_migrated_tasks_accepts_patches_but_no_new_dependencies(
     tmp_path: Path, path: Path
 ) -> None:
     """behaviours 119, 126"""
@@ -374,8 +374,8 @@ def told(path: Path, table: str) -> set[str]:
         return {str(row[0]) for row in connection.execute(f"SELECT * FROM {table}")}
 
 
-def test_states_of_an_older_file_emit_no_events(path: Path) -> None:
-    """behaviour 260: tasks that were ready and claims that had ended before such events were made."""
+def test_initial_states_of_an_older_file_emit_no_events(path: Path) -> None:
+    """behaviour 260: tasks were ready and claims had expired before Lithos had such events."""
     make_old(
         path,
         "INSERT INTO tasks(id,title,created_by,created_at) VALUES('a','A','ann','2025-01-01')",
@@ -393,7 +393,7 @@ def test_states_of_an_older_file_emit_no_events(path: Path) -> None:
     assert dump(path) == before
 
 
-def test_the_later_claim_on_equal_aspects_wins_and_all_are_shown(path: Path) -> None:
+def test_later_claim_on_equal_aspects_wins_and_all_are_shown(path: Path) -> None:
     """behaviours 126, 242"""
     make_old(
         path,
@@ -412,12 +412,12 @@ def test_the_later_claim_on_equal_aspects_wins_and_all_are_shown(path: Path) -> 
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         until = parse_time("2099-02-01")
         claim = Claim(task_id="a", agent="dee", aspect=" Code", expires_at=until, fence=9)
-        store.written(TaskRows).put_claim(claim, START)  # spelled as the one that is shown only
+        store.written(TaskRows).put_claim(claim, START)  # same spelling as the claim that is only shown
         held = {claim.aspect: claim.agent for claim in store.written(TaskRows).claims_of("a", START)}
         assert held == {" Code": "dee", "docs": "cy"}
 
 
-def test_changes_by_an_older_version_are_followed(path: Path) -> None:
+def test_changes_by_an_older_version_are_applied(path: Path) -> None:
     """behaviour 260: the older version claimed, renewed and closed without updating these tables."""
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         rows = store.written(TaskRows)
@@ -447,7 +447,7 @@ def test_changes_by_an_older_version_are_followed(path: Path) -> None:
 
 
 def test_two_unicode_forms_of_an_aspect_become_one(path: Path) -> None:
-    """behaviour 351: the claim that ends later holds it"""
+    """behaviour 351: the claim that ends later holds the aspect."""
     one, other = (normalize(form, "\u00e4rger") for form in ("NFC", "NFD"))
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         rows = store.written(TaskRows)
@@ -470,7 +470,7 @@ def test_two_unicode_forms_of_an_aspect_become_one(path: Path) -> None:
         assert ends == [(one, other, format_time(START + timedelta(hours=2)))]
 
 
-def test_other_values_in_place_of_a_time_are_kept(path: Path) -> None:
+def test_malformed_time_values_are_kept(path: Path) -> None:
     """behaviour 242"""
     make_old(path, "UPDATE agents SET last_seen_at='yesterday', first_seen_at=NULL")
     add_task(path, "t", created_at="soon", status="completed", completed_at="never")

@@ -1,4 +1,4 @@
-"""The dependents of a note, by index: no query scans more than the rows of that note."""
+"""Tests that index queries find the dependents of a note and scan no rows of other notes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find(rows: TaskRows, task: str, note: str, minutes: int) -> None:
     )
 
 
-def test_the_newest_of_findings_and_citations_orders_tasks(store: CoordinationStore) -> None:
+def test_newest_findings_and_citations_order_the_tasks(store: CoordinationStore) -> None:
     rows = store.written(TaskRows)
     for name in "abcd":
         put(rows, name)
@@ -88,8 +88,8 @@ def test_readers_are_counted_by_agent(store: CoordinationStore) -> None:
     assert len(store.rows(TaskRows).impact.readers("n", 1)) == 1
 
 
-def test_only_open_tasks_whose_metadata_say_so_are_of_a_re_verification(store: CoordinationStore) -> None:
-    """Metadata of older files may not be JSON: the index accepts them anyway."""
+def test_reverifications_are_open_tasks_marked_in_their_metadata(store: CoordinationStore) -> None:
+    """Metadata of older files may be invalid JSON, which the index must accept."""
     rows = store.written(TaskRows)
     put(rows, "yes", {"impact_of": "n"})
     put(rows, "other", {"impact_of": "m"})
@@ -110,7 +110,7 @@ def test_every_query_searches_an_index_by_the_note(store: CoordinationStore, nam
     assert [step for step in plan if step.startswith("SEARCH") and "INDEX" in step], plan
 
 
-def test_an_older_file_with_malformed_metadata_and_events_is_taken_over(tmp_path: Path) -> None:
+def test_older_file_with_malformed_metadata_and_events_is_upgraded(tmp_path: Path) -> None:
     path = tmp_path / "coordination.db"
     with closing(CoordinationStore.open(path, NOW)) as store:
         rows = store.written(TaskRows)

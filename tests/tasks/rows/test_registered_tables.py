@@ -1,4 +1,4 @@
-"""`coordination.db` has the tables of the capabilities that there are."""
+"""Tests that `coordination.db` has the tables of the registered capabilities."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ALL: list[CapabilityTables] = [table for capability in CAPABILITIES for table in
 
 
 def made(path: Path, tables: list[CapabilityTables]) -> list[str]:
-    """The tables of a new file, in the order in which they were created."""
+    """Create a file and return its tables in creation order."""
 
     class Store(CoordinationStore):
-        """One that has only these tables."""
+        """Store that has only these tables."""
 
     Store.lay_out(tables)
     Store.open(path, START).close()
@@ -29,7 +29,7 @@ def made(path: Path, tables: list[CapabilityTables]) -> list[str]:
 
 
 def test_tables_are_created_in_the_order_of_their_places(tmp_path: Path) -> None:
-    """Whatever the order of the capabilities: files are the same as those of earlier versions."""
+    """Files equal those of earlier versions, whatever the order of the capabilities."""
     names = made(tmp_path / "a.db", ALL)
     assert made(tmp_path / "b.db", ALL[::-1]) == names
     firsts = ["tasks", "citations", "requests", "agents", "read_counts", "note_versions"]

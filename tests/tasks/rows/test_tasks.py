@@ -1,4 +1,4 @@
-"""Task rows: order, identity, and graphs larger than one statement."""
+"""Tests for task rows: order, identity, and graphs larger than one SQL statement."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def relate(rows: TaskRows, source: str, target: str, kind: str = BLOCKS, **field
     return edge
 
 
-def test_a_task_comes_back_as_it_was(rows: TaskRows) -> None:
+def test_task_is_read_back_unchanged(rows: TaskRows) -> None:
     """behaviour 51"""
     task = put(
         rows, "a", description="ä\n", status="cancelled", task_type="gate", tags=("x", "é"), outcome="",
@@ -58,7 +58,7 @@ def test_tasks_are_listed_newest_first_and_ties_by_insertion(rows: TaskRows) -> 
     assert [task.id for task in rows.tasks()] == ["b", "m", "z", "a"]
 
 
-def test_children_are_oldest_first_and_ties_by_insertion(rows: TaskRows) -> None:
+def test_children_are_listed_oldest_first_and_ties_by_insertion(rows: TaskRows) -> None:
     """behaviour 124"""
     put(rows, "p")
     for name in ("z", "a", "m"):
@@ -70,14 +70,14 @@ def test_children_are_oldest_first_and_ties_by_insertion(rows: TaskRows) -> None
     assert [task.id for task in rows.children("p")] == ["old", "z", "a", "m"]
 
 
-def test_an_update_keeps_who_made_a_task_and_when(rows: TaskRows) -> None:
+def test_task_update_keeps_creator_and_creation_time(rows: TaskRows) -> None:
     """behaviour 107"""
     task = put(rows, "a")
     rows.put_task(evolve(task, created_by="bob", created_at=NOW + timedelta(days=1), title="new"))
     assert rows.task("a") == evolve(task, title="new")
 
 
-def test_an_edge_upserted_again_gets_new_metadata_only(rows: TaskRows) -> None:
+def test_repeated_edge_upsert_changes_only_the_metadata(rows: TaskRows) -> None:
     """behaviour 112"""
     first = relate(rows, "a", "b", metadata={"k": 1})
     relate(rows, "a", "b", metadata={"l": 2}, created_by="bob", created_at=NOW + timedelta(days=1))
@@ -85,7 +85,7 @@ def test_an_edge_upserted_again_gets_new_metadata_only(rows: TaskRows) -> None:
     assert rows.edges_to("b", (PARENT_CHILD,)) == []
 
 
-def test_running_claims_end_at_their_instant(rows: TaskRows) -> None:
+def test_running_claims_end_exactly_at_their_expiry(rows: TaskRows) -> None:
     """behaviour 96"""
     claim = Claim(task_id="a", agent="ann", aspect="x", expires_at=NOW, fence=1)
     later = Claim(task_id="b", agent="ann", aspect="x", expires_at=NOW + timedelta(hours=1), fence=2)
@@ -95,10 +95,10 @@ def test_running_claims_end_at_their_instant(rows: TaskRows) -> None:
     assert rows.active_claims(NOW) == {"b": [later]}
     assert rows.active_claims(NOW, "a") == {}
     assert rows.active_claims(NOW, "b") == {"b": [later]}
-    assert rows.claim("a", "x") == claim  # nothing is deleted early
+    assert rows.claim("a", "x") == claim  # the expired claim is not deleted early
 
 
-def test_findings_of_one_instant_stay_in_their_order(rows: TaskRows) -> None:
+def test_findings_with_equal_times_keep_their_order(rows: TaskRows) -> None:
     """behaviour 106"""
     for name in ("z", "a", "m"):
         rows.add_finding(
@@ -107,7 +107,7 @@ def test_findings_of_one_instant_stay_in_their_order(rows: TaskRows) -> None:
     assert [finding.id for finding in rows.findings("t")] == ["z", "a", "m"]
 
 
-def test_a_graph_may_be_larger_than_one_statement(rows: TaskRows) -> None:
+def test_graph_may_be_larger_than_one_statement(rows: TaskRows) -> None:
     """behaviours 109, 111"""
     names = [f"t{number:04}" for number in range(1_300)]
     for name in names:
@@ -123,8 +123,8 @@ def test_a_graph_may_be_larger_than_one_statement(rows: TaskRows) -> None:
     assert len(whole.tasks) == 1_300
 
 
-def test_a_snapshot_shows_one_moment_while_others_write(tmp_path: Path) -> None:
-    """behaviour 120: a task is never listed as ready by edges of one moment and statuses of another."""
+def test_snapshot_shows_one_moment_during_concurrent_writes(tmp_path: Path) -> None:
+    """behaviour 120: a task is never listed as ready from edges of one moment and statuses of another."""
     writer = apsw.Connection(str(tmp_path / "tasks.db"))
     writer.execute("PRAGMA journal_mode=WAL").fetchall()
     writer.execute(TASK_TABLES.create + TASK_TABLES.indexes)

@@ -1,4 +1,4 @@
-"""Pages of the journal newest first, from the ring and from the database, and the running claims."""
+"""Tests for running claims and for journal pages, newest first, from the ring and the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.servers import Lithos, serving
 
 
 async def fill(lithos: Lithos, count: int) -> list[int]:
-    """Journal `count` events of two agents, with tags in turn; their seqs, newest first."""
+    """Journal `count` events of agents and tags in alternation, and return their seqs, newest first."""
     for number in range(count):
         agent, tag = ("ann", "even") if number % 2 == 0 else ("bob", "odd")
         await lithos.write(f"Note {number}", agent=agent, tags=[tag])
@@ -25,7 +25,9 @@ async def fill(lithos: Lithos, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("ring", [500, 3], ids=["from the ring", "from the ring and the journal"])
-async def test_the_newest_events_come_first_none_twice_and_no_unwanted_one(tmp_path: Path, ring: int) -> None:
+async def test_activity_pages_are_newest_first_without_duplicates_or_unwanted_events(
+    tmp_path: Path, ring: int
+) -> None:
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
         seqs, activity = await fill(lithos, 10), lithos.server.get(Activity)
         whole = await activity.page(EventSelection(), 100)

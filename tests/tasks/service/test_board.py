@@ -1,4 +1,4 @@
-"""The task board shows the same as the tools, for any dependencies (docs/spec/console.md §1)."""
+"""Tests that board and tools show the same tasks for any dependencies (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers import MISSING_ID, Clock, Lithos, serving
 
 
 async def titles(lithos: Lithos, column: str, **wanted: str) -> list[str]:
-    """The titles of a column, in order; asked for in pages of seven."""
+    """Return the titles of a column in order, fetched in pages of seven."""
     found: list[str] = []
     while True:
         page = await lithos.server.get(BoardReading).columns(
@@ -25,12 +25,12 @@ async def titles(lithos: Lithos, column: str, **wanted: str) -> list[str]:
 
 
 async def told(lithos: Lithos, tool: str, **more: object) -> list[str]:
-    """The titles that a tool lists."""
+    """Return the titles that a tool lists."""
     return [task["title"] for task in (await lithos.call(tool, limit=1_000, **more))["tasks"]]
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, 20))])
-async def test_columns_are_those_of_the_tools(tmp_path: Path, seed: int) -> None:
+async def test_board_columns_match_the_tool_lists(tmp_path: Path, seed: int) -> None:
     random, clock = Random(seed), Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         ids: list[str] = []
@@ -105,7 +105,7 @@ async def test_columns_are_those_of_the_tools(tmp_path: Path, seed: int) -> None
         assert {title for some in shown for title in some} == mine
 
 
-async def test_the_trees_of_a_task_are_bounded_and_open_nothing_twice(tmp_path: Path) -> None:
+async def test_task_trees_are_bounded_and_expand_nothing_twice(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
 
         async def create(title: str, *before: str) -> str:

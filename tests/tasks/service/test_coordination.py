@@ -1,4 +1,4 @@
-"""Task commands as transactions: one with their events, whole or not at all, in one order."""
+"""Tests for task commands as transactions: a command commits with all its events or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLES += ("ready_tasks", "claim_ends", "timers")
 
 
 def dump(lithos: Lithos) -> dict[str, list[Any]]:
-    """Everything that is committed."""
+    """Return all committed data."""
     store = lithos.server.get(Coordinator)._store
     return {table: store._reader.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
 
@@ -37,7 +37,7 @@ def types(lithos: Lithos) -> list[str]:
 # -- events -----------------------------------------------------------------------------------------
 
 
-async def test_every_operation_announces_exactly_what_the_spec_says(tmp_path: Path) -> None:
+async def test_every_operation_announces_exactly_the_specified_events(tmp_path: Path) -> None:
     """behaviours 127, 186"""
     async with serving(tmp_path, clock=Clock(), settled=False) as lithos:
         task = await create(lithos, "Größe")
@@ -99,7 +99,7 @@ async def test_every_operation_announces_exactly_what_the_spec_says(tmp_path: Pa
 # -- registration -----------------------------------------------------------------------------------
 
 
-async def test_acting_on_tasks_registers_even_when_it_is_refused(tmp_path: Path) -> None:
+async def test_task_changes_register_the_agent_even_when_refused(tmp_path: Path) -> None:
     """behaviours 91, 127"""
     refused: dict[str, dict[str, Any]] = {
         "task_create": {"title": "T", "depends_on": [MISSING_ID]},
@@ -139,12 +139,12 @@ async def test_reading_tasks_and_bad_arguments_register_no_agent(tmp_path: Path)
         assert [agent["id"] for agent in agents] == ["ann"]
 
 
-# -- whole or not at all ----------------------------------------------------------------------------
+# -- complete or not at all -------------------------------------------------------------------------
 
 
 @contextmanager
 def refusing_to_commit(lithos: Lithos) -> Iterator[None]:
-    """Everything is written, and then the commit fails."""
+    """Let every commit fail after its data was written."""
     writer = lithos.server.get(Coordinator)._store._writer
     writer.set_commit_hook(lambda: True)
     yield
@@ -167,7 +167,7 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_a_failing_commit_leaves_neither_change_nor_event(tmp_path: Path) -> None:
+async def test_failing_commit_leaves_neither_change_nor_event(tmp_path: Path) -> None:
     """behaviour 187"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -190,14 +190,14 @@ async def test_a_failing_commit_leaves_neither_change_nor_event(tmp_path: Path) 
                 assert list(answer) == ["status", "code", "message"]
                 assert dump(lithos) == before, tool
                 assert lithos.server.get(Broadcaster).head == head
-            answer = await call(lithos, tool, **given)  # the same call works once the disk does
+            answer = await call(lithos, tool, **given)  # the same call works once commits succeed again
             assert {"success", "task_id", "finding_id", "fence"} & answer.keys()
             assert dump(lithos) != before, tool
         seqs = [event.seq for event in lithos.server.get(Coordinator)._store.events_after(0)]
         assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
 
 
-async def test_a_refusal_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
+async def test_refused_command_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
     """behaviours 127, 186"""
     async with serving(tmp_path, settled=False) as lithos:
         results: dict[int, Any] = {}
@@ -215,14 +215,14 @@ async def test_a_refusal_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
         made = {answer["task_id"] for answer in results.values() if "code" not in answer}
         assert set(ids(await call(lithos, "task_list"))) == made
         assert types(lithos) == ["task.created", "task.ready"] * 15
-        assert lithos.server.get(Coordinator).mailbox.stats.batches < 30  # they did share commits
+        assert lithos.server.get(Coordinator).mailbox.stats.batches < 30  # many commands shared commits
 
 
 # -- races and fences -------------------------------------------------------------------------------
 
 
 async def test_exactly_one_of_64_racing_agents_gets_an_aspect(tmp_path: Path) -> None:
-    """behaviours 94, 96, 174, 192: also for one whose claim has expired, under a higher fence"""
+    """behaviours 94, 96, 174, 192: this also holds after an expired claim, and then the fence is higher."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         task = await create(lithos)
@@ -271,7 +271,7 @@ def put_copy_back(private: Path, copy: Path) -> None:
 
 
 @pytest.mark.parametrize("accident", [delete_database, put_copy_back])
-async def test_no_fence_is_used_again_after_a_loss_or_a_restore(
+async def test_fence_is_never_reused_after_a_loss_or_restore(
     tmp_path: Path, accident: Callable[[Path, Path], None]
 ) -> None:
     """behaviour 191"""
@@ -290,8 +290,8 @@ async def test_no_fence_is_used_again_after_a_loss_or_a_restore(
 # -- very many tasks --------------------------------------------------------------------------------
 
 
-async def test_others_run_while_very_many_tasks_are_written_out() -> None:
-    """behaviour 100: ten thousand rows are made in slices."""
+async def test_other_work_runs_while_many_tasks_are_serialised() -> None:
+    """behaviour 100: the rows of ten thousand tasks are created in slices."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     views = [
         TaskView(Task(id=str(n), title="T", created_by="a", created_at=now), claims=()) for n in range(10_000)
@@ -312,7 +312,7 @@ async def test_others_run_while_very_many_tasks_are_written_out() -> None:
     assert turns >= 30
 
 
-async def test_a_gate_in_a_long_chain_is_found(tmp_path: Path) -> None:
+async def test_gate_in_a_long_chain_is_found(tmp_path: Path) -> None:
     """behaviours 110, 111"""
     async with serving(tmp_path, settled=False) as lithos:
         first = before = await gate(lithos)

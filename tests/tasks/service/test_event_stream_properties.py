@@ -1,4 +1,4 @@
-"""Whatever is published, pruned, cut off and restarted meanwhile: each event once, in order, none lost."""
+"""Property tests: clients get each event once and in order, despite pruning, disconnects and restarts."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ TYPES = ("a", "b", "c")
 
 @define(eq=False)
 class Journal(Inline):
-    """The journal, its writer, and a reader; the writer continues during its reads."""
+    """Journal with its writer and a reader. The writer continues while the reader reads."""
 
     store: CoordinationStore
     broadcaster: Broadcaster = field(init=False)
     events: list[Event] = field(factory=list)
     meanwhile: list[Callable[[], None]] = field(factory=list)
-    #: Committed, but not broadcast yet.
+    #: These events are committed, but not yet broadcast.
     late: list[Event] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Journal(Inline):
         self.broadcaster.head = self.store.next_seq() - 1
 
     def publish(self, types: list[str], *, late: bool = False) -> None:
-        """Commit, then broadcast; `late` lets a reader see the commit before the broadcast."""
+        """Commit, then broadcast. With `late`, a reader sees the commit before the broadcast."""
         self.broadcast()
         first = self.store.next_seq()
         events = [
@@ -90,11 +90,11 @@ class Journal(Inline):
 
 @define
 class Client:
-    """A subscriber that resumes after its last event, and what it may rightly see."""
+    """Subscriber that resumes after its last event, with the events that it is allowed to see."""
 
     journal: Journal
     wanted: EventFilter
-    #: Everything up to this seq is behind it; everything later that passes is due.
+    #: The client has everything up to this seq. Every later event that passes its filter is due.
     start: int = 0
     got: list[int] = field(factory=list)
     stream: EventStream | None = None
@@ -111,7 +111,7 @@ class Client:
         self.start, self.got = start, []
 
     async def receive(self, count: int) -> None:
-        """Take up to `count` events; a cut-off client resumes after its last one."""
+        """Take up to `count` events. A client that was cut off resumes after its last event."""
         for _ in range(count):
             if self.stream is None:
                 await self.connect(str(self.position))
@@ -140,7 +140,7 @@ class Client:
         self.stream = None
 
     def check(self) -> int:
-        """The received events must be the first of the due ones; return the number still due."""
+        """Assert that the received events are the first due events, and return how many are still due."""
         due = [e.seq for e in self.journal.events if e.seq > self.start and self.wanted.passes(e)]
         assert due[: len(self.got)] == self.got
         return len(due) - len(self.got)
@@ -192,7 +192,7 @@ async def play(journal: Journal, wanted: EventFilter, steps: list[tuple[str, Any
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty journal to copy."""
+    """Return the path of an empty journal to copy."""
     path = tmp_path_factory.mktemp("journal") / "coordination.db"
     CoordinationStore.open(path, START).close()
     return path
@@ -211,7 +211,7 @@ def journal_at(template: Path) -> Iterator[Journal]:
 
 
 @given(steps=st.lists(STEPS, max_size=25), types=st.sets(st.sampled_from(TYPES), max_size=2))
-def test_nothing_is_lost_nothing_comes_twice_and_order_is_kept(
+def test_events_arrive_once_in_order_without_loss(
     template: Path, steps: list[tuple[str, Any]], types: set[str]
 ) -> None:
     """behaviours 132, 133, 186, 189"""

@@ -1,4 +1,4 @@
-"""An actor that cannot answer: callers hear whether anything can have happened."""
+"""Tests for an actor that cannot answer: callers learn whether anything may have changed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lithos.kernel.values.errors import InvalidInput, StorageFailed
         (trio.TooSlowError(), "unknown: it took too long. Look again."),
     ],
 )
-def test_silence_is_reported_with_its_meaning(failure: Exception, says: str) -> None:
+def test_missing_answer_reports_whether_anything_changed(failure: Exception, says: str) -> None:
     with pytest.raises(StorageFailed) as told, honest_outcome("Look again."):
         raise failure
     assert says in told.value.message
 
 
 @pytest.mark.parametrize("make", [lambda: InvalidInput("no"), lambda: ValueError("bug")])
-def test_refusals_and_bugs_pass_as_they_are(make: Callable[[], Exception]) -> None:
+def test_refusals_and_bugs_are_raised_unchanged(make: Callable[[], Exception]) -> None:
     failure = make()
     with pytest.raises(type(failure)) as told, honest_outcome("Look again."):
         raise failure

@@ -1,4 +1,4 @@
-"""Work without gaps: `lithos_task_next`, stale fences, strict mode, and events for ready and expired."""
+"""Tests for `lithos_task_next`, stale fences, strict mode, and events for ready tasks and expired claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def next_task(lithos: Lithos, agent: str = "ann", **wanted: Any) -> Any:
 
 
 async def settle(lithos: Lithos) -> None:
-    """Report the events that are due by the clock; a server checks on its own twice a second."""
+    """Report the events that are due by the clock. A running server does this twice a second."""
     while (due := lithos.server.get(Coordinator)._due) is not None and due <= lithos.server.get(
         Coordinator
     )._clock():
@@ -31,12 +31,12 @@ async def settle(lithos: Lithos) -> None:
 
 
 def told(lithos: Lithos, *kinds: str) -> list[tuple[str, str]]:
-    """(type, task) of the events of these types."""
+    """Return type and task id of the reported events."""
     return [(kind, payload["task_id"]) for kind, payload in lithos.events() if kind in (kinds or TOLD)]
 
 
 def ever_told(lithos: Lithos) -> list[tuple[str, str]]:
-    """The same since the data directory was made: a server reports them as soon as it starts."""
+    """Return type and task id of all events since the data folder was created, startup included."""
     drafts = [event.draft for event in lithos.server.get(Coordinator)._store.events_after(0)]
     return [(draft.type, draft.payload["task_id"]) for draft in drafts if draft.type in TOLD]
 
@@ -44,7 +44,7 @@ def ever_told(lithos: Lithos) -> list[tuple[str, str]]:
 # -- choosing ---------------------------------------------------------------------------------------
 
 
-async def test_the_oldest_ready_task_is_given_with_its_claim(tmp_path: Path) -> None:
+async def test_oldest_ready_task_is_returned_with_its_claim(tmp_path: Path) -> None:
     """behaviour 258"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -79,7 +79,7 @@ def claim_of(given: dict[str, Any], agent: str) -> dict[str, Any]:
 
 
 async def test_32_racing_agents_get_different_tasks(tmp_path: Path) -> None:
-    """behaviour 258: none twice, none blocked, none held; fences grow as the grants do."""
+    """behaviour 258: no returned task is repeated, blocked or held, and fences grow with each grant."""
     async with serving(tmp_path, settled=False) as lithos:
         blocker = await create(lithos, "blocker")
         blocked = [await create(lithos, "blocked", depends_on=[blocker]) for _ in range(5)]
@@ -101,7 +101,7 @@ async def test_32_racing_agents_get_different_tasks(tmp_path: Path) -> None:
         assert not {task for _, task in given} & {blocker, *blocked}
 
 
-async def test_filters_and_one_task_alone(tmp_path: Path) -> None:
+async def test_task_next_filters_by_project_tags_metadata_and_task(tmp_path: Path) -> None:
     """behaviour 258"""
     async with serving(tmp_path, settled=False) as lithos:
         await create(lithos, "other", metadata={"project": "p2"}, tags=["a"])
@@ -153,7 +153,7 @@ FENCED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_a_stale_fence_is_refused_and_names_the_holder(tmp_path: Path) -> None:
+async def test_stale_fence_is_refused_and_names_the_holder(tmp_path: Path) -> None:
     """behaviour 259"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -174,8 +174,11 @@ async def test_a_stale_fence_is_refused_and_names_the_holder(tmp_path: Path) -> 
             await call(lithos, tool, **given | {"agent": "bob", "fence": taken["fence"]})
 
 
-async def test_a_fence_of_another_aspect_is_current_and_closed_tasks_know_none(tmp_path: Path) -> None:
-    """behaviour 259: an active claim of the task has it; on a closed task it means nothing."""
+async def test_fence_of_another_aspect_is_current_and_closed_tasks_ignore_fences(tmp_path: Path) -> None:
+    """behaviour 259: any active claim of the task makes its fence current.
+
+    A closed task does not check fences.
+    """
     async with serving(tmp_path, settled=False) as lithos:
         task = await create(lithos)
         docs = (await call(lithos, "task_claim", task_id=task, aspect="docs"))["fence"]
@@ -183,7 +186,7 @@ async def test_a_fence_of_another_aspect_is_current_and_closed_tasks_know_none(t
         await call(lithos, "finding_post", task_id=task, summary="s", fence=docs)
         given = {"task_id": task, "agent": "ann", "aspect": "none", "fence": 1}
         stale = await lithos.call("lithos_task_renew", **given)
-        assert refusal(stale, "stale_fence")  # before claim_not_found
+        assert refusal(stale, "stale_fence")  # this check runs before claim_not_found
         assert stale["held_by"] is None
         missing = await lithos.call("lithos_task_renew", **given | {"fence": docs})
         assert refusal(missing, "claim_not_found")
@@ -202,7 +205,7 @@ async def test_a_fence_of_another_aspect_is_current_and_closed_tasks_know_none(t
 # -- strict mode ------------------------------------------------------------------------------------
 
 
-async def test_without_strict_mode_blocked_tasks_are_claimed_and_held_ones_completed(tmp_path: Path) -> None:
+async def test_blocked_and_held_tasks_are_allowed_without_strict_mode(tmp_path: Path) -> None:
     """behaviour 259"""
     async with serving(tmp_path, settled=False) as lithos:
         task = await create(lithos, "after", depends_on=[await create(lithos, "before")])
@@ -213,7 +216,7 @@ async def test_without_strict_mode_blocked_tasks_are_claimed_and_held_ones_compl
 async def test_strict_mode_refuses_blocked_claims_and_completion_of_held_tasks(
     tmp_path: Path,
 ) -> None:
-    """behaviour 259: completing needs an own claim, or no claim of others."""
+    """behaviour 259: an agent may complete a task that it has claimed, or that no other agent has claimed."""
     clock, settings = Clock(), CoordinationConfig(strict=True)
     async with serving(tmp_path, clock=clock, coordination=settings, settled=False) as lithos:
         before = await create(lithos, "before")
@@ -245,7 +248,7 @@ async def test_strict_mode_refuses_blocked_claims_and_completion_of_held_tasks(
 # -- events -----------------------------------------------------------------------------------------
 
 
-async def test_an_expired_claim_is_reported_without_a_call(tmp_path: Path) -> None:
+async def test_expired_claim_is_reported_without_a_call(tmp_path: Path) -> None:
     """behaviour 260: no client calls; the coordinator checks often enough to report it within two seconds."""
     assert LAZY_DELAY <= 1
     clock = Clock()
@@ -263,8 +266,8 @@ async def test_an_expired_claim_is_reported_without_a_call(tmp_path: Path) -> No
         stream.close()
 
 
-async def test_each_expiry_is_reported_once_over_restarts(tmp_path: Path) -> None:
-    """behaviour 260: also one that came while no server ran."""
+async def test_each_expiry_is_reported_once_across_restarts(tmp_path: Path) -> None:
+    """behaviour 260: this includes an expiry while no server ran."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         first, second = await create(lithos), await create(lithos)
@@ -284,7 +287,7 @@ async def test_each_expiry_is_reported_once_over_restarts(tmp_path: Path) -> Non
         assert ever_told(lithos)[2:] == due
 
 
-async def test_renewed_released_and_finished_claims_are_never_reported_as_expired(tmp_path: Path) -> None:
+async def test_renewed_released_and_finished_claims_never_expire(tmp_path: Path) -> None:
     """behaviour 260"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -332,7 +335,7 @@ async def test_ready_is_reported_at_creation_and_after_the_last_blocker(tmp_path
 
 
 async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: Path) -> None:
-    """behaviour 260: once each, by the agent `timer`; a cancelled timer never opens."""
+    """behaviour 260: the agent `timer` reports each task once, and a cancelled timer never opens."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         waiting = list[str]()
@@ -341,10 +344,10 @@ async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: P
             waiting.append(await create(lithos, str(minute)))
             await link(lithos, timer, waiting[-1], "waits_on_gate")
         await call(lithos, "task_cancel", task_id=timer)
-        assert len(told(lithos)) == 3  # each was ready until it was linked
+        assert len(told(lithos)) == 3  # each task was ready until it was linked
         assert (await next_task(lithos))["blocked"] == 3
         clock.advance(seconds=30)
-        # The choice reads the clock itself; no event is needed first.
+        # The choice reads the clock itself and needs no earlier event.
         assert (await next_task(lithos))["task"]["id"] == waiting[0]
         assert told(lithos)[3:] == [("task.ready", waiting[0])]
         drafts = [
@@ -360,7 +363,7 @@ async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: P
         assert len(ever_told(lithos)) == 5
 
 
-async def test_a_timer_that_is_set_earlier_opens_at_once(tmp_path: Path) -> None:
+async def test_timer_moved_to_the_past_opens_immediately(tmp_path: Path) -> None:
     """behaviour 260"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -405,7 +408,7 @@ async def fail(lithos: Lithos, given: Any, output: str) -> Any:
     )  # fmt: skip
 
 
-async def test_a_failing_task_is_tried_again_after_growing_pauses_and_then_failed(tmp_path: Path) -> None:
+async def test_failing_task_is_retried_after_growing_pauses_and_then_fails(tmp_path: Path) -> None:
     """Behaviour 404."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -438,7 +441,7 @@ async def test_a_failing_task_is_tried_again_after_growing_pauses_and_then_faile
         assert (await fail(lithos, await next_task(lithos), "boom"))["attempts"] == 1
 
 
-async def test_the_pause_of_a_failed_task_holds_after_a_restart(tmp_path: Path) -> None:
+async def test_retry_pause_of_a_failed_task_survives_a_restart(tmp_path: Path) -> None:
     """Behaviour 404."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:

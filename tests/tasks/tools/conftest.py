@@ -1,4 +1,4 @@
-"""The year begins when a server of these tests starts, and time stands still until they move it."""
+"""Fixtures with a clock that starts at the beginning of a year and moves only when a test moves it."""
 
 from __future__ import annotations
 

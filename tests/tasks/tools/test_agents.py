@@ -1,4 +1,4 @@
-"""`lithos_agent_register`, `lithos_agent_info`, `lithos_agent_list`, and registration on the way."""
+"""Tests for `lithos_agent_register`, `lithos_agent_info`, `lithos_agent_list` and automatic registration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 
-async def test_registering_twice_merges(tmp_path: Path) -> None:
+async def test_registering_twice_merges_the_agent_data(tmp_path: Path) -> None:
     """behaviour 90"""
     clock = Clock()
     async with serving(tmp_path, clock=clock) as lithos:
@@ -31,7 +31,7 @@ async def test_registering_twice_merges(tmp_path: Path) -> None:
         assert await lithos.call("lithos_agent_info", id="ann") == info
 
 
-async def test_acting_registers_without_an_event(tmp_path: Path) -> None:
+async def test_acting_registers_the_agent_without_an_event(tmp_path: Path) -> None:
     """behaviours 91, 127"""
     clock = Clock()
     async with serving(tmp_path, clock=clock) as lithos:
@@ -54,7 +54,7 @@ async def test_acting_registers_without_an_event(tmp_path: Path) -> None:
         assert (await lithos.call("lithos_agent_info", id="deletes"))["last_seen_at"] == start
 
 
-async def test_the_list_filters_and_shows_the_most_recent_first(lithos: Lithos, clock: Clock) -> None:
+async def test_agent_list_is_filtered_and_most_recent_first(lithos: Lithos, clock: Clock) -> None:
     """behaviour 91"""
     for name, kind in (("a", "x"), ("b", "y"), ("c", "x")):
         await lithos.call("lithos_agent_register", id=name, type=kind)
@@ -77,7 +77,7 @@ async def test_the_list_filters_and_shows_the_most_recent_first(lithos: Lithos, 
     assert "active_since" in refusal(answer, "invalid_input")
 
 
-async def test_blank_ids_are_refused(lithos: Lithos) -> None:
+async def test_blank_agent_ids_are_refused(lithos: Lithos) -> None:
     """behaviour 173"""
     for tool in ("lithos_agent_register", "lithos_agent_info"):
         for blank in ("", " ", "\n"):

@@ -1,4 +1,4 @@
-"""`lithos_task_claim`, `lithos_task_renew`, `lithos_task_release`: holders and end times of claims."""
+"""Tests for `lithos_task_claim`, `lithos_task_renew` and `lithos_task_release`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 
 async def claim(lithos: Lithos, task: str, agent: str = "ann", aspect: str = "code", **more: Any) -> Any:
-    """The answer, which may be a refusal."""
+    """Claim an aspect and return the answer, which may be a refusal."""
     return await lithos.call("lithos_task_claim", task_id=task, aspect=aspect, agent=agent, **more)
 
 
@@ -25,7 +25,7 @@ async def claims(lithos: Lithos, task: str) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_claim_lasts_an_hour_and_says_until_when(lithos: Lithos, clock: Clock) -> None:
+async def test_claim_lasts_an_hour_and_returns_its_end(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 192"""
     task = await create(lithos)
     answer = await claim(lithos, task)
@@ -40,7 +40,7 @@ async def test_a_claim_lasts_an_hour_and_says_until_when(lithos: Lithos, clock: 
     assert list(lithos.events()[2][1]) == ["task_id", "agent", "aspect", "fence"]
 
 
-async def test_a_held_aspect_is_refused_naming_holder_and_end(lithos: Lithos, clock: Clock) -> None:
+async def test_held_aspect_is_refused_naming_holder_and_end(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 127, 174"""
     task = await create(lithos)
     held = await claim(lithos, task)
@@ -60,10 +60,10 @@ async def test_a_held_aspect_is_refused_naming_holder_and_end(lithos: Lithos, cl
 
 
 @pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
-async def test_aspect_is_one_in_any_unicode_form(
+async def test_unicode_forms_of_an_aspect_are_equal(
     lithos: Lithos, clock: Clock, forms: tuple[str, str]
 ) -> None:
-    """behaviour 351: for claims, renewals and releases"""
+    """behaviour 351: this applies to claims, renewals and releases."""
     one, other = (normalize(form, "\u00c4rger.md") for form in forms)
     task = await create(lithos)
     await claim(lithos, task, "ann", one)
@@ -74,7 +74,7 @@ async def test_aspect_is_one_in_any_unicode_form(
     assert (await claim(lithos, task, "bob", other))["success"]
 
 
-async def test_an_unknown_or_closed_task_cannot_be_claimed(lithos: Lithos, clock: Clock) -> None:
+async def test_unknown_or_closed_task_cannot_be_claimed(lithos: Lithos, clock: Clock) -> None:
     """behaviours 92, 127"""
     done, dropped = await create(lithos), await create(lithos)
     await call(lithos, "task_complete", task_id=done)
@@ -89,7 +89,7 @@ async def test_an_unknown_or_closed_task_cannot_be_claimed(lithos: Lithos, clock
     assert (await claim(lithos, done))["success"]
 
 
-async def test_claiming_again_restarts_the_time_under_a_new_fence(lithos: Lithos, clock: Clock) -> None:
+async def test_repeated_claim_restarts_the_time_under_a_new_fence(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 192"""
     task = await create(lithos)
     first = await claim(lithos, task)
@@ -101,7 +101,7 @@ async def test_claiming_again_restarts_the_time_under_a_new_fence(lithos: Lithos
     assert [event for event, _ in lithos.events()[2:]] == ["task.claimed", "task.claimed"]
 
 
-async def test_claiming_again_for_less_time_ends_the_claim_earlier(lithos: Lithos, clock: Clock) -> None:
+async def test_repeated_claim_with_a_shorter_time_ends_earlier(lithos: Lithos, clock: Clock) -> None:
     """behaviours 93, 96"""
     task = await create(lithos)
     await claim(lithos, task, ttl_minutes=60)
@@ -113,7 +113,7 @@ async def test_claiming_again_for_less_time_ends_the_claim_earlier(lithos: Litho
     assert given["fence"] > second["fence"]
 
 
-async def test_the_time_is_clamped_and_never_an_error(lithos: Lithos, clock: Clock) -> None:
+async def test_claim_time_is_clamped_and_never_refused(lithos: Lithos, clock: Clock) -> None:
     """behaviour 95"""
     task = await create(lithos)
     wishes: list[tuple[Any, float]] = [
@@ -128,7 +128,7 @@ async def test_the_time_is_clamped_and_never_an_error(lithos: Lithos, clock: Clo
         assert (answer["new_expires_at"], answer["ttl_minutes"]) == (until, minutes), wanted
 
 
-async def test_the_times_are_settings(tmp_path: Path) -> None:
+async def test_claim_times_are_configurable(tmp_path: Path) -> None:
     """behaviour 95"""
     clock = Clock()
     settings = CoordinationConfig(claim_default_ttl_minutes=5, claim_max_ttl_minutes=10)
@@ -139,7 +139,7 @@ async def test_the_times_are_settings(tmp_path: Path) -> None:
             assert datetime.fromisoformat(answer["expires_at"]) == clock.now + timedelta(minutes=minutes)
 
 
-async def test_an_expired_claim_is_hidden_and_taken_over(lithos: Lithos, clock: Clock) -> None:
+async def test_expired_claim_is_hidden_and_can_be_taken_over(lithos: Lithos, clock: Clock) -> None:
     """behaviours 96, 192"""
     task = await create(lithos)
     first = await claim(lithos, task, ttl_minutes=10)
@@ -160,7 +160,7 @@ async def test_an_expired_claim_is_hidden_and_taken_over(lithos: Lithos, clock: 
         assert refusal(answer, "claim_not_found")
 
 
-async def test_renewing_keeps_the_fence_and_emits_no_event(lithos: Lithos, clock: Clock) -> None:
+async def test_renewal_keeps_the_fence_and_emits_no_event(lithos: Lithos, clock: Clock) -> None:
     """behaviours 97, 127, 192"""
     task = await create(lithos)
     held = await claim(lithos, task)
@@ -182,7 +182,7 @@ async def test_renewing_keeps_the_fence_and_emits_no_event(lithos: Lithos, clock
     assert again["fence"] > held["fence"]
 
 
-async def test_a_claim_of_another_is_not_there(lithos: Lithos, clock: Clock) -> None:
+async def test_claim_of_another_agent_is_not_found(lithos: Lithos, clock: Clock) -> None:
     """behaviours 97, 127"""
     task = await create(lithos)
     await claim(lithos, task)
@@ -200,7 +200,7 @@ async def test_a_claim_of_another_is_not_there(lithos: Lithos, clock: Clock) -> 
     assert await claims(lithos, task) == held
 
 
-async def test_a_release_frees_the_aspect_even_when_it_has_expired(lithos: Lithos, clock: Clock) -> None:
+async def test_release_frees_the_aspect_even_of_an_expired_claim(lithos: Lithos, clock: Clock) -> None:
     """behaviours 96, 97"""
     task = await create(lithos)
     for minutes in (5, 90):
@@ -248,7 +248,7 @@ async def test_claims_and_fences_survive_a_restart(tmp_path: Path) -> None:
             last, held = fence, await claims(lithos, task)
 
 
-async def test_blank_arguments_are_refused(lithos: Lithos) -> None:
+async def test_blank_claim_arguments_are_refused(lithos: Lithos) -> None:
     """behaviour 173"""
     given = {"task_id": await create(lithos), "aspect": "code", "agent": "bob"}
     for blank in given:

@@ -1,4 +1,4 @@
-"""Readiness, blockers, gates, edges, children, spawning and reopening, as clients see them."""
+"""Tests for readiness, blockers, gates, edges, children, spawning and reopening as clients see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def ready(lithos: Lithos, **filters: Any) -> list[str]:
 
 
 async def blockers(lithos: Lithos, task: str) -> list[dict[str, Any]]:
-    """The reasons why a task waits; [] when it is not listed as blocked."""
+    """Return the reasons why a task waits, or [] if it is not listed as blocked."""
     tasks = (await call(lithos, "task_blocked", limit=1000))["tasks"]
     found: list[dict[str, Any]] = next((row["blockers"] for row in tasks if row["id"] == task), [])
     return found
@@ -25,7 +25,7 @@ async def complete(lithos: Lithos, task: str, **more: Any) -> list[str]:
     return unblocked
 
 
-async def test_a_task_is_ready_once_all_before_it_are_completed(lithos: Lithos) -> None:
+async def test_task_is_ready_once_all_predecessors_are_completed(lithos: Lithos) -> None:
     """behaviours 109, 110, 120"""
     one, two = await create(lithos, "one"), await create(lithos, "two")
     last = await create(lithos, "last", depends_on=[one, two])
@@ -47,7 +47,7 @@ async def test_a_task_is_ready_once_all_before_it_are_completed(lithos: Lithos) 
     assert await call(lithos, "task_blocked") == {"tasks": [], "total": 0}
 
 
-async def test_a_cancelled_predecessor_needs_intervention(lithos: Lithos) -> None:
+async def test_cancelled_predecessor_needs_intervention(lithos: Lithos) -> None:
     """behaviour 109"""
     before, waiting = await create(lithos), await gate(lithos)
     task = await create(lithos, depends_on=[before])
@@ -63,7 +63,7 @@ async def test_a_cancelled_predecessor_needs_intervention(lithos: Lithos) -> Non
     assert all("intervention" in row["message"] for row in rows)
 
 
-async def test_complete_names_only_direct_plain_open_dependents(lithos: Lithos) -> None:
+async def test_completion_names_only_direct_plain_open_dependents(lithos: Lithos) -> None:
     """behaviours 113, 115, 120"""
     done = await create(lithos)
     direct = await create(lithos, depends_on=[done])
@@ -77,7 +77,7 @@ async def test_complete_names_only_direct_plain_open_dependents(lithos: Lithos) 
     assert await complete(lithos, done) == [direct, other]
 
 
-async def test_a_gate_opens_by_being_completed(lithos: Lithos) -> None:
+async def test_gate_opens_by_completion(lithos: Lithos) -> None:
     """behaviours 115, 117, 120"""
     for kind in ("human", "ci", "pr", "external_task"):
         waiting, task = await gate(lithos, gate_type=kind), await create(lithos)
@@ -91,7 +91,7 @@ async def test_a_gate_opens_by_being_completed(lithos: Lithos) -> None:
         await complete(lithos, task)
 
 
-async def test_a_timer_opens_by_its_time(lithos: Lithos, clock: Clock) -> None:
+async def test_timer_gate_opens_by_time(lithos: Lithos, clock: Clock) -> None:
     """behaviours 117, 120"""
     timer = await gate(lithos, gate_type="timer", ready_at="2026-01-01T01:00:00Z")
     early = await gate(lithos, gate_type="timer", ready_at="2026-01-01T05:00:00Z")
@@ -106,15 +106,15 @@ async def test_a_timer_opens_by_its_time(lithos: Lithos, clock: Clock) -> None:
     assert await ready(lithos) == []
     clock.advance(seconds=1)
     assert await ready(lithos) == [one]
-    (row,) = await blockers(lithos, by_block)  # `blocks` waits for completion, also of a timer
+    (row,) = await blockers(lithos, by_block)  # a `blocks` edge waits for completion, even of a timer
     assert (row["kind"], row["type"]) == ("task", "blocks")
     assert await complete(lithos, early) == [two]
-    await call(lithos, "task_cancel", task_id=timer)  # cancelled after its time: never satisfied
+    await call(lithos, "task_cancel", task_id=timer)  # A timer cancelled after its time is never satisfied.
     (row,) = await blockers(lithos, one)
     assert row["kind"] == "blocker_unsatisfiable"
 
 
-async def test_a_gate_whose_metadata_is_damaged_blocks(lithos: Lithos) -> None:
+async def test_gate_with_damaged_metadata_blocks(lithos: Lithos) -> None:
     """behaviour 117"""
     store = lithos.server.get(Coordinator)._store
     for metadata in ("{}", "nonsense", '{"gate_type":"timer"}', '{"gate_type":"timer","ready_at":"x"}'):
@@ -144,11 +144,11 @@ async def test_parents_and_discoveries_never_block(lithos: Lithos) -> None:
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     await link(lithos, one, two, "parent_child")
     await link(lithos, one, three, "discovered_from")
-    await link(lithos, three, one, "discovered_from")  # informational: no cycle rule
+    await link(lithos, three, one, "discovered_from")  # informational edges may form cycles
     assert await ready(lithos) == [three, two, one]
 
 
-async def test_cycles_are_refused_over_blocks_and_gates_together(lithos: Lithos) -> None:
+async def test_cycles_across_blocks_and_gates_are_refused(lithos: Lithos) -> None:
     """behaviour 111"""
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     waiting = await gate(lithos)
@@ -161,11 +161,11 @@ async def test_cycles_are_refused_over_blocks_and_gates_together(lithos: Lithos)
     assert refusal(await link(lithos, waiting, one, "waits_on_gate"), "cycle")
     assert refusal(await link(lithos, waiting, one), "cycle")
     assert (await link(lithos, waiting, await create(lithos), "waits_on_gate"))["success"]
-    assert (await link(lithos, three, one, "parent_child"))["success"]  # a rule of its own
+    assert (await link(lithos, three, one, "parent_child"))["success"]  # parent edges have a separate rule
     assert len((await call(lithos, "task_edge_list", task_id=one))["edges"]) == 2
 
 
-async def test_a_child_has_one_parent_and_no_ancestor_below_it(lithos: Lithos) -> None:
+async def test_child_has_one_parent_and_no_ancestor_as_descendant(lithos: Lithos) -> None:
     """behaviour 112"""
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     assert (await link(lithos, one, two, "parent_child"))["success"]
@@ -198,7 +198,7 @@ async def test_edges_are_checked_in_the_order_of_the_spec(lithos: Lithos) -> Non
     assert len(listed) == 3
 
 
-async def test_edges_are_listed_as_seen_from_the_task(lithos: Lithos, clock: Clock) -> None:
+async def test_edges_are_listed_from_the_perspective_of_the_task(lithos: Lithos, clock: Clock) -> None:
     """behaviours 114, 127"""
     one, two, three = [await create(lithos, str(n)) for n in range(3)]
     events = lithos.events()
@@ -207,7 +207,7 @@ async def test_edges_are_listed_as_seen_from_the_task(lithos: Lithos, clock: Clo
     await link(lithos, two, three)
     await link(lithos, three, two, "discovered_from")
     clock.advance(hours=1)
-    await link(lithos, one, two, metadata={"new": 1}, agent="cy")  # replaces the metadata only
+    await link(lithos, one, two, metadata={"new": 1}, agent="cy")  # replaces only the metadata
     assert lithos.events() == events
     expected = {
         "from_task_id": one, "to_task_id": two, "type": "blocks", "direction": "outgoing",
@@ -250,7 +250,7 @@ async def test_ready_and_blocked_filter_before_the_limit(lithos: Lithos) -> None
     assert await ready(lithos, project="p", metadata_match={"n": 1}, tags=["y"]) == [tagged]
     assert await ready(lithos, metadata_match={"n": True}) == []
     await call(lithos, "task_claim", task_id=tagged, aspect="code")
-    assert await ready(lithos, tags=["x"]) == [tagged]  # claims never exclude
+    assert await ready(lithos, tags=["x"]) == [tagged]  # claims never exclude a task
     (row,) = (await call(lithos, "task_ready", tags=["x"], with_claims=False))["tasks"]
     assert list(row) == RECORD
     assert ids(await call(lithos, "task_blocked", project="p", tags=["x"], limit=1)) == [held]
@@ -260,7 +260,7 @@ async def test_ready_and_blocked_filter_before_the_limit(lithos: Lithos) -> None
             assert "limit" in refusal(await lithos.call(tool, limit=limit), "invalid_input")
 
 
-async def test_children_are_walked_through_closed_ones(lithos: Lithos) -> None:
+async def test_descendants_below_closed_tasks_are_listed(lithos: Lithos) -> None:
     """behaviour 124"""
     epic = await create(lithos, task_type="epic")
     first, second = [await create(lithos, str(n), parent_task_id=epic) for n in range(2)]
@@ -286,7 +286,7 @@ async def test_children_are_walked_through_closed_ones(lithos: Lithos) -> None:
     assert [list(row) for row in answer["tasks"]] == [RECORD] * 2
 
 
-async def test_spawning_inherits_what_is_not_given(lithos: Lithos) -> None:
+async def test_spawned_task_inherits_missing_values(lithos: Lithos) -> None:
     """behaviour 125"""
     context = {"priority": 1, "parallelizable": False, "phase": [2]}
     source = await create(
@@ -320,10 +320,10 @@ async def test_spawning_inherits_what_is_not_given(lithos: Lithos) -> None:
     (row,) = await blockers(lithos, waiting["id"])
     assert row["task_id"] == source
     assert await complete(lithos, source) == [waiting["id"]]
-    assert (await spawn())["tags"] == ["a", "b"]  # also from a closed task
+    assert (await spawn())["tags"] == ["a", "b"]  # a closed source works, too
 
 
-async def test_a_refused_spawn_leaves_nothing(lithos: Lithos) -> None:
+async def test_refused_spawn_leaves_nothing(lithos: Lithos) -> None:
     """behaviours 119, 125, 127"""
     source = await create(lithos)
     events = lithos.events()
@@ -369,7 +369,7 @@ async def test_reopening_a_completed_task_blocks_again(lithos: Lithos, clock: Cl
     assert len(lithos.events()) == told + 1
 
 
-async def test_reopening_a_cancelled_task_reblocks_none(lithos: Lithos) -> None:
+async def test_reopening_a_cancelled_task_reblocks_no_tasks(lithos: Lithos) -> None:
     """behaviours 121, 122"""
     task = await create(lithos)
     waiting = await create(lithos, depends_on=[task])
@@ -382,7 +382,7 @@ async def test_reopening_a_cancelled_task_reblocks_none(lithos: Lithos) -> None:
     assert await complete(lithos, task) == [waiting]
 
 
-async def test_a_reopened_gate_blocks_again_unless_its_time_has_come(lithos: Lithos) -> None:
+async def test_reopened_gate_blocks_again_unless_its_time_has_come(lithos: Lithos) -> None:
     """behaviours 117, 121"""
     human = await gate(lithos)
     past = await gate(lithos, gate_type="timer", ready_at="2025-01-01")

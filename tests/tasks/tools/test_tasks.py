@@ -1,4 +1,4 @@
-"""Creating, changing, closing, listing tasks, and findings on them: every answer to the key."""
+"""Tests for creating, changing, closing and listing tasks and for findings. Every answer key is checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.memory.tools.task_calls import RECORD, call, create, gate, ids, recor
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 
-async def test_a_new_task_is_recorded_as_given(tmp_path: Path) -> None:
+async def test_new_task_is_recorded_as_given(tmp_path: Path) -> None:
     """behaviours 51, 107"""
     clock = Clock()
     async with serving(tmp_path, clock=clock) as lithos:
@@ -71,7 +71,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_refused_creation_leaves_no_task_and_no_event(lithos: Lithos) -> None:
+async def test_refused_creation_leaves_no_task_and_no_event(lithos: Lithos) -> None:
     """behaviours 116, 119, 127, 173"""
     kept = await create(lithos, "kept")
     before = lithos.events()
@@ -87,14 +87,14 @@ async def test_a_refused_creation_leaves_no_task_and_no_event(lithos: Lithos) ->
     assert lithos.events() == before
 
 
-async def test_gates_of_every_kind_can_be_made(lithos: Lithos) -> None:
+async def test_gates_of_every_kind_can_be_created(lithos: Lithos) -> None:
     """behaviour 116"""
     for kind in ("human", "ci", "pr", "external_task"):
         made = await gate(lithos, gate_type=kind, note="x")
         assert (await record(lithos, made))["metadata"] == {"gate_type": kind, "note": "x"}
 
 
-async def test_the_time_of_a_timer_is_stored_in_utc_and_whole_seconds(lithos: Lithos, clock: Clock) -> None:
+async def test_timer_time_is_stored_in_utc_and_whole_seconds(lithos: Lithos, clock: Clock) -> None:
     """behaviour 116"""
     made = await gate(lithos, gate_type="timer", ready_at="2030-01-01T10:00:00.987654+02:00")
     assert (await record(lithos, made))["metadata"]["ready_at"] == "2030-01-01T08:00:00+00:00"
@@ -102,7 +102,7 @@ async def test_the_time_of_a_timer_is_stored_in_utc_and_whole_seconds(lithos: Li
     assert (await record(lithos, made))["metadata"]["ready_at"] == "2031-01-01T00:00:00+00:00"
 
 
-async def test_an_update_changes_what_is_given(lithos: Lithos, clock: Clock) -> None:
+async def test_update_changes_only_the_given_fields(lithos: Lithos, clock: Clock) -> None:
     """behaviours 29, 105"""
     task = await create(lithos, description="d", tags=["a"], metadata={"k": 1, "l": {"m": 1}})
     old = await record(lithos, task)
@@ -128,7 +128,7 @@ async def test_an_update_changes_what_is_given(lithos: Lithos, clock: Clock) -> 
     assert len(lithos.events()) == len(events) + 1
 
 
-async def test_a_refused_update_changes_and_announces_nothing(lithos: Lithos) -> None:
+async def test_refused_update_changes_and_announces_nothing(lithos: Lithos) -> None:
     """behaviours 104, 119, 127"""
     task = await create(lithos)
     old, events = await record(lithos, task), lithos.events()
@@ -160,7 +160,7 @@ async def test_parallel_updates_of_different_keys_all_stay(lithos: Lithos, clock
     assert len(lithos.events()) == 42
 
 
-async def test_a_gate_stays_valid(lithos: Lithos, clock: Clock) -> None:
+async def test_update_that_would_invalidate_a_gate_is_refused(lithos: Lithos, clock: Clock) -> None:
     """behaviour 116"""
     human = await gate(lithos)
     timer = await gate(lithos, gate_type="timer", ready_at="2030-01-01")
@@ -180,7 +180,7 @@ async def test_a_gate_stays_valid(lithos: Lithos, clock: Clock) -> None:
     assert (await record(lithos, timer))["metadata"] == {"gate_type": "ci"}
 
 
-async def test_a_closed_task_takes_metadata_only(lithos: Lithos, clock: Clock) -> None:
+async def test_closed_task_accepts_only_metadata(lithos: Lithos, clock: Clock) -> None:
     """behaviour 167"""
     for close in ("task_complete", "task_cancel"):
         task = await create(lithos, metadata={"k": 1})
@@ -198,7 +198,7 @@ async def test_a_closed_task_takes_metadata_only(lithos: Lithos, clock: Clock) -
         assert lithos.events() == events
 
 
-async def test_complete_and_cancel_close_once(lithos: Lithos, clock: Clock) -> None:
+async def test_complete_and_cancel_close_a_task_once(lithos: Lithos, clock: Clock) -> None:
     """behaviours 98, 99"""
     done, dropped = await create(lithos), await create(lithos)
     clock.advance(minutes=5)
@@ -221,7 +221,7 @@ async def test_complete_and_cancel_close_once(lithos: Lithos, clock: Clock) -> N
     assert await record(lithos, dropped) == shown
 
 
-async def test_a_bad_receipt_leaves_the_task_open(lithos: Lithos, clock: Clock) -> None:
+async def test_unknown_receipt_leaves_the_task_open(lithos: Lithos, clock: Clock) -> None:
     """behaviour 151"""
     task = await create(lithos)
     events = lithos.events()
@@ -233,11 +233,11 @@ async def test_a_bad_receipt_leaves_the_task_open(lithos: Lithos, clock: Clock) 
     assert (await record(lithos, task))["status"] == "open"
     assert lithos.events() == events
     assert (await lithos.call("lithos_agent_info", id="bob"))["id"] == "bob"
-    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # alone it does nothing
+    await call(lithos, "task_complete", task_id=task, receipt_id="r")  # no effect without feedback
     assert (await record(lithos, task))["status"] == "completed"
 
 
-async def test_listing_filters_by_everything_together(lithos: Lithos, clock: Clock) -> None:
+async def test_task_list_filters_are_combined(lithos: Lithos, clock: Clock) -> None:
     """behaviours 54, 100"""
     names = {}
     for name, agent, tags, kind in (
@@ -272,7 +272,7 @@ async def test_listing_filters_by_everything_together(lithos: Lithos, clock: Clo
         assert refusal(await lithos.call("lithos_task_list", **bad), "invalid_input")
 
 
-async def test_resolved_since_gives_what_was_closed_then(lithos: Lithos, clock: Clock) -> None:
+async def test_resolved_since_returns_tasks_closed_since_then(lithos: Lithos, clock: Clock) -> None:
     """behaviour 102"""
     done, dropped, _, again = [await create(lithos, str(n)) for n in range(4)]
     await call(lithos, "task_complete", task_id=again)
@@ -286,7 +286,7 @@ async def test_resolved_since_gives_what_was_closed_then(lithos: Lithos, clock: 
     assert ids(await call(lithos, "task_list", resolved_since="2026-01-01T01:00:00.000001")) == []
 
 
-async def test_claims_are_listed_when_asked_for(lithos: Lithos, clock: Clock) -> None:
+async def test_claims_are_listed_on_request(lithos: Lithos, clock: Clock) -> None:
     """behaviours 96, 101, 103, 107"""
     claimed, free = await create(lithos), await create(lithos)
     first = await call(lithos, "task_claim", task_id=claimed, aspect="code", ttl_minutes=1)
@@ -323,7 +323,7 @@ async def test_status_without_a_task_lists_exactly_the_open_ones(lithos: Lithos,
     assert ids(await call(lithos, "task_status", task_id=one)) == [one]
 
 
-async def test_an_unknown_task_is_not_found_in_the_words_of_the_spec(lithos: Lithos, clock: Clock) -> None:
+async def test_unknown_task_error_has_the_specified_wording(lithos: Lithos, clock: Clock) -> None:
     """behaviour 107"""
     answer = await lithos.call("lithos_task_get", task_id="nope")
     expected = {"status": "error", "code": "task_not_found", "message": "Task 'nope' not found."}

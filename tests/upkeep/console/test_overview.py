@@ -132,7 +132,7 @@ async def test_outcomes_of_proposals_are_shown_with_links_to_them(tmp_path: Path
         ]
         (told,) = [link for link in page.all("p", "knowledge")[0].links if "review" in link]
         assert told == "/console/review"
-        assert "4 proposals to look at" in page.told
+        assert "4 proposals to review" in page.told
         await decide(lithos, ids[0], "approve", by="Ann")
         await decide(lithos, ids[1], "reject", by="Ann", reason="Say where it is from.")
         await lithos.call("lithos_proposal_withdraw", id=ids[3], agent="bee")

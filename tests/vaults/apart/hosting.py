@@ -1,6 +1,6 @@
-"""Serves several vaults in the test process: `async with hosting({"work": config}) as hosted`.
+"""Helper that serves several vaults in the test process: `async with hosting({"work": config}) as hosted`.
 
-`alone` serves one of the vaults on its own server with the same settings.
+Its counterpart `alone` serves one of the vaults on its own server with the same settings.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Hosted(Door):
     shutdown: trio.Event
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until a condition holds that depends on the set of running vaults."""
+        """Wait until `holds` returns true for the running vaults."""
         with trio.fail_after(PATIENCE):
             while not holds():
                 await self.vaults.set.wait_changed()

@@ -63,7 +63,7 @@ PAGES: Final = (
 _IDS: Final = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\b(?:rcpt|edge|prop|p)_[0-9a-f]{8,}|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b"
 )
-#: Event ids start from the time of the first event.
+#: Times, including event ids, which start from the time of the first event.
 _TIMES: Final = re.compile(
     r"(?<![\d.])1\d{12,15}\b|\b\d(?:,\d{3}){4,}\b|20\d\d-\d\d-\d\dT[0-9:.]+(?:Z|\+00:00)|(?<=date: )[^\r]+"
     r"|(?<=retry-after: )\d+"
@@ -123,7 +123,7 @@ class Recording:
 
 @define
 class Ids:
-    """Ids that are equal in every run, because they order notes of equal rank and cost tokens."""
+    """Fixed ids for every run, because ids decide the order of equally ranked notes and cost tokens."""
 
     drawn: Counter[str] = field(factory=Counter)
 
@@ -175,7 +175,7 @@ async def play_addresses(recording: Recording) -> None:
 
 
 async def play_pages(recording: Recording) -> None:
-    """Log in if needed and fetch the console pages, then the health and the redirect to the console."""
+    """Log in if needed, then fetch the console pages, the health page and the redirect to the console."""
     await recording.get("/health")
     await recording.get("/")
     form = ("Content-Type: application/x-www-form-urlencoded",)
@@ -240,10 +240,10 @@ def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
         ("", play_addresses),
     ],
 )
-async def test_vault_of_three_answers_like_vault_on_own_server(
+async def test_one_of_three_vaults_answers_like_a_single_vault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str, play: Callable[[Recording], Awaitable[None]]
 ) -> None:
-    """behaviour 293: at the vault's own endpoint, and at the root for a token of this vault only
+    """behaviour 293: both the vault's own endpoint and the root answer a token of this vault.
 
     Memory learns in the background and may lag on a busy machine, so only a repeated difference counts.
     """

@@ -58,7 +58,7 @@ def locked(root: Path) -> Any:
 
 @frozen
 class Trouble:
-    """A defect of the vault, and a word that its reported reason contains."""
+    """Defect of a vault, with a word that its reported reason contains."""
 
     breaking: Callable[[Path], AbstractContextManager[None]]
     told: str
@@ -112,7 +112,7 @@ async def test_broken_vault_is_reported_and_stops_no_other_vault(tmp_path: Path,
     """behaviour 295"""
     configs = set_up(tmp_path)
     async with hosting(configs):
-        pass  # The vault was served before.
+        pass  # The first run serves every vault before the defect.
     with trouble.breaking(tmp_path):
         async with hosting(configs, settled=False) as hosted:
             await hosted.served("work", "third")
@@ -121,7 +121,7 @@ async def test_broken_vault_is_reported_and_stops_no_other_vault(tmp_path: Path,
 
 
 async def test_vault_is_served_again_after_its_repair(tmp_path: Path) -> None:
-    """behaviour 295: the running process reopens the vault after any defect"""
+    """behaviour 295: the running process reopens the vault after any defect."""
     configs = set_up(tmp_path)
     async with hosting(configs):
         pass
@@ -143,7 +143,7 @@ async def test_vault_is_served_again_after_its_repair(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_vault_is_opened_again_after_its_actor_fails(tmp_path: Path) -> None:
-    """behaviour 295: an exception that repeatedly ends one vault's actor ends no other vault"""
+    """behaviour 295: an exception that repeatedly ends one vault's actor ends no other vault."""
     async with hosting(set_up(tmp_path)) as hosted:
         broken, others = hosted.server("home"), [hosted.server(name) for name in ("work", "third")]
         for _ in range(5):
@@ -159,7 +159,7 @@ async def test_vault_is_opened_again_after_its_actor_fails(tmp_path: Path) -> No
 
 
 async def test_server_stops_at_once_while_vault_waits_for_retry(tmp_path: Path) -> None:
-    """behaviour 295: the process runs while any vault is served, and ends on a signal"""
+    """behaviour 295: the process runs while any vault is served, and ends on a signal."""
     configs = set_up(tmp_path)
     with locked(tmp_path):
         async with hosting(configs, settled=False) as hosted:
@@ -169,7 +169,7 @@ async def test_server_stops_at_once_while_vault_waits_for_retry(tmp_path: Path) 
                 assert status_of(await hosted.exchange("/v/work/audit", TOKEN)) == 200
 
 
-async def test_lost_database_of_one_vault_fails_process_exit(tmp_path: Path) -> None:
+async def test_process_exit_fails_when_one_vault_loses_its_database(tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §2"""
     with pytest.RaisesGroup(DatabaseLost, flatten_subgroups=True):
         async with hosting(set_up(tmp_path)):

@@ -33,7 +33,7 @@ OWN: Final = "alpha"
 TOKEN: Final = "secret-of-alpha"
 #: The other vaults: `bravo` is served, `tango` never starts.
 OTHERS: Final = ("bravo", "tango")
-#: Words of the other vaults in any spelling. Each of their texts contains one of these.
+#: Words of the other vaults in any spelling. Each text of these vaults contains one of the words.
 CANARY: Final = re.compile(rb"canary|bravo|tango|31337", re.IGNORECASE)
 #: Paths at an endpoint and at the root.
 PATHS: Final = (
@@ -164,8 +164,8 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
 
 @pytest.mark.slow
 @pytest.mark.takes(20)
-async def test_tools_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
-    """behaviour 294: every tool, with names, ids and paths of another vault in each argument"""
+async def test_tools_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
+    """behaviour 294: each argument of every tool gets names, ids and paths of another vault."""
     async with scene(tmp_path) as played:
         hosted = played.hosted
         sent = list[str]()  # The token may read its own texts.
@@ -198,14 +198,14 @@ def texts_of(value: Any) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_urls_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
-    """behaviour 294: every URL and method, with the token of one vault, a wrong token and no token"""
+async def test_urls_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
+    """behaviour 294: the test tries every URL and method with a vault's token, a wrong one and none."""
     async with scene(tmp_path) as played:
         for token in (TOKEN, "wrong", None):
             for base in ("", f"/v/{OWN}", "/v/bravo", "/v/tango", "/v/delta"):
                 for path in (*PATHS, "/audit?titles=true", "/metrics"):
                     if path.startswith(("/sse", "/console/events")) and base in ("", f"/v/{OWN}"):
-                        continue  # streams are read in later tests
+                        continue  # other tests read the streams
                     for method in METHODS if token == TOKEN else ("GET", "POST"):
                         asked = f"{method} {base}{path}"
                         received = await played.hosted.exchange(f"{base}{path}", token, method)
@@ -214,7 +214,7 @@ async def test_urls_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_forbidden_vault_answers_like_unknown_vault(tmp_path: Path) -> None:
-    """behaviour 294: status, headers and body are equal for every URL, method and token"""
+    """behaviour 294: status, headers and body are equal for every URL, method and token."""
     async with scene(tmp_path) as played:
         fields = (
             (),
@@ -249,7 +249,7 @@ async def test_forbidden_vault_answers_like_unknown_vault(tmp_path: Path) -> Non
 
 
 async def test_wrong_tokens_are_slowed_equally_for_known_and_unknown_vaults(tmp_path: Path) -> None:
-    """behaviour 294: also after an address has used up its allowed guesses"""
+    """behaviour 294: this also holds after an address has used up its allowed guesses."""
     async with hosting(set_up(tmp_path), settled=False) as hosted:
         await hosted.served(OWN)
         statuses = {}
@@ -262,7 +262,7 @@ async def test_wrong_tokens_are_slowed_equally_for_known_and_unknown_vaults(tmp_
 
 @pytest.mark.slow
 async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
-    """behaviour 294: every page that the caller's own pages link to"""
+    """behaviour 294: the test follows every link from the caller's own pages."""
     async with scene(tmp_path) as played:
         hosted = played.hosted
         form = ("Content-Type: application/x-www-form-urlencoded",)
@@ -300,8 +300,8 @@ async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
                     assert status_of(received) == 302
 
 
-async def test_streams_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
-    """behaviour 294: SSE and WebSocket streams at the root and the endpoint, while the other vault changes"""
+async def test_streams_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
+    """behaviour 294: SSE and WebSocket clients listen at root and endpoint while the other vault changes."""
     async with scene(tmp_path) as played:
         hosted = played.hosted
         received: dict[str, bytes] = {}
@@ -344,7 +344,7 @@ async def test_streams_reveal_no_other_vault_to_token(tmp_path: Path) -> None:
 
 
 async def test_root_streams_end_when_token_is_revoked_in_one_vault(tmp_path: Path) -> None:
-    """behaviour 294: streams for both vaults end, and the remaining vault accepts new streams"""
+    """behaviour 294: streams for both vaults end, and the remaining vault accepts new streams."""
     for name in ("one", "two"):
         put(tmp_path / name, {f"{name}.md": f"Of {name}."})
         let_in(tmp_path / f"{name}-data", "both")
@@ -362,7 +362,7 @@ async def test_root_streams_end_when_token_is_revoked_in_one_vault(tmp_path: Pat
             await trio.to_thread.run_sync(store.revoke, "both")
             received = b""
             with trio.fail_after(PATIENCE):
-                while not received.endswith(b"\r\n0\r\n\r\n"):  # the last chunk
+                while not received.endswith(b"\r\n0\r\n\r\n"):  # received ends with the last chunk
                     received += bytes(await stream.receive_some())
         answer = await hosted.ask("/mcp", "both", "lithos_list")
         assert [row["title"] for row in answer["items"]] == ["one"]
@@ -373,7 +373,7 @@ async def test_root_streams_end_when_token_is_revoked_in_one_vault(tmp_path: Pat
 async def test_vault_console_shows_only_its_own_warnings_and_sources(
     tmp_path: Path,
 ) -> None:
-    """behaviour 294: warnings and sources of other vaults mention those vaults and their data directories"""
+    """behaviour 294: warnings and sources of other vaults mention those vaults and their folders."""
     told = {
         name: LoadedConfig(
             config=config,

@@ -58,7 +58,7 @@ def set_up(root: Path, *, has_third: bool) -> dict[str, Config]:
 
 
 def story(seed: int, *, changes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield tool calls with name and arguments. An id is represented by when its object was created."""
+    """Yield tool calls with name and arguments. Arguments refer to objects by kind or order instead of id."""
     chance = random.Random(seed)
     for _ in range(CALLS):
         word = chance.choice(WORDS)
@@ -134,7 +134,7 @@ async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recordi
 async def test_hidden_vault_changes_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, changes: bool
 ) -> None:
-    """behaviour 294: the same calls give the same bytes with and without a third vault"""
+    """behaviour 294: the same calls give the same bytes with and without a third vault."""
     ids = Ids()
     monkeypatch.setattr(uuid, "uuid4", ids.draw)
     worlds: list[Recording] = []

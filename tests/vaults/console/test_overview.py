@@ -21,7 +21,7 @@ from tests.server.console.pages import Element, check, parse
 from tests.server.console.visiting import PATIENCE, browser, form_of, revoke_token
 from tests.servers import Lithos
 
-#: Maps secrets to the vaults that they open.
+#: Secrets and the vaults that they open.
 TOKENS: Final = {"two": ("home", "work"), "one": ("home",), "all": ("home", "secret", "work")}
 
 
@@ -84,7 +84,7 @@ async def test_wrong_token_opens_no_vault(tmp_path: Path) -> None:
 
 
 async def test_overview_shows_state_of_each_vault(tmp_path: Path) -> None:
-    """behaviour 293: state with reason, notes, open tasks, warnings and proposals."""
+    """behaviour 293: the overview shows state with reason, notes, open tasks, warnings and proposals."""
     async with hosting(tmp_path, TOKENS) as house:
         home, work = (house.vaults[name].lithos for name in ("home", "work"))
         for number in range(3):
@@ -148,7 +148,7 @@ def _time_is_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         scope = scopes[trio.lowlevel.current_task()] = trio.CancelScope()
         return scope
 
-    # Replaced only in this module, because the rest of the server has its own deadlines.
+    # Only this module gets the replacement, because the rest of the server has its own deadlines.
     its_trio = SimpleNamespace(move_on_after=move_on_after, Lock=trio.Lock, current_time=trio.current_time)
     monkeypatch.setattr(summary, "trio", its_trio)
 

@@ -144,7 +144,7 @@ async def test_vault_feed_streams_events(tmp_path: Path) -> None:
             async with person.client.stream("GET", f"{BASE}/console/events") as stream:
                 assert stream.headers["content-type"].startswith("text/event-stream")
                 await person.lithos.create('"/console/x"')
-                await make_token(person, "boss", "admin")  # this ends open access
+                await make_token(person, "boss", "admin")  # the first token ends open access
                 assert b'\\"/console/x\\"' in await read_to_end(stream)
 
 

@@ -34,7 +34,7 @@ async def test_switcher_offers_title_matches_before_aliases_and_paths(tmp_path: 
         file.write_text(f"---\ntitle: {title}\naliases: [{', '.join(aliases)}]\n---\nText.\n")
     async with visiting(tmp_path, settled=True) as person:
         names = ["a.md", "e.md", "c.md", "g.md", "git/d.md", "b.md"]
-        assert await found(person, "git") == [*names, "f.md"]  # only f.md has it inside a word
+        assert await found(person, "git") == [*names, "f.md"]  # only f.md contains the text inside a word
         assert await found(person, "  GIT  back") == ["c.md"]
         assert await found(person, "üb") == ["g.md"]
         assert await found(person, "git/") == ["git/d.md"]
@@ -43,7 +43,7 @@ async def test_switcher_offers_title_matches_before_aliases_and_paths(tmp_path: 
 
 
 async def test_switcher_limits_offers_and_escapes_hostile_names(tmp_path: Path) -> None:
-    """behaviour 236: the quick switcher."""
+    """behaviour 236: the quick switcher shows hostile names as text."""
     async with visiting(tmp_path, settled=True) as person:
         for number, text in enumerate(HOSTILE):
             await person.lithos.create(f"zebra {number} {text}")

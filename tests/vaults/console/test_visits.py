@@ -64,7 +64,7 @@ def test_visit_ends_when_its_last_vault_is_lost() -> None:
     assert visits.find(visit.id) is visit
     assert list(visits.allowed(visit)) == ["home"]
     views["work"] = View("work", OneToken("a"), None)
-    assert list(visits.allowed(visit)) == ["home"]  # A lost vault does not come back on its own.
+    assert list(visits.allowed(visit)) == ["home"]  # A lost vault stays closed until the next login.
     views["home"] = View("home", Revoked("a"), None)
     assert visits.find(visit.id) is None
     assert len(visits) == 0

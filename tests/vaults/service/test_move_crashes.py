@@ -170,7 +170,7 @@ PATIENCE = 120.0
 
 @pytest.mark.slow
 async def test_kill_at_any_moment_loses_no_note(tmp_path: Path) -> None:
-    """behaviour 297: kill -9 while notes are moved one by one."""
+    """behaviour 297: the process is killed (-9) while notes are moved one by one."""
     ids: dict[str, bytes] = {}
     for number in range(NOTES):
         (tmp_path / "here").mkdir(exist_ok=True)
