@@ -119,8 +119,7 @@ def is_named_after(path: str, original: str) -> bool:
 
 
 def all_copy_names(path: str) -> Iterator[CopyName]:
-    """Return the originals whose copy a file may be by its name, including copies of copies, the nearest
-    first.
+    """Yield the possible originals of a file, nearest first, including originals of copies of copies.
 
     The name of a copy of a copy is weak if either of the two names is weak.
     """

@@ -193,9 +193,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _trimmed(words: Sequence[str]) -> list[str]:
-    """Return the words without stop words and dates at the front, and without stop words and marks at the
-    end.
-    """
+    """Return the words without stop words and dates at the front, or stop words and marks at the end."""
     begin, end = 0, len(words)
     while begin < end and (is_filler(words[begin]) or is_calendar(words[begin]) or words[begin] == "&"):
         begin += 1

@@ -141,9 +141,7 @@ class VanishRule:
 
 
 def is_mass_loss(vanished: int, corpus: int, fraction: float) -> bool:
-    """Return True when the share of `corpus` notes that vanished at once suggests a lost folder, not a
-    deletion.
-    """
+    """Return whether so large a share of `corpus` notes vanished that the folder was probably lost."""
     return corpus > UNGUARDED_NOTES and vanished > fraction * corpus
 
 
