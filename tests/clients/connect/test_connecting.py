@@ -104,5 +104,5 @@ def test_list_names_a_connected_client_only_once_when_its_program_is_missing() -
     assert list(_describe(rows)) == [
         "cursor          project  connected over stdio",
         "                         /w/cursor",
-        "Not found here: zed.",
+        "Not installed: zed.",
     ]

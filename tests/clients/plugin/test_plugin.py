@@ -180,12 +180,12 @@ def test_file_or_link_instead_of_the_folder_is_refused(
     shutil.rmtree(tmp_path / "plugin" / "hooks")
     (tmp_path / "plugin" / "hooks").symlink_to(tmp_path / "elsewhere")
     assert connect(tmp_path / "plugin") == 2
-    assert "leads out of the folder by a link" in capsys.readouterr().err
+    assert "leads out of the folder through a link" in capsys.readouterr().err
     assert files_of(tmp_path / "elsewhere") == {}
     assert (tmp_path / "file").read_text() == "theirs"
 
 
 def test_only_claude_code_has_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["connect", "cursor", "--plugin", str(tmp_path / "plugin")]) == 2
-    assert "--plugin is for claude-code" in capsys.readouterr().err
+    assert "--plugin is only for claude-code" in capsys.readouterr().err
     assert not (tmp_path / "plugin").exists()
