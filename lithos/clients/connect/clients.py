@@ -277,7 +277,7 @@ _CONSENT: Final = (
     "the permissions, and confirm."
 )
 _THROW_OUT: Final = (
-    "To remove its access: console, Agents, Let in from elsewhere, Revoke; or lithos token revoke."
+    "To remove its access: console, Agents, Remote clients, Revoke; or lithos token revoke."
 )
 #: Steps to connect a hosted client, by client name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
