@@ -1,5 +1,4 @@
-"""Programs of agents: their connection, hooks, plugin and session cursors.
+"""Agent clients: their connection, hooks, plugin and session cursors.
 
-Only `app` uses it.
-Never here: a vault of its own.
+Only `app` uses this package. It must not open a vault itself.
 """

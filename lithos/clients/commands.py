@@ -1,4 +1,4 @@
-"""The commands for clients and their sessions."""
+"""The commands for agent clients and their sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
     "openclaw", "agent-zero",
 )  # fmt: skip
-#: Hosted clients, for which `lithos connect` prints what to enter.
+#: Hosted clients, for which `lithos connect` prints the steps in their settings.
 HOSTED = ("chatgpt", "claude-ai")
 _CLIENT: Final = take("--client NAME", "the client's name: without --agent the agent is NAME@HOST")
 
@@ -32,24 +32,24 @@ COMMANDS: Final = (
     CliCommand("brief", "print a briefing from the running server: the relevant notes within a token budget",
         "lithos.clients.commands_sessions:run_brief", (
         take("query QUERY", "question or topic (default with --hook: the project's name)", nargs="?"),
-        take("--task ID", "task that the briefing is for"),
+        take("--task ID", "id of the task that the briefing is about"),
         take("--budget N", "maximum number of tokens (default: 2000; with --hook: 800)", count),
-        take("--agent NAME", "agent that asks, for the audit and private notes", agent),
+        take("--agent NAME", "agent id for the audit log and private notes", agent),
         take("--since CURSOR", "show only changes after this cursor, which an earlier call returned"),
         flag("--hook",
-            "run as a client's hook: if no server answers within a second, print nothing and exit 0"),
-        take("--session ID", "leave out passages that were already printed to this session"),
+            "run as a client's hook: print nothing and exit 0 if no server answers within a second"),
+        take("--session ID", "leave out passages that this session already printed"),
         _CLIENT,
     ), group="read and search", place=30, hook="lithos.clients.hooks.briefing:run_hook"),
     CliCommand("checkpoint", "save what a session learned as a note on the running server",
         "lithos.clients.commands_sessions:run_checkpoint", (
         take("file FILE", "file with the text; - for stdin", nargs="?"),
         take("--text TEXT", "the text, at most 16,000 characters"),
-        take("--session ID", "session whose note the text is added to (default: the agent's note of today)"),
+        take("--session ID", "session whose note gets the text (default: the agent's note of today)"),
         take("--agent NAME", "agent that saves the text (default: CLIENT@HOST)", agent),
         _CLIENT,
         flag("--hook",
-            "run as a client's hook: save the text, or else remind the agent; without a server exit 0"),
+            "run as a client's hook: save the text, or remind the agent; exit 0 without a server"),
         ),
         "Save a text as a note in checkpoints/. Each session has one note, and a repeated text is saved "
         "only once. Pass the text with --text, in a FILE, or on stdin.",
@@ -57,7 +57,7 @@ COMMANDS: Final = (
     ),
     CliCommand("connect", "connect a client: print its configuration, or write it into the client's file",
         "lithos.clients.connect.command:run_connect", (
-        # Without a default, argparse would refuse the missing argument as a wrong choice.
+        # Without a default, argparse would refuse a missing argument as an invalid choice.
         take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
             choices=(*CLIENTS, *HOSTED), default=None),
         flag("--write", "write the entry into the client's configuration", alone=True),
@@ -69,13 +69,13 @@ COMMANDS: Final = (
             "how the client connects (default for --write: stdio; http in a project and for agent-zero)",
             choices=("http", "stdio")),
         take("--name NAME", "name of the entry (default: lithos)"),
-        take("--file PATH", "path of the client's configuration file, if it is not the usual one", Path),
+        take("--file PATH", "path of the client's configuration file, if it is not in the usual place", Path),
         take("--agent ID", "agent id for the client (default: CLIENT@HOST of this machine)", agent),
         take("--plugin DIR", "write a plugin with server, skill and hooks to DIR (claude-code)", alone=True),
         ),
-        "Print the configuration that a client needs, ready to paste. With --write it is put into the "
-        "client's own configuration file, and all other settings stay. A backup is kept next to it, and "
-        "--remove restores that. A file with comments is not changed.",
+        "Print the configuration that a client needs, ready to paste. With --write, Lithos adds "
+        "it to the client's own configuration file and keeps all other settings. A backup is "
+        "kept next to the file, and --remove restores it. A file with comments is not changed.",
         group="serve and connect", place=310, folder="spared",
     ),
     CliCommand("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",

@@ -1,4 +1,4 @@
-"""`lithos brief` and `checkpoint`: print a briefing from the server, save a session's text."""
+"""`lithos brief` prints a briefing from the server, and `lithos checkpoint` saves a session's text."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from lithos.server.command.session import CommandFailed, CommandSession, refusin
 
 #: Seconds to wait for another briefing of the same session.
 _SESSION_WAIT = 10.0
-#: Characters of a session's id.
+#: Maximum characters of a session id.
 _LONGEST_SESSION = 1_000
 
 
 def run_brief(session: CommandSession) -> int:
-    """Print the briefing; 0 also when there is nothing new. Raises `CommandFailed`."""
+    """Print the briefing. Return 0 also if nothing is new. Raises `CommandFailed`."""
     typed = session.typed
     if not typed.get("query") and not typed.get("task"):
-        raise CommandFailed("Say what the briefing is about: a QUERY, --task ID, or both.", 2)
+        raise CommandFailed("The subject of the briefing is missing. Give a QUERY, --task ID, or both.", 2)
     with _told(session) as told:
         since = None if told is None else told.cursor
         answer = trio.run(partial(_ask, session, arguments_of(typed, since)))
@@ -52,7 +52,7 @@ def run_brief(session: CommandSession) -> int:
 
 @contextmanager
 def _told(session: CommandSession) -> Iterator[SessionCursor | None]:
-    """Yield the cursor of the named session, or None without a name."""
+    """Yield the cursor of the named session, or None if no session is named."""
     name = session.typed.get("session")
     if name is None:
         yield None
@@ -66,19 +66,19 @@ def _told(session: CommandSession) -> Iterator[SessionCursor | None]:
 
 
 async def _ask(session: CommandSession, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    owner = await require_owner(session, "a briefing is made by a running one")
+    owner = await require_owner(session, "only a running server can make a briefing")
     return await ask_tool(owner, TOOL, arguments)
 
 
 def run_checkpoint(session: CommandSession) -> int:
-    """Store the text and say where. Raises `CommandFailed`."""
+    """Store the text and print where. Raises `CommandFailed`."""
     typed = session.typed
     name = typed.get("session")
     if name is not None and not 0 < len(name) <= _LONGEST_SESSION:
-        raise CommandFailed(f"A session's id has 1 to {_LONGEST_SESSION:,} characters.", 2)
+        raise CommandFailed(f"A session id has 1 to {_LONGEST_SESSION:,} characters. Use a shorter one.", 2)
     checkpoint = checkpoint_of(_read_text(typed), typed, name, None)
     stored = trio.run(partial(_store, session, checkpoint))
-    line = f"It is in {stored.path} already; nothing was changed."
+    line = f"The text is already in {stored.path}; nothing was changed."
     if stored.status == "stored":
         line = f"Stored in {stored.path} (version {stored.version})."
     tell(session, stored._asdict(), line)
@@ -88,7 +88,7 @@ def run_checkpoint(session: CommandSession) -> int:
 def _read_text(typed: dict[str, Any]) -> str:
     file = typed.get("file")
     if "text" in typed and file is not None:
-        raise CommandFailed("Give the text with --text or in a FILE, not both.", 2)
+        raise CommandFailed("Both --text and FILE are given. Use only one of them.", 2)
     if "text" in typed:
         text = str(typed["text"]).strip()
     elif file is not None and file != "-":
@@ -99,22 +99,22 @@ def _read_text(typed: dict[str, Any]) -> str:
                 f"Cannot read {file}: {failure.strerror}. Name a file that exists.", 2
             ) from failure
     elif sys.stdin is None or os.isatty(0):
-        raise CommandFailed("Say what to keep: --text TEXT, a FILE, or text on stdin.", 2)
+        raise CommandFailed("The text is missing. Give it with --text TEXT, in a FILE, or on stdin.", 2)
     else:
         text = sys.stdin.buffer.read(LARGEST_FILE).decode("utf-8", "replace").strip()
     if not text:
-        raise CommandFailed("There is no text to keep. Give it with --text, in a FILE, or on stdin.", 2)
+        raise CommandFailed("The text is empty. Give it with --text, in a FILE, or on stdin.", 2)
     if len(text) > LONGEST_TEXT:
         raise CommandFailed(
-            f"A checkpoint has at most {LONGEST_TEXT:,} characters, and this text has {len(text):,}. Keep "
-            "what matters, or write notes of their own with lithos_write.",
+            f"A checkpoint has at most {LONGEST_TEXT:,} characters, and this text has "
+            f"{len(text):,}. Shorten it, or write separate notes with lithos_write.",
             2,
         )
     return text
 
 
 async def _store(session: CommandSession, checkpoint: Checkpoint) -> StoredCheckpoint:
-    owner = await require_owner(session, "a running one keeps checkpoints")
+    owner = await require_owner(session, "only a running server can store checkpoints")
     calls = storing(checkpoint)
     tool, arguments = next(calls)
     while True:

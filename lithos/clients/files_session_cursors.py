@@ -1,10 +1,11 @@
-"""A cursor per session, so that a briefing does not repeat earlier passages.
+"""Cursors of sessions, so that a briefing does not repeat earlier passages.
 
 Specified in docs/spec/context.md §1.
 
-Each is a small file below `$XDG_STATE_HOME/lithos/sessions/`, of the person and not of the data directory, as
-that may be on another machine's share. It is locked while a briefing is made, so that two of one session do
-not repeat each other. One that is damaged counts as none: the worst is a repetition.
+Each cursor is a small file in `$XDG_STATE_HOME/lithos/sessions/`. It belongs to the user, not to the data
+directory, which may be shared with other machines. The file is locked during a briefing, so that two
+briefings of one session do not repeat each other. A damaged file is ignored, which causes a repetition at
+worst.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from typing import Final
 
 from lithos.kernel.databases.private_files import overwrite, state_folder
 
-#: Maximum number of sessions; the least recently briefed one is deleted first.
+#: Maximum number of sessions. The least recently briefed one is deleted first.
 MOST_SESSIONS: Final = 200
-#: Characters of a session's id and of a cursor.
+#: Maximum characters of a session id and of a cursor.
 LONGEST: Final = 1_000
-#: Bytes of a file: both, and a path, with every character escaped.
+#: Maximum bytes of a file: id, cursor and a path, with every character escaped.
 _LARGEST: Final = 65_536
 _PAUSE: Final = 0.01
 _NAME_LENGTH: Final = 32
 
 
 class SessionBusy(Exception):
-    """Another process makes a briefing for the session."""
+    """Another process is making a briefing for the session."""
 
 
 class SessionCursor:
@@ -62,17 +63,17 @@ class SessionCursor:
         """Store the last cursor of the session. Raises `OSError`."""
         content = {"session": self._session, "data": self._data, "cursor": cursor[:LONGEST]}
         data = json.dumps(content).encode()
-        overwrite(self._descriptor, data)  # in place, since the lock is on this file
+        overwrite(self._descriptor, data)  # written in place, because the lock is on this file
 
 
 @contextmanager
 def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[SessionCursor]:
-    """The session of a data directory, locked for the block. Raises `SessionBusy` after `wait` seconds.
+    """Yield a session of a data directory, locked meanwhile. Raises `SessionBusy` after `wait` seconds.
 
-    Also `OSError` where `folder` cannot be written, and `ValueError` for an id that is too long.
+    Raises also `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
     """
     if not session or len(session) > LONGEST:
-        raise ValueError(f"A session's id has 1 to {LONGEST:,} characters.")
+        raise ValueError(f"A session id has 1 to {LONGEST:,} characters. Use a shorter one.")
     real = os.path.realpath(data)
     name = hashlib.sha256(os.fsencode(real) + b"\0" + session.encode("utf-8", "surrogateescape")).hexdigest()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,12 +86,12 @@ def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterato
 
 
 def _lock(path: Path, until: float) -> int:
-    """The file, open and locked, and still the one at `path`."""
+    """Return the open, locked file, after a check that it is still at `path`."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):  # it was forgotten in between
+            with suppress(FileNotFoundError):  # the file was deleted in between
                 if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                     return descriptor
         except BlockingIOError:
@@ -100,7 +101,9 @@ def _lock(path: Path, until: float) -> int:
             raise
         os.close(descriptor)
         if time.monotonic() > until:
-            raise SessionBusy("Another command makes a briefing for the same session; try again.")
+            raise SessionBusy(
+                "Another command is making a briefing for the same session. Try again in a moment."
+            )
         time.sleep(_PAUSE)
 
 
@@ -117,5 +120,5 @@ def _forget_oldest(folder: Path) -> None:
 
 
 def sessions_folder(environment: Mapping[str, str]) -> Path:
-    """Where sessions are remembered."""
+    """Return the folder in which cursors are stored."""
     return state_folder(environment) / "sessions"

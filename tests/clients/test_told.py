@@ -1,4 +1,4 @@
-"""The cursors of sessions: bounded, locked, and none where the file is damaged."""
+"""Tests of session cursors: they are bounded and locked, and a damaged file is ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "sessions"
 
 
-def test_each_session_of_each_data_directory_has_its_cursor(folder: Path) -> None:
+def test_each_session_of_each_data_directory_has_its_own_cursor(folder: Path) -> None:
     assert told(folder) is None
     tell(folder, "a long cursor")
     tell(folder, "7")
@@ -51,7 +51,7 @@ def test_damaged_file_is_ignored_and_rewritten(folder: Path, damage: bytes) -> N
     assert told(folder) == "8"
 
 
-def test_least_recently_briefed_sessions_are_forgotten(folder: Path) -> None:
+def test_least_recently_briefed_sessions_are_deleted(folder: Path) -> None:
     tell(folder, "1", session="oldest")
     (oldest,) = folder.iterdir()
     os.utime(oldest, (1, 1))
@@ -63,7 +63,7 @@ def test_least_recently_briefed_sessions_are_forgotten(folder: Path) -> None:
     assert told(folder, f"s{MOST_SESSIONS - 1}") == "1"
 
 
-def test_two_briefings_of_one_session_wait_for_each_other(folder: Path) -> None:
+def test_concurrent_briefings_of_one_session_wait_for_each_other(folder: Path) -> None:
     with (
         told_session(folder, folder, "s", WAIT),
         pytest.raises(SessionBusy),
@@ -84,7 +84,7 @@ def test_two_briefings_of_one_session_wait_for_each_other(folder: Path) -> None:
     assert found == ["5"]
 
 
-def test_a_link_in_the_place_of_a_session_is_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_link_in_place_of_a_session_file_is_not_followed(folder: Path, tmp_path: Path) -> None:
     tell(folder, "7")
     (file,) = folder.iterdir()
     file.unlink()
@@ -96,13 +96,13 @@ def test_a_link_in_the_place_of_a_session_is_not_followed(folder: Path, tmp_path
     assert target.read_text() == "mine"
 
 
-def test_ids_have_a_length(folder: Path) -> None:
+def test_too_long_session_id_is_refused(folder: Path) -> None:
     for name in ("", "x" * 1_001):
         with pytest.raises(ValueError, match="characters"):
             told(folder, name)
 
 
-def test_the_folder_follows_the_xdg_specification() -> None:
+def test_sessions_folder_follows_the_xdg_specification() -> None:
     assert sessions_folder({"XDG_STATE_HOME": "/s"}) == Path("/s/lithos/sessions")
     assert sessions_folder({"XDG_STATE_HOME": "s"}) == sessions_folder({})
     assert sessions_folder({}) == Path("~/.local/state/lithos/sessions").expanduser()

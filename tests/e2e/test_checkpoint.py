@@ -139,8 +139,8 @@ def test_number_of_checkpoints_in_a_note_is_bounded(session: Session) -> None:
 
 def test_checkpoint_shows_the_error_to_a_person(session: Session, tmp_path: Path) -> None:
     for arguments, words in (
-        (("--text", "  "), "There is no text to keep"),
-        (("--text", "x", "file"), "not both"),
+        (("--text", "  "), "The text is empty"),
+        (("--text", "x", "file"), "Use only one"),
         ((str(tmp_path / "none"),), "Cannot read"),
         (("--text", "x", "--session", ""), "1 to 1,000 characters"),
         (("--text", "x" * (LONGEST_TEXT + 1)), "at most 16,000 characters"),

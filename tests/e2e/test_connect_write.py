@@ -120,7 +120,7 @@ def test_file_with_comments_is_unchanged_and_the_entry_is_printed(
     path = person.put(client, sample, scope)
     before = person.files()
     refused = person.connect(*arguments(client, scope, "--write"), code=1)["error"]
-    assert f"{path} stays as it is" in refused
+    assert f"{path} is unchanged" in refused
     assert '"lithos": {' in refused
     keys = KEYS.get(client, ("mcpServers",))
     assert f"`{'.'.join(keys)}{'.servers' if (client, scope) == ('opencode', 'project') else ''}`" in refused
@@ -178,7 +178,7 @@ def test_comment_after_the_entry_is_never_lost(person: Person) -> None:
     person.connect("codex", "--write")
     path.write_bytes(path.read_bytes().replace(b"command", b"# mine\ncommand").replace(b"args", b"args "))
     edited = path.read_bytes()
-    assert "stays as it is" in person.connect("codex", "--remove", code=1)["error"]
+    assert "is unchanged" in person.connect("codex", "--remove", code=1)["error"]
     assert path.read_bytes() == edited
     path.write_bytes(edited.replace(b"# mine\n", b""))
     assert person.connect("codex", "--remove")["action"] == "removed"
@@ -188,7 +188,7 @@ def test_comment_after_the_entry_is_never_lost(person: Person) -> None:
 @pytest.mark.parametrize("number", ["1.10", "1e5", "-0", "9" * 5_000])
 def test_file_with_unusual_number_spellings_is_unchanged(number: str, person: Person) -> None:
     path = person.put("cursor", f'{{"a": {number}}}'.encode())
-    assert "stays as it is" in person.connect("cursor", "--write", code=1)["error"]
+    assert "is unchanged" in person.connect("cursor", "--write", code=1)["error"]
     assert path.read_bytes() == f'{{"a": {number}}}'.encode()
 
 

@@ -1,7 +1,6 @@
-"""The command `connect`, which writes the configuration of clients and removes it.
+"""The command `connect`, which adds Lithos to the configuration of clients and removes it.
 
-Only its own package uses it.
-Never here: changes without the user's consent.
+Only the package `clients` uses this package. It must not change files without the user's consent.
 """
 
 ROLE = "commands"

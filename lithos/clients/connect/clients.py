@@ -1,7 +1,7 @@
-"""The clients: where each keeps its configuration, and what an entry for this server looks like there.
+"""The clients: where each client keeps its configuration, and what an entry for this server looks like.
 
-Paths and keys are those that the clients' own pages publish (docs/connect.md names what to expect of each).
-A token is referred to by the name of its variable, in the client's own way of doing so.
+Paths and keys are those that the clients document (docs/connect.md describes each client). A token is never
+written: the entry names its variable in the client's own syntax.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, Transpo
 
 @frozen
 class Recipe:
-    """Where a configuration belongs (`place`), and what to put there: JSON, TOML, or a command to run."""
+    """The place of a configuration (`place`), and its content: JSON, TOML, or a command to run."""
 
     place: str
     text: str
 
 
 def make_recipes(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Both ways, by transport; the one way where a client has only one."""
+    """Return the recipes for a client by transport. Some clients support only one transport."""
     made = _RECIPES.get(client.name)
     return made(target) if made is not None else _connect_by_file(client, target, around)
 
 
 def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """For a client that is connected by its file alone, the file as it would be if it were new."""
+    """Return the recipes for a client that is configured only by its file, as a new file."""
     place = client.place
     if not place:
         files = [_short(path, around) for path in client.files(around).values() if path is not None]
@@ -45,7 +45,7 @@ def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
     texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
-    # A text for an editor of the client is only a part of a file.
+    # The text for a client's settings editor is only a part of a file.
     return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
 
@@ -69,7 +69,7 @@ def _connect_claude_code(target: ConnectTarget) -> dict[str, Recipe]:
 
 
 def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
-    shell = "Run in a shell, then restart the gateway (it is kept under mcp.servers in openclaw.json):"
+    shell = "Run in a shell, then restart the gateway (openclaw.json has it under mcp.servers):"
     headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
     remote = {"url": target.url, "transport": "streamable-http", **headers}
     return {
@@ -80,12 +80,17 @@ def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
 
 def _connect_agent_zero(target: ConnectTarget) -> dict[str, Recipe]:
     place = "Settings > MCP/A2A > External MCP Servers:"
-    inside = f"{place[:-1]}; from its container name this machine host.docker.internal, and allow that name"
+    inside = (
+        f"{place[:-1]}. Inside its container, the name of this machine is "
+        "host.docker.internal. Allow that name"
+    )
     inside += " with server.allowed_hosts:"
     headers = target.headers(f"<{TOKEN_VARIABLE}>")
     return {
         "http": Recipe(inside, _servers({"type": "streamable-http", "url": target.url, **headers})),
-        "stdio": Recipe(f"{place[:-1]} (where it runs on this machine itself):", _servers(target.stdio)),
+        "stdio": Recipe(
+            f"{place[:-1]} (if Agent Zero runs directly on this machine):", _servers(target.stdio)
+        ),
     }
 
 
@@ -101,7 +106,7 @@ ConfigScope = Literal["user", "project"]
 
 @frozen
 class Surroundings:
-    """Where to look: the system (`sys.platform`), the environment, the person's and the current folder."""
+    """Where to search for files: system (`sys.platform`), environment, home folder and current folder."""
 
     system: str
     environment: Mapping[str, str]
@@ -110,22 +115,22 @@ class Surroundings:
 
     @classmethod
     def here(cls) -> Surroundings:
-        """Those of this process."""
+        """Return the surroundings of this process."""
         return cls(sys.platform, os.environ, Path.home(), Path.cwd())
 
     def variable(self, name: str) -> Path | None:
-        """The folder that a variable of the environment names; a relative one counts for nothing."""
+        """Return the folder that an environment variable names, or None if its path is not absolute."""
         named = Path(self.environment.get(name, ""))
         return named if named.is_absolute() else None
 
     @property
     def config(self) -> Path:
-        """`$XDG_CONFIG_HOME`."""
+        """The folder `$XDG_CONFIG_HOME`, or its default."""
         return self.variable("XDG_CONFIG_HOME") or self.home / ".config"
 
     @property
     def application(self) -> Path:
-        """Where applications with windows keep theirs (Electron's `appData`)."""
+        """The configuration folder of desktop applications (Electron's `appData`)."""
         if self.system == "darwin":
             return self.home / "Library" / "Application Support"
         if self.system == "win32":
@@ -135,32 +140,32 @@ class Surroundings:
 
 @frozen
 class Client:
-    """One client. `reference` spells a variable in a header; None where the client knows no such thing."""
+    """One client, with the files and formats of its configuration."""
 
     name: str
     title: str
     format: Format
-    #: By scope; None where the client has no such file, or none that can be found.
+    #: Files by scope. None if the client has no such file, or if it cannot be found.
     files: Files
     #: Programs and user folders that show that the client is installed.
     programs: Sequence[str]
     folders: Callable[[Surroundings], Sequence[Path]]
     stdio: Callable[[ConnectTarget], dict[str, Any]]
-    #: None if the client cannot connect to a server over HTTP.
+    #: Returns the entry for HTTP. None if the client cannot connect to a server over HTTP.
     http: Callable[[ConnectTarget], dict[str, Any]] | None
     knows_variables: bool = True
-    #: Instructions for the client after the file is written.
+    #: Instructions for the person after the file is written.
     then: str = ""
-    #: Description of the file's location, if it is not shown by its path.
+    #: Description of the file's location, if the path is not enough.
     place: str = ""
-    #: The client's own command that sets an entry of a person's; for None it deletes the entry.
+    #: The client's own command that sets an entry in the user's configuration, or deletes it for None.
     command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
 
     def default_transport(self, scope: ConfigScope) -> Transport:
-        """Stdio for a person, since it needs neither a started server nor a token; HTTP in a project.
+        """Return stdio for a user and HTTP for a project. Stdio needs neither a started server nor a token.
 
-        A project's file is committed, and paths of this machine mean nothing elsewhere. Agent Zero lives in a
-        container, where this program is not.
+        A project's file is committed, and paths of this machine are useless on other machines. Agent Zero
+        uses HTTP, because its container does not contain this program.
         """
         if self.http is None:
             return "stdio"
@@ -168,7 +173,7 @@ class Client:
 
 
 def _url(reference: str | None, **keys: str) -> Callable[[ConnectTarget], dict[str, Any]]:
-    """An entry over HTTP; among `keys`, `url` is the name of the key for the address."""
+    """Return a function that makes an HTTP entry. In `keys`, `url` is the name of the address key."""
     address = keys.pop("url", "url")
 
     def make(target: ConnectTarget) -> dict[str, Any]:
@@ -207,14 +212,14 @@ Files = Callable[["Surroundings"], Mapping[ConfigScope, Path | None]]
 
 
 def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
-    """The file of a person, and where in a project's folder its own is, if it may have one."""
+    """Return a function for the user's file and, if the client has one, the file in the project folder."""
     return lambda around: {"user": user(around), **({"project": around.folder / project} if project else {})}
 
 
 def _claude_desktop_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     folder = around.application / "Claude"
     store = around.variable("LOCALAPPDATA")
-    if around.system == "win32" and store is not None:  # installed from the store, it has a folder of its own
+    if around.system == "win32" and store is not None:  # the version from the store has its own folder
         packaged = store / "Packages" / "Claude_pzs8sxrjxfjjc" / "LocalCache" / "Roaming" / "Claude"
         folder = packaged if packaged.is_dir() else folder
     return {"user": folder / "claude_desktop_config.json"}
@@ -229,7 +234,7 @@ def _opencode_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
 
 
 def _with_comments(path: Path) -> Path:
-    """The other name of a file, where only that exists."""
+    """Return the `.jsonc` file if it exists, and the given path otherwise."""
     other = path.with_suffix(".jsonc")
     return other if other.exists() else path
 
@@ -243,10 +248,13 @@ def _openclaw_file(around: Surroundings) -> Path:
 
 
 def _agent_zero_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
-    """Its settings are in the folder that it was put into, which only the person knows: a few are tried."""
+    """Return the settings files of Agent Zero.
+
+    Only the user knows its folder, so a few usual ones are tried.
+    """
 
     def inside(folder: Path) -> Path | None:
-        # `usr` since version 0.9.8, before it `tmp`.
+        # The folder is `usr` since version 0.9.8, and was `tmp` before.
         names = (folder / "usr" / "settings.json", folder / "tmp" / "settings.json")
         return next((path for path in names if path.is_file()), None)
 
@@ -265,24 +273,27 @@ def _zed_folder(around: Surroundings) -> Path:
 
 
 _CONSENT: Final = (
-    "It opens your console: log in by the link of `lithos login`, load the page again, choose what it may "
-    "do, say yes."
+    "It opens your console: log in with the link of `lithos login`, load the page again, choose "
+    "the permissions, and confirm."
 )
-_THROW_OUT: Final = "To throw it out: console, Agents, Let in from elsewhere, Revoke; or lithos token revoke."
-#: Steps to connect a hosted client, by its name.
+_THROW_OUT: Final = (
+    "To remove its access: console, Agents, Remote clients, Revoke; or lithos token revoke."
+)
+#: Steps to connect a hosted client, by client name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     "chatgpt": (
-        "Settings > Apps & Connectors > Advanced settings: switch the developer mode on.",
-        "Settings > Apps & Connectors > Create: a name, the address {url}, authentication OAuth.",
+        "Settings > Apps & Connectors > Advanced settings: switch on developer mode.",
+        "Settings > Apps & Connectors > Create: enter a name, the address {url}, and the "
+        "authentication OAuth.",
         _CONSENT,
-        "In a chat: +, and choose it.",
+        "In a chat, press + and choose it.",
         _THROW_OUT,
     ),
     "claude-ai": (
-        "Settings > Connectors > Add custom connector: a name, and the address {url} alone.",
+        "Settings > Connectors > Add custom connector: enter a name and the address {url} only.",
         "Press Connect next to it.",
         _CONSENT,
-        "In a chat: the menu of tools shows it, on the web and on a phone.",
+        "In a chat, the tools menu shows it, on the web and on a phone.",
         _THROW_OUT,
     ),
 }
@@ -299,22 +310,24 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _files(lambda it: (it.variable("CLAUDE_CONFIG_DIR") or it.home) / ".claude.json", ".mcp.json"),
             ("claude",), lambda around: (around.variable("CLAUDE_CONFIG_DIR") or around.home / ".claude",),
             _stdio(type="stdio"), _url(_DOLLAR, type="http"),
-            then="Start a new session and look at /mcp; of a project it asks first.",
+            then="Start a new session and check /mcp. In a project, Claude Code asks for approval first.",
         ),
         Client(
             "claude-desktop", "Claude Desktop", JsonFormat(_MCP_SERVERS), _claude_desktop_files,
             ("claude-desktop",), lambda around: (around.application / "Claude",),
             _stdio(), None, knows_variables=False,
-            then="Quit it and start it again; Settings > Developer shows lithos as running.",
-            # Its own connectors reach servers from the network of their maker, never this machine.
-            place="Settings > Developer > Edit Config (claude_desktop_config.json), then restart it:",
+            then="Quit and restart Claude Desktop. Settings > Developer shows lithos as running.",
+            # The client's own connectors connect from its vendor's network, so they never reach this machine.
+            place="Settings > Developer > Edit Config (claude_desktop_config.json), then restart "
+                  "the client:",
         ),
         Client(
             "cursor", "Cursor", JsonFormat(_MCP_SERVERS),
             _files(lambda around: around.home / ".cursor" / "mcp.json", ".cursor/mcp.json"),
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
-            then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
+            then="Restart Cursor, then switch on lithos under Customize > MCPs (before: Settings "
+                 "> Tools & MCP).",
         ),
         Client(
             "vscode", "VS Code", JsonFormat(("servers",)),
@@ -329,14 +342,14 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _files(lambda around: _codex_folder(around) / "config.toml", ".codex/config.toml"),
             ("codex",), lambda around: (_codex_folder(around),),
             _stdio(), _codex_http,
-            then="codex mcp list shows it; of a project only once the project is trusted.",
+            then="codex mcp list shows lithos. In a project it appears only once the project is trusted.",
         ),
         Client(
             "gemini-cli", "Gemini CLI", JsonFormat(_MCP_SERVERS),
             _files(lambda around: around.home / ".gemini" / "settings.json", ".gemini/settings.json"),
             ("gemini",), lambda around: (around.home / ".gemini",),
             _stdio(), _url(_DOLLAR, url="httpUrl"),
-            then="Restart it; /mcp lists lithos with its tools.",
+            then="Restart Gemini CLI. /mcp lists lithos with its tools.",
         ),
         Client(
             "windsurf", "Windsurf", JsonFormat(_MCP_SERVERS),
@@ -350,20 +363,20 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _files(lambda around: _zed_folder(around) / "settings.json", ".zed/settings.json"),
             ("zed", "zeditor"), lambda around: (_zed_folder(around),),
             _stdio(), _url(None), knows_variables=False,
-            then="The settings of its agent panel show a green dot next to lithos at once.",
+            then="The agent panel settings of Zed show a green dot next to lithos at once.",
         ),
         Client(
             "opencode", "opencode", OpencodeFormat(("mcp",)), _opencode_files,
             ("opencode",), lambda around: (around.config / "opencode",),
             _opencode_stdio, _opencode_http,
-            then="Restart it; opencode mcp list shows it.",
+            then="Restart opencode. opencode mcp list shows lithos.",
         ),
         Client(
             "openclaw", "OpenClaw", JsonFormat(("mcp", "servers"), is_json5=True),
             _files(_openclaw_file),
             ("openclaw",), lambda around: (_openclaw_file(around).parent,),
             _stdio(), _url(_DOLLAR, transport="streamable-http"),
-            then="Restart its gateway; openclaw mcp list shows it.",
+            then="Restart the gateway. openclaw mcp list shows lithos.",
             command=_openclaw_command,
         ),
         Client(
@@ -371,8 +384,9 @@ CLIENTS: Final[Mapping[str, Client]] = {
             JsonFormat(("mcp_servers", "mcpServers"), embedded="mcp_servers"), _agent_zero_files, (),
             lambda around: [path.parent for path in _agent_zero_files(around).values() if path],
             _stdio(type="stdio"), _url(None, type="streamable-http"), knows_variables=False,
-            then="Stop it before you write, since it writes this file itself. In a container it reaches this "
-            "machine as host.docker.internal: put that in place of 127.0.0.1, and into server.allowed_hosts.",
+            then="Stop Agent Zero before you write, because it writes this file itself. Its "
+                 "container reaches this machine as host.docker.internal: use that name instead "
+                 "of 127.0.0.1, and add it to server.allowed_hosts.",
         ),
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`lithos connect`: print, write, remove, list."""
+"""`lithos connect`: print, write and remove configuration entries, and list the clients."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ State = Literal["connected", "another server", "off", "not connected", "no file"
 
 
 def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
-    """Rows of all clients in all scopes: of entries called `name`, and of those that lead to a Lithos."""
+    """Yield a row per client and scope for entries called `name` and entries that lead to Lithos."""
     for client in CLIENTS.values():
         is_installed = _is_installed(client, around)
         for scope, path in client.files(around).items():
@@ -61,7 +61,7 @@ def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iter
 def _look(
     client: Client, path: Path | None, target: ConnectTarget, name: str
 ) -> Iterator[tuple[State, str | None, ServerLink | None, str | None]]:
-    """The state of a file, with the name of an entry and where it leads, or with what is wrong."""
+    """Yield the state of a file with the name and link of each entry, or with the reason of an error."""
     if path is None:
         yield "no file", None, None, None
         return
@@ -91,10 +91,12 @@ def _is_installed(client: Client, around: Surroundings) -> bool:
 
 
 def run_plugin(session: CommandSession) -> int:
-    """Write the plugin of Claude Code and say how to try it. Raises `CommandFailed`."""
+    """Write the plugin for Claude Code and print how to start it. Raises `CommandFailed`."""
     typed = session.typed
     if typed.get("client") != "claude-code":
-        raise CommandFailed("--plugin is for claude-code; print what others need without it.", 2)
+        raise CommandFailed(
+            "--plugin is only for claude-code. For another client, run lithos connect without it.", 2
+        )
     directory = Path(typed["plugin"]).absolute()
     with refusing(ForeignFolder, exit_code=2):
         files = write_plugin(directory, find_program(), find_options(session))
@@ -108,12 +110,15 @@ def run_plugin(session: CommandSession) -> int:
     return 0
 
 
-#: Names that every client accepts for a server, and every format for a key.
+#: Server names that every client accepts, and that every format accepts as a key.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def run_connect(session: CommandSession) -> int:
-    """Print both ways for a client, edit its file, write a plugin, or list all. Raises `CommandFailed`."""
+    """Print the entries for a client, edit its file, write a plugin, or list all clients.
+
+    Raises `CommandFailed`.
+    """
     typed = session.typed
     if "plugin" in typed:
         return run_plugin(session)
@@ -128,7 +133,9 @@ def run_connect(session: CommandSession) -> int:
         tell(session, {"clients": rows}, _describe(rows))
         return 0
     if typed.get("client") is None:
-        raise CommandFailed(f"Name a client ({', '.join(CLIENTS)}), or ask for all with --list.", 2)
+        raise CommandFailed(
+            f"The client is missing. Name one of {', '.join(CLIENTS)}, or list all clients with --list.", 2
+        )
     if typed["client"] in HOSTED_STEPS:
         return _print_hosted(session, typed["client"])
     client = CLIENTS[typed["client"]]
@@ -137,7 +144,7 @@ def run_connect(session: CommandSession) -> int:
             return _edit(session, client, target, around)
     unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
     if unused:
-        raise CommandFailed(f"{', '.join(unused)} is for --write and --remove.", 2)
+        raise CommandFailed(f"Use {', '.join(unused)} only with --write or --remove.", 2)
     return _print(session, client, target, around)
 
 
@@ -145,13 +152,13 @@ def _print_hosted(session: CommandSession, name: str) -> int:
     """Print the steps for a hosted client. Raises `CommandFailed`."""
     options = ("write", "remove", "scope", "file", "name", "agent", "transport")
     if unused := [f"--{each}" for each in options if each in session.typed]:
-        raise CommandFailed(f"{', '.join(unused)} is for clients on this machine.", 2)
+        raise CommandFailed(f"Use {', '.join(unused)} only for clients on this machine.", 2)
     address = session.public_url
     if address is None:
         raise CommandFailed(
-            f"{name} lives elsewhere, and needs a public address: put a tunnel or proxy in front of this "
-            "server, and start it with serve --public-url (or set server.public_url). "
-            "docs/remote-clients.md shows how."
+            f"{name} is hosted, so it needs a public address of this server. Put a tunnel or "
+            "proxy in front of this server, and start it with serve --public-url (or set "
+            "server.public_url). docs/remote-clients.md shows how."
         )
     url = f"{address}{session.prefix if session.named.chosen else ''}/mcp"
     steps = [step.format(url=url) for step in HOSTED_STEPS[name]]
@@ -175,14 +182,17 @@ def _print(session: CommandSession, client: Client, target: ConnectTarget, aroun
         return 0
     print("\n\n".join(_present(way, recipe) for way, recipe in shown.items()))
     if target.needs_token:
-        print(f"\nThe server wants a token: keep it in {TOKEN_VARIABLE}, or put it in place of that name.")
+        print(
+            f"\nThe server requires a token. Keep it in {TOKEN_VARIABLE}, or replace that name "
+            "with the token."
+        )
     return 0
 
 
 def _present(way: str, recipe: Recipe) -> str:
     heading = {
-        "http": "Over HTTP, to the one server that all share (lithos serve --transport http):",
-        "stdio": "Over stdio; the first client starts the server, others are bridged to it:",
+        "http": "Over HTTP, to one server that all clients share (lithos serve --transport http):",
+        "stdio": "Over stdio: the first client starts the server, and other clients connect to it:",
     }[way]
     indented = "\n".join(f"    {line}" for line in recipe.text.splitlines())
     return f"{heading}\n  {recipe.place}\n\n{indented}"
@@ -205,9 +215,9 @@ def _edit(session: CommandSession, client: Client, target: ConnectTarget, around
 def _leave(
     session: CommandSession, place: ClientEntry, entry: ConfigEntry | None, reason: HasComments
 ) -> int:
-    """Have the client's own command edit a file with comments, if a person agrees.
+    """Run the client's own command for a file with comments, if the user agrees.
 
-    Raises `ConfigRefused` with the entry and its place if the client has no command, or the person declines.
+    Raises `ConfigRefused` with the entry and its place if the client has no command, or the user declines.
     """
     client, form = place.client, place.client.format
     is_usual = place.scope == "user" and "file" not in session.typed
@@ -215,7 +225,7 @@ def _leave(
     shown = shlex.join(command)
     if command and shutil.which(command[0]) and not session.as_json and agrees(f"Run {shown} instead?"):
         if subprocess.run(command, check=False).returncode:  # noqa: S603 - as shown to the person
-            raise ConfigRefused(f"{shown} failed. Nothing else was changed.")
+            raise ConfigRefused(f"{shown} failed. Lithos changed nothing.")
         tell(session, {}, [f"{client.title}: {place.name} {'removed' if entry is None else 'connected'}."])
         return 0
     text = read_config(place.path).text
@@ -224,9 +234,9 @@ def _leave(
         what = f"Delete {place.name!r} under {where} in an editor."
     else:
         lines = json.dumps({place.name: form.written(text, entry)}, indent=2, ensure_ascii=False).splitlines()
-        what = "\n".join([f"Put this under {where} in an editor:", *lines[1:-1]])
+        what = "\n".join([f"Add this under {where} in an editor:", *lines[1:-1]])
     what += f"\nOr run: {shown}" if command else ""
-    raise ConfigRefused(f"{place.path} stays as it is. {reason} {what}")
+    raise ConfigRefused(f"{place.path} is unchanged. {reason} {what}")
 
 
 def _place_of(session: CommandSession, client: Client, around: Surroundings) -> ClientEntry:
@@ -235,12 +245,12 @@ def _place_of(session: CommandSession, client: Client, around: Surroundings) -> 
     scope: ConfigScope = typed.get("scope", "user")
     path = typed["file"].expanduser().absolute() if "file" in typed else files.get(scope)
     if path is None and scope not in files:
-        raise ConfigRefused(f"{client.title} has no configuration of a {scope}; it knows {', '.join(files)}.")
+        raise ConfigRefused(f"{client.title} has no {scope} configuration. Use --scope {', '.join(files)}.")
     if path is None:
         raise ConfigRefused(
-            f"Where the settings of {client.title} are, only you know: name the file with --file "
-            "(usr/settings.json in its folder), or paste what `lithos connect agent-zero` prints into "
-            "Settings > MCP/A2A > External MCP Servers."
+            f"The settings file of {client.title} was not found. Name it with --file "
+            "(usr/settings.json in its folder), or paste the output of `lithos connect "
+            "agent-zero` into Settings > MCP/A2A > External MCP Servers."
         )
     return ClientEntry(client, scope, path, typed.get("name", DEFAULT_NAME))
 
@@ -250,16 +260,21 @@ def _advice(
 ) -> Iterable[str]:
     agent = session.typed.get("agent") or f"{place.client.name}@{host_name()}"
     if transport == "http":
-        yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
+        yield "Over HTTP, the client needs a running server: lithos serve --transport http"
         if target.needs_token:
-            yield f"Start {place.client.title} with the token in {TOKEN_VARIABLE}, which the file names."
+            yield (
+                f"Start {place.client.title} with the token in the variable {TOKEN_VARIABLE}, "
+                "which the file names."
+            )
     else:
         what = " and ".join(vault.name for vault in session.vaults) or target.data
-        yield f"It starts the server of {what}, or passes on to the one that runs."
+        yield f"The client starts the server of {what}, or connects to the running one."
     if transport == "stdio" and place.scope == "project":
-        yield "The entry has paths of this machine: for others who share this project take --transport http."
+        yield (
+            "The entry contains paths of this machine. For other users of this project, use --transport http."
+        )
     yield place.client.then
-    yield f'Instruct its agents to use the agent id "{agent}" in every session.'
+    yield f'Tell its agents to use the agent id "{agent}" in every session.'
 
 
 def _report(
@@ -280,7 +295,7 @@ def _report(
     how = f" over {outcome.link.transport}" if is_there and outcome.link is not None else ""
     done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {place.path})."]
     if outcome.backup is not None and outcome.action in ("connected", "updated"):
-        done.append(f"The previous file is in {outcome.backup}; undo with --remove.")
+        done.append(f"The previous file is in {outcome.backup}. Undo the change with --remove.")
     tell(session, document, [*done, *lines])
     return 0
 
@@ -298,7 +313,7 @@ def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"{'':<24} {row['trouble']}"
     absent = sorted({row["client"] for row in rows} - {row["client"] for row in shown})
     if absent:
-        yield f"Not found here: {', '.join(absent)}."
+        yield f"Not installed: {', '.join(absent)}."
 
 
 def _short(path: Path) -> str:

@@ -1,7 +1,7 @@
-"""The configuration file of a client on disk: read and replaced as a whole, if unchanged since.
+"""A client's configuration file on disk. It is replaced as a whole, if unchanged since it was read.
 
-A link stays a link, since its target is replaced. Permissions, owner and extended attributes stay. The bytes
-from before an entry are kept in backups next to the file.
+Links are kept, because the file behind a link is replaced. Permissions, owner and extended attributes are
+kept too. The bytes from before an entry are kept in backups next to the file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from lithos.notes.files.system_calls import KernelCalls
 
 SUFFIX: Final = ".lithos-backup"
 DEFAULT_NAME: Final = "lithos"
-#: Bytes of a configuration that is read; Claude Code keeps a history in its file, of a few megabytes.
+#: Maximum bytes of a configuration file. Claude Code keeps a history of several megabytes in its file.
 LARGEST: Final = 32 * 1024 * 1024
 _CALLS: Final = KernelCalls()
 
 
 class CannotUse(Exception):
-    """The file cannot be read or written; says why and what to do."""
+    """The file cannot be read or written. The message says why and what to do next."""
 
 
 class ChangedMeanwhile(Exception):
@@ -40,7 +40,10 @@ class ChangedMeanwhile(Exception):
 
 @frozen
 class ConfigFile:
-    """A file's content: `path` as the client names it, `real` behind all links, `data` None without one."""
+    """A file's content.
+
+    `path` is the client's path, `real` the path behind all links, `data` is None without a file.
+    """
 
     path: Path
     real: Path
@@ -48,20 +51,23 @@ class ConfigFile:
 
     @property
     def text(self) -> str:
-        """Its characters; raises `CannotUse` for what is not UTF-8."""
+        """The content as text. Raises `CannotUse` if it is not UTF-8."""
         data = self.data or b""
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             raise CannotUse(
-                f"{self.path} is not UTF-8 (line {line}, byte {error.start + 1}), so it stays as it is. "
-                "Save it as UTF-8 in an editor, then try again."
+                f"{self.path} is not UTF-8 (line {line}, byte {error.start + 1}), so it is "
+                "unchanged. Save it as UTF-8 in an editor, then try again."
             ) from error
 
 
 def read_config(path: Path) -> ConfigFile:
-    """Read it. Raises `CannotUse` for what is not a file, cannot be read, or is larger than `LARGEST`."""
+    """Read a file.
+
+    Raises `CannotUse` if it is not a regular file, cannot be read, or is larger than `LARGEST`.
+    """
     try:
         real = Path(os.path.realpath(path, strict=False))
         with open_regular(real) as file:
@@ -69,26 +75,26 @@ def read_config(path: Path) -> ConfigFile:
     except FileNotFoundError:
         return ConfigFile(path, real, None)
     except NotRegular:
-        raise CannotUse(f"{path} is not a file. Move it away, or name another with --file.") from None
+        raise CannotUse(f"{path} is not a file. Move it away, or name another file with --file.") from None
     except OSError as error:
         raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
     if len(data) > LARGEST:
         raise CannotUse(
-            f"{path} is larger than {LARGEST // 1024 // 1024} MB, so it stays as it is. "
-            "Paste what `lithos connect` prints without --write."
+            f"{path} is larger than {LARGEST // 1024 // 1024} MB, so it is unchanged. Paste the "
+            "output of `lithos connect` without --write."
         )
     return ConfigFile(path, real, data)
 
 
 def replace_config(file: ConfigFile, data: bytes | None) -> None:
-    """Give the file other bytes, or delete it for None. Raises `ChangedMeanwhile` and `CannotUse`.
+    """Replace the content of the file, or delete it for None. Raises `ChangedMeanwhile` and `CannotUse`.
 
-    Folders that are missing are made. Those that are empty without the file are deleted with it.
+    Missing folders are created. Folders that are empty without the file are deleted with it.
     """
     if file.data is not None and os.path.exists(file.real) and not os.stat(file.real).st_mode & 0o222:
         raise CannotUse(
-            f"{file.path} is read-only, so it stays as it is. Allow writing (chmod u+w), or if a program "
-            "makes this file, add the entry there."
+            f"{file.path} is read-only, so it is unchanged. Allow writing (chmod u+w). If a "
+            "program generates this file, add the entry there."
         )
     try:
         file.real.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +107,7 @@ def replace_config(file: ConfigFile, data: bytes | None) -> None:
 
 
 def find_backups(path: Path, name: str) -> dict[Path, bytes]:
-    """Return the backups of the file from before an entry of this name, the newest first."""
+    """Return the backups of the file from before an entry of this name, newest first."""
     found = []
     usual = _backup(path, name)
     for backup in path.parent.glob(f"{escape(usual)}*"):
@@ -113,7 +119,7 @@ def find_backups(path: Path, name: str) -> dict[Path, bytes]:
 
 
 def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -> Path:
-    """Keep these bytes next to the file; a backup that already has them is used again."""
+    """Return a backup with these bytes next to the file. An existing backup with the same bytes is reused."""
     if same := next((backup for backup, kept in backups.items() if kept == data), None):
         return same
     usual = path.with_name(_backup(path, name))
@@ -131,17 +137,20 @@ def _backup(path: Path, name: str) -> str:
 
 
 def _remove_empty(real: Path) -> None:
-    """Remove the folders above a file that are empty, below the person's home or the current folder."""
+    """Remove the empty folders above a file, but only below the home or current folder."""
     tops: Sequence[Path] = [Path(os.path.realpath(top)) for top in (Path.home(), Path.cwd())]
     for folder in real.parents:
         if folder in tops or not any(folder.is_relative_to(top) for top in tops):
             return
-        with suppress(OSError):  # something else is in it
+        with suppress(OSError):  # the folder has other files
             folder.rmdir()
 
 
 def _write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Make a file, for the person alone unless `mode` is given; raises `FileExistsError`, other `OSError`."""
+    """Create a file, readable only by the user unless `mode` is given.
+
+    Raises `FileExistsError` or `OSError`.
+    """
     with open(path, "xb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, mode)) as file:
         file.write(data)
         file.flush()
@@ -159,7 +168,7 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
             return
         _write_new(swap, data, 0o666 if file.data is None else 0o600)
         if file.data is None:
-            os.link(swap, file.real)  # never over another
+            os.link(swap, file.real)  # a link never replaces another file
         elif _dress(swap, file.real):
             _exchange(swap, file)
         else:
@@ -168,12 +177,12 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
         raise ChangedMeanwhile from None
     finally:
         swap.unlink(missing_ok=True)
-        with suppress(OSError):  # not every file system can
+        with suppress(OSError):  # not every file system supports it
             sync_folder(file.real.parent)
 
 
 def _exchange(swap: Path, file: ConfigFile) -> None:
-    """Put the new file in the place of the old one, and back again if that was another by then."""
+    """Put the new file in place of the old one. Undo this if the old one was changed meanwhile."""
     try:
         _CALLS.exchange(str(swap), str(file.real))
     except OSError as error:
@@ -189,7 +198,7 @@ def _exchange(swap: Path, file: ConfigFile) -> None:
 
 
 def _write_in_place(file: ConfigFile, data: bytes) -> None:
-    """For a file of several names or of another owner, which a new one in its place would change."""
+    """Write into a file with several links or another owner, because replacing it would change these."""
     with open(file.real, "r+b") as target:
         if target.read(LARGEST + 1) != file.data:
             raise ChangedMeanwhile
@@ -201,7 +210,7 @@ def _write_in_place(file: ConfigFile, data: bytes) -> None:
 
 
 def _dress(swap: Path, real: Path) -> bool:
-    """Give the new file what the old one has in addition to its bytes; False where that is not possible."""
+    """Copy the metadata of the old file to the new one. Return False if that is not possible."""
     before = os.stat(real)
     try:
         if (before.st_uid, before.st_gid) != (os.geteuid(), os.stat(swap).st_gid):

@@ -1,4 +1,4 @@
-"""The formats of configuration files: read the entries of a text, set one, take one out.
+"""Formats of configuration files: read the entries of a text, set an entry, remove an entry.
 
 JSON is read and written by `json`, TOML by `tomlkit`. JSON with comments is only read.
 """
@@ -22,17 +22,17 @@ Tree = Mapping[str, Any]
 _NOTHING: Final[Tree] = {}
 _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
-#: A comment of TOML on a line of its own.
+#: A TOML comment on its own line.
 _OWN_LINE: Final = re.compile(r"^[ \t]*+#.*", re.MULTILINE)
 _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 class CannotEdit(Exception):
-    """The text cannot be edited without a risk to something else in it; says why."""
+    """The text cannot be edited without risk to other content. The message says why."""
 
 
 class InvalidText(CannotEdit):
-    """The text is not valid in its format; says where."""
+    """The text is not valid in its format. The message says where."""
 
 
 class HasComments(CannotEdit):
@@ -44,19 +44,20 @@ class HasComments(CannotEdit):
 
 @frozen
 class Format(ABC):
-    """Reads and edits the text of one client. All methods raise `CannotEdit`."""
+    """Reads and edits the text of one client's file. All methods raise `CannotEdit`."""
 
     path: tuple[str, ...]
 
     @abstractmethod
     def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
-        """Return everything that the text holds; `exact` has numbers as they are spelled."""
+        """Return the whole content of the text. With `exact`, numbers keep their spelling."""
 
     @abstractmethod
     def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
-        """Return the text with this entry, new or in the place of another.
+        """Return the text with this entry added or replaced.
 
-        Without one, return it without the entry, and without empty objects around it that `keep` lacks.
+        With `entry` None, return the text without the entry and without surrounding empty objects that are
+        not in `keep`.
         """
 
     def entries(self, text: str) -> ConfigEntry:
@@ -64,7 +65,7 @@ class Format(ABC):
         return _servers(self.tree(text, exact=False), self.path)
 
     def place(self, text: str, name: str) -> str:
-        """Return the keys under which an entry belongs, for a person."""
+        """Return the keys under which an entry belongs, as a text for people."""
         try:
             tree = self.tree(text)
         except CannotEdit:
@@ -72,7 +73,7 @@ class Format(ABC):
         return ".".join(self._place(tree, name)[:-1])
 
     def written(self, text: str, entry: ConfigEntry) -> ConfigEntry:
-        """Return the entry as this text's version of the format has it."""
+        """Return the entry as it is spelled in this text's version of the format."""
         del text
         return entry
 
@@ -82,7 +83,7 @@ class Format(ABC):
         return (*self.path, name)
 
     def _checked(self, old: str, new: str, name: str, entry: ConfigEntry | None, keep: Tree) -> str:
-        """Return `new` if it is `old` with only this entry changed."""
+        """Return `new` if it differs from `old` only in this entry. Raises `CannotEdit` otherwise."""
         wanted = self.tree(old)
         _change(wanted, self._place(wanted, name), entry, keep)
         lost = set(_OWN_LINE.findall(old)) - set(_OWN_LINE.findall(new))
@@ -97,7 +98,7 @@ class Format(ABC):
 
 @frozen
 class JsonFormat(Format):
-    """Entries in JSON; `embedded` is the key whose string holds the document with the entries."""
+    """Entries in JSON. `embedded` is the key of the string that contains the document with the entries."""
 
     embedded: str = ""
     is_json5: bool = False
@@ -132,9 +133,10 @@ class JsonFormat(Format):
 
 
 class OpencodeFormat(JsonFormat):
-    """opencode 1 has its servers under `mcp`, opencode 2 under `mcp.servers`, where it is written so.
+    """Entries of opencode: version 1 has them under `mcp`, version 2 under `mcp.servers`.
 
-    The second reads the first's as well (https://opencode.ai/docs/migrate-v1/), so that is what new ones are.
+    Version 2 also reads the format of version 1 (https://opencode.ai/docs/migrate-v1/), so new entries use
+    that.
     """
 
     def entries(self, text: str) -> ConfigEntry:
@@ -158,7 +160,7 @@ class OpencodeFormat(JsonFormat):
 
 
 class TomlFormat(Format):
-    """Entries as tables: a new one is added at the end, and all other bytes stay."""
+    """Entries as TOML tables. A new table is added at the end, and all other bytes are kept."""
 
     def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
         try:
@@ -167,7 +169,7 @@ class TomlFormat(Format):
             raise InvalidText(str(error)) from error
 
     def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
-        del keep  # a header of its own shows what was there
+        del keep  # the table's header shows what existed before
         found = self.entries(text).get(name)
         piece = self._piece(text, name, found or entry or {})
         if found is None:
@@ -179,10 +181,10 @@ class TomlFormat(Format):
         try:
             return self._checked(text, new, name, entry, self.tree(new))
         except InvalidText as error:
-            raise CannotEdit(f"A table cannot be added to it: {error}.") from error
+            raise CannotEdit(f"A table cannot be added to the file: {error}.") from error
 
     def _piece(self, text: str, name: str, entry: ConfigEntry) -> str:
-        """Return the text of a new table, with the line ends that lead to it."""
+        """Return the text of a new table, including the line ends before it."""
         (key,) = self.path
         table, document = tomlkit.table(is_super_table=True), tomlkit.document()
         table[name] = tomlkit.item(dict(entry))
@@ -197,12 +199,12 @@ class TomlFormat(Format):
             _change(tree, self._place(tree, name), None if entry is None else tomlkit.item(dict(entry)), tree)
             new: str = tree.as_string()
         except (TOMLKitError, ValueError, RecursionError) as error:
-            raise CannotEdit(f"Its tables cannot be edited: {error}.") from error
+            raise CannotEdit(f"The tables of the file cannot be edited: {error}.") from error
         return new
 
 
 def is_bare(tree: object) -> bool:
-    """Whether nothing is in it but objects that are empty themselves."""
+    """Return whether the tree contains nothing but empty objects."""
     return isinstance(tree, dict) and all(map(is_bare, tree.values()))
 
 
@@ -218,7 +220,10 @@ def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
 
 
 def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: Tree) -> None:
-    """Set the entry at a path. Without one delete what is there, and empty objects that `keep` lacks."""
+    """Set the entry at a path.
+
+    With `entry` None, delete it, and delete empty objects that are not in `keep`.
+    """
     key, *rest = path
     if not rest:
         if entry is None:
@@ -227,7 +232,7 @@ def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: T
             tree[key] = entry
         return
     if not isinstance(tree.setdefault(key, {}), dict):
-        raise CannotEdit(f"`{key}` is not an object in it.")
+        raise CannotEdit(f"`{key}` is not an object in the file.")
     inner = keep.get(key)
     _change(tree[key], tuple(rest), entry, inner if isinstance(inner, dict) else {})
     if not tree[key] and key not in keep:
@@ -235,19 +240,19 @@ def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: T
 
 
 def _load(text: str, exact: bool) -> dict[str, Any]:
-    """Return the object of a JSON text; `exact` has numbers as they are spelled."""
+    """Return the object of a JSON text. With `exact`, numbers keep their spelling."""
     number = str if exact else None
     if not isinstance(text, str):
-        raise CannotEdit("The value that holds its servers is not a string.")
+        raise CannotEdit("The value that contains the servers is not a string.")
     body = text if text.strip() else "{}"
     try:
         tree = json.loads(body, object_pairs_hook=_unique, parse_int=number, parse_float=number)
     except json.JSONDecodeError as error:
         raise InvalidText(f"{error.msg} (line {error.lineno}, column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or too many levels
+    except (ValueError, RecursionError) as error:  # too many digits or levels
         raise InvalidText(str(error)) from error
     if not isinstance(tree, dict):
-        raise CannotEdit("Its settings are not an object.")
+        raise CannotEdit("The settings are not an object.")
     return tree
 
 
@@ -256,12 +261,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(tree) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise CannotEdit(f"The key {twice!r} is there twice, and clients may read either one.")
+        raise CannotEdit(f"The key {twice!r} occurs twice, and clients may read either one.")
     return tree
 
 
 def _dump(tree: Tree, old: str) -> str:
-    """Return the tree as JSON in the style of a text: indentation, line ends, spelling of other scripts."""
+    """Return the tree as JSON in the style of an old text: indentation, line ends, escaped characters."""
     core = old.strip()
     start, end = old[: len(old) - len(old.lstrip())], old[len(old.rstrip()) :]
     indent, is_ascii = _INDENT.search(core), old.isascii() and "\\u" in old

@@ -23,7 +23,7 @@ from lithos.server.settings import ServerConfig
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
 
-#: Names of this machine, the last two inside of containers; to compare, not to listen on.
+#: Names of this machine, the last two inside containers. They are only compared, never listened on.
 _LOOPBACK: Final = frozenset(
     {"127.0.0.1", "localhost", "::1", "0.0.0.0", "host.docker.internal", "host.containers.internal"}  # noqa: S104
 )
@@ -33,22 +33,22 @@ _DATA_OPTIONS: Final = ("--data-dir", "-d")
 
 @frozen
 class ConnectTarget:
-    """The server to connect to: `command` starts a server or bridges to the running one."""
+    """The server to connect to. `command` starts a server or connects to the running one."""
 
     command: tuple[str, ...]
     url: str
     needs_token: bool
     data: Path
-    #: Whether it is one of several vaults, or all of them.
+    #: True if the target is one or all of several named vaults.
     has_names: bool = False
 
     @property
     def stdio(self) -> dict[str, Any]:
-        """The usual description of a local server."""
+        """Return the usual description of a local server."""
         return {"command": self.command[0], "args": list(self.command[1:])}
 
     def headers(self, token: str) -> dict[str, Any]:
-        """The header that carries the token, spelled so that the client fills it in."""
+        """Return the header with the token, in a spelling that the client fills in."""
         return {"headers": {"Authorization": f"Bearer {token}"}} if self.needs_token else {}
 
 
@@ -59,13 +59,13 @@ class ServerLink:
     transport: Transport
     command: tuple[str, ...] = ()
     url: str = ""
-    #: The header or variable that carries the token.
+    #: The header or variable that contains the token.
     token: str = ""
     is_off: bool = False
 
     @classmethod
     def of(cls, entry: object) -> ServerLink | None:
-        """The entry as it is read, None for one that is neither of a program nor of an address."""
+        """Return the link of an entry, or None if the entry has neither a program nor an address."""
         if not isinstance(entry, Mapping):
             return None
         is_off = entry.get("enabled") is False or entry.get("disabled") is True
@@ -79,31 +79,31 @@ class ServerLink:
         return None
 
     def is_as(self, other: ServerLink) -> bool:
-        """Whether both reach the same server in the same way."""
+        """Return whether both links reach the same server in the same way."""
         mine, others = (
             (link.transport, link.command, _address(link.url), link.token) for link in (self, other)
         )
         return mine == others
 
     def points_to(self, target: ConnectTarget) -> bool:
-        """Whether it reaches this server: its address, or a server of its data directory or named vaults."""
+        """Return whether the link leads to this server, by its address, data directory or vault names."""
         if self.transport == "http":
             return _address(self.url) == _address(target.url)
         data = _data_of(self.command)
-        if data is None:  # the names identify vaults with names
+        if data is None:  # vaults with names are identified by their names
             return target.has_names and _options_of(self.command) == _options_of(target.command)
         return os.path.realpath(data) == os.path.realpath(target.data)
 
     @property
     def is_lithos(self) -> bool:
-        """Whether the entry starts this program; unknown for an address."""
+        """Whether the entry starts this program. Always False for an address."""
         return "serve" in self.command and any(
             Path(word).name in ("lithos", "lithos-server") for word in self.command
         )
 
     @property
     def place(self) -> str:
-        """Where it leads, for a person: never a token."""
+        """The target of the link as a text for people, without a token."""
         if self.transport == "stdio":
             named = shlex.join(_options_of(self.command)) if self.is_lithos else ""
             return _data_of(self.command) or named or self.command[0]
@@ -111,7 +111,7 @@ class ServerLink:
 
 
 def find_target(session: CommandSession) -> ConnectTarget:
-    """The server of this configuration."""
+    """Return the server of this configuration."""
     config = session.config
     data = config.of(StorageConfig).data_dir.absolute()
     server = config.of(ServerConfig)
@@ -120,7 +120,7 @@ def find_target(session: CommandSession) -> ConnectTarget:
     owner = read_owner(data / ".lithos" / "lock")
     if owner is not None and not owner.private and owner.url is not None:
         url = owner.url.removesuffix(session.prefix)
-    # Where no vault is named, all of them are meant, which are at the root.
+    # If no vault is named, the target is the root, which has all vaults.
     prefix = session.prefix if session.named.chosen else ""
     return ConnectTarget(
         (*find_program(), *find_options(session), "serve", "--transport", "stdio"),
@@ -134,7 +134,7 @@ def find_target(session: CommandSession) -> ConnectTarget:
 
 
 def _wants_token(config: Config) -> bool:
-    """Whether requests over HTTP need a token: that of the configuration, or a named one."""
+    """Return whether requests over HTTP need a token, either the configured or a named one."""
     if config.of(ServerConfig).auth_token is not None:
         return True
     return asks_for_tokens(config.of(StorageConfig).data_dir / ".lithos")
@@ -161,14 +161,14 @@ def _address(url: str) -> tuple[str, int | None, str]:
 
 
 def _options_of(command: Sequence[str]) -> tuple[str, ...]:
-    """The global options of a command line of this program that names vaults; else none."""
+    """Return the global options of a Lithos command line that names vaults, or nothing."""
     words = list(command[: command.index("serve")]) if "serve" in command else []
     start = next((at for at, word in enumerate(words) if word in ("--vault", "--config", "-c")), len(words))
     return tuple(words[start:])
 
 
 def _data_of(command: Sequence[str]) -> str | None:
-    """The data directory that a command line of this program names."""
+    """Return the data directory that a Lithos command line names, or None."""
     for number, word in enumerate(command):
         if word in _DATA_OPTIONS:
             return command[number + 1] if number + 1 < len(command) else None

@@ -1,7 +1,7 @@
-"""`--write` and `--remove`: the entry of this server put into a client's file, and taken out again.
+"""`--write` and `--remove`: they add the entry of this server to a client's file and remove it again.
 
-No setting of a person is lost in any order of writing, of edits by others, of removing and of writing again.
-The bytes before an entry are kept next to the file. If the file was edited, only the entry is touched.
+No user setting is lost, whatever the order of writing, external edits, removing and writing again. The bytes
+before an entry are kept next to the file. If the file was edited since, only the entry is changed.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments,
 from lithos.clients.connect.target import ConnectTarget, ServerLink, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
-#: How deep a backup is compared with what the file has become: the servers under `mcp.servers`.
+#: Depth to which a backup is compared with the current file. It covers the servers under `mcp.servers`.
 _KEY_DEPTH: Final = 3
-#: Times that an edit is made again, since the file changed while it was made.
+#: Maximum attempts to edit the file if other programs change it meanwhile.
 _TRIES: Final = 5
-#: Keys of entries that are written here; an entry with others has something of a person's.
+#: Keys that Lithos writes into entries. An entry with other keys contains settings of the user.
 _OUR_KEYS: Final = frozenset(
     ("type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "transport", "enabled", "env")
 ) | {"bearer_token_env_var"}
 
 
 class ConfigRefused(Exception):
-    """The file stays as it is; says why and what to do."""
+    """The file is not changed. The message says why and what to do next."""
 
 
 @frozen
 class ClientEntry:
-    """One entry of one client's file."""
+    """One entry in the file of one client."""
 
     client: Client
     scope: ConfigScope
@@ -54,7 +54,7 @@ class ClientEntry:
 
 @frozen
 class ConnectResult:
-    """The action taken; `backup` is the copy of the old file, `notes` are lines for the person."""
+    """The action taken. `backup` is the copy of the old file, and `notes` are lines for the user."""
 
     action: Action
     link: ServerLink | None = None
@@ -63,18 +63,19 @@ class ConnectResult:
 
 
 def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) -> dict[str, Any]:
-    """The entry for this server. Raises `ConfigRefused` where the client cannot have it."""
+    """Return the entry for this server. Raises `ConfigRefused` if the client cannot use it."""
     try:
         "".join(target.command).encode()
     except UnicodeEncodeError as error:
         raise ConfigRefused(
-            f"{target.data} has a name that is not UTF-8, which no configuration can hold. Rename the folder."
+            f"{target.data} has a name that is not UTF-8, which no configuration can contain. "
+            "Rename the folder."
         ) from error
     if transport == "stdio":
         return client.stdio(target)
     if client.http is None:
         raise ConfigRefused(
-            f"{client.title} reaches servers on this machine over stdio only: --transport stdio."
+            f"{client.title} reaches servers on this machine only over stdio. Use --transport stdio."
         )
     if target.needs_token and not client.knows_variables:
         raise ConfigRefused(
@@ -86,9 +87,9 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
 
 
 def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
-    """Put the entry into the file, once; for None take it out, with what was made for it.
+    """Add the entry to the file, or replace it. With `entry` None, remove it and the objects made for it.
 
-    Raises `ConfigRefused`, and `HasComments` for a file that is only read.
+    Raises `ConfigRefused`, and `HasComments` for a file that is never rewritten.
     """
     for _ in range(_TRIES):
         try:
@@ -101,24 +102,25 @@ def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectT
             raise ConfigRefused(str(error)) from error
         except InvalidText as error:
             raise ConfigRefused(
-                f"{place.path} is not valid, so it stays as it is: {error}. Correct it in an editor, "
-                f"{place.client.title} cannot read it either; then try again."
+                f"{place.path} is not valid, so it is unchanged: {error}. {place.client.title} "
+                "cannot read it either. Correct it in an editor, then try again."
             ) from error
         except HasComments:
             raise
         except CannotEdit as error:
             raise ConfigRefused(
-                f"{place.path} stays as it is: {error} Edit it by hand: `lithos connect {place.client.name}` "
-                "prints what belongs there."
+                f"{place.path} is unchanged: {error} Edit it by hand: `lithos connect "
+                f"{place.client.name}` prints the entry."
             ) from error
     raise ConfigRefused(
-        f"{place.path} was changed {_TRIES} times while it was edited. Close {place.client.title}, try again."
+        f"{place.path} was changed {_TRIES} times while it was edited. Close "
+        f"{place.client.title}, then try again."
     )
 
 
 @frozen
 class _Edit:
-    """One try: the present content of the file, and its backups from before an entry of this name."""
+    """One attempt: the current content of the file, and its backups from before an entry of this name."""
 
     place: ClientEntry
     target: ConnectTarget
@@ -135,7 +137,7 @@ class _Edit:
         if found is not None:
             there = self._check_owned(found)
             if there.is_as(link):
-                notes = (f"It is switched off in {place.client.title}.",) if there.is_off else ()
+                notes = (f"The entry is switched off in {place.client.title}.",) if there.is_off else ()
                 return ConnectResult("already connected", there, notes=notes)
             self._check_plain(found)
             base = self._before(found, None if self._is_written_here(found) else found)
@@ -155,21 +157,22 @@ class _Edit:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
-        if found is not None:  # else another program removed it, or an earlier write was cut short
+        if found is not None:  # otherwise another program removed it, or an earlier write was interrupted
             link = self._check_owned(found)
             left = self._before(found, None)
             replace_config(self.file, left)
         kept = [str(path) for path in self._drop_backups(left)]
         notes = [
-            f"The backup {path} stays: it has settings that are not in the file any more." for path in kept
+            f"The backup {path} is kept, because it has settings that are missing from the file."
+            for path in kept
         ]
         action: Action = "removed" if found is not None else "not connected"
         return ConnectResult(action, link, kept[0] if kept else None, tuple(notes))
 
     def _before(self, found: ConfigEntry, previous: ConfigEntry | None) -> bytes | None:
-        """The file as it would be if the entry had not been written; None for no file.
+        """Return the file as it would be without the written entry, or None for no file.
 
-        `previous` is the entry to leave in its place where no backup shows another.
+        `previous` is the entry to restore in its place, unless a backup shows another one.
         """
         name, form, text = self.place.name, self.place.client.format, self.file.text
         same = self._unchanged(found)
@@ -190,7 +193,7 @@ class _Edit:
         )
 
     def _unchanged(self, found: ConfigEntry) -> bytes | None:
-        """The backup from which the file differs by the entry alone, to the byte."""
+        """Return the backup that differs from the file in nothing but the entry, compared byte by byte."""
         name, form = self.place.name, self.place.client.format
         for data in self.backups.values():
             try:
@@ -205,16 +208,16 @@ class _Edit:
         return text.encode("utf-8-sig" if has_mark else "utf-8")
 
     def _drop_backups(self, left: bytes | None, but: Path | None = None) -> Sequence[Path]:
-        """Delete the backups with nothing that the file lacks; return those that stay."""
+        """Delete the backups whose content the file has. Return the remaining ones."""
         for path, data in self.backups.items():
             if path != but and self._covers(data, left):
                 path.unlink(missing_ok=True)
         return [path for path in self.backups if path.exists()]
 
     def _covers(self, old: bytes, new: bytes | None) -> bool:
-        """Whether `new` has all keys of `old` down to the entries of servers, and all its comments.
+        """Return whether `new` has all comments of `old` and all its keys down to the server entries.
 
-        Entries of this program do not count: they were written here, and taken out here.
+        Entries of Lithos are ignored, because Lithos writes and removes them.
         """
         if new is None or old == new:
             return old == new or not old.strip()
@@ -226,20 +229,24 @@ class _Edit:
         return not missing and _comments(old) <= _comments(new)
 
     def _is_written_here(self, found: ConfigEntry) -> bool:
-        """Whether the entry is just as it would be written for this server, over either transport."""
+        """Return whether Lithos would write exactly this entry for this server, over either transport."""
         client, text = self.place.client, self.file.text
         makers = [make for make in (client.stdio, client.http) if make is not None]
         return found in [client.format.written(text, make(self.target)) for make in makers]
 
     def _check_owned(self, found: Any) -> ServerLink:
-        """The entry, if it is one for this server, or as it was written here. Raises `ConfigRefused`."""
+        """Return the link of the entry if it leads to this server or Lithos wrote it.
+
+        Raises `ConfigRefused`.
+        """
         link = ServerLink.of(found)
         if link is not None and (link.points_to(self.target) or self._unchanged(found) is not None):
             return link
-        leads = f"to {link.place} over {link.transport}" if link else "nowhere that is understood here"
+        leads = f"to {link.place} over {link.transport}" if link else "to an unknown target"
         raise ConfigRefused(
-            f"The entry {self.place.name!r} in {self.place.path} leads {leads}, not to this server, so it "
-            "stays as it is. Write this one under another name with --name, or take that one out first."
+            f"The entry {self.place.name!r} in {self.place.path} leads {leads}, not to this "
+            "server, so it is unchanged. Use another name with --name, or remove that entry "
+            "first."
         )
 
     def _check_plain(self, found: object) -> None:
@@ -247,13 +254,13 @@ class _Edit:
         if others:
             raise ConfigRefused(
                 f"The entry {self.place.name!r} in {self.place.path} has settings of your own "
-                f"({', '.join(others)}), which would be lost. Change it by hand, or take it out with "
-                "--remove and write it again."
+                f"({', '.join(others)}), which would be lost. Change it by hand, or remove it "
+                "with --remove and write it again."
             )
 
 
 def _settings(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:
-    """Return the paths of keys in a tree, but for entries that start Lithos."""
+    """Return the paths of the keys in a tree, without entries that start Lithos."""
     if not depth or not isinstance(tree, dict):
         return {()}
     links = {key: ServerLink.of(value) for key, value in tree.items()}

@@ -1,7 +1,6 @@
 """The hooks of clients: briefing and checkpoint.
 
-Only its own package uses it.
-Never here: failures that stop a client.
+Only the package `clients` uses this package. Its failures must not stop a client.
 """
 
 ROLE = "commands"

@@ -1,8 +1,8 @@
-"""`lithos brief --hook`: a briefing for a client that starts, or nothing at all.
+"""`lithos brief --hook`: prints a briefing for a starting client, or nothing.
 
 Specified in docs/spec/integration.md §2.
 
-It imports only what it needs, when it needs it: with all that other commands load it would take twice as
+Modules are imported only when they are needed, because loading what other commands use would take twice as
 long.
 """
 
@@ -29,20 +29,20 @@ from lithos.server.command.hook_failsafe import (
 )
 
 TOOL: Final = "lithos_context"
-#: Options and the parameters they are.
+#: Options of the command, with the parameters that they set.
 _PARAMETERS: Final = {"query": "query", "task": "task_id", "budget": "budget", "agent": "agent_id"}
 _LONGEST_CONCERN: Final = 300
 
 
 def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
-    """Return the tool's arguments; `since` is the remembered cursor, and a typed one takes precedence."""
+    """Return the tool's arguments. `since` is the remembered cursor, but a typed cursor has precedence."""
     arguments = {_PARAMETERS[name]: value for name, value in typed.items() if name in _PARAMETERS}
     cursor = typed.get("since", since)
     return arguments | {"cursor": True} | ({"since": cursor} if cursor is not None else {})
 
 
 def text_of(answer: Mapping[str, Any]) -> str:
-    """The text to print; behind a compact one the notes that its numbers stand for."""
+    """Return the text to print, followed by the notes that its numbers refer to, if any."""
     text, sources = str(answer["text"]).strip("\n"), answer.get("sources")
     if not text or not isinstance(sources, list) or not sources:
         return text
@@ -50,7 +50,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
 
 
 def concern_of(folder: Path) -> str:
-    """Return the name of a project in a question: its repository, and the folders from there to `folder`."""
+    """Return the project as words of a question: its repository, and the folders from there to `folder`."""
     root = repository_of(folder)
     parts = (root.name, *folder.relative_to(root).parts)
     return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]
@@ -59,12 +59,12 @@ def concern_of(folder: Path) -> str:
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: `source` of a session that continues without its first briefing: the conversation was cut.
+#: Values of `source` for a session whose conversation was cut, so that its first briefing is gone.
 _FORGOT: Final = ("compact", "clear")
 
 
 def run_hook(invocation: Invocation) -> int:
-    """Print what is new, and return 0 whatever comes of it."""
+    """Print new passages. Always return 0."""
     from lithos.clients.files_session_cursors import SessionBusy
 
     with suppress(SessionBusy, *FAILURES):
@@ -96,18 +96,18 @@ def _brief(invocation: Invocation) -> None:
 
 
 def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of the tool, which keeps to the budget."""
+    """Return the answer of the tool, checked against the budget."""
     answer = owner.call(TOOL, arguments)
     if not isinstance(answer["text"], str) or not isinstance(answer["tokens"], int):
-        raise NoHookOutput("the answer is of another shape")
+        raise NoHookOutput("the answer has an unexpected shape")
     size = max(answer["tokens"], len(answer["text"].encode("utf-8", "replace")) / TOKEN_BYTES)
     if size > HOOK_BUDGET:
-        raise NoHookOutput("the answer is larger than was asked for")
+        raise NoHookOutput("the answer is larger than requested")
     return answer
 
 
 def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
-    """The text, and how many changes wait for a person; nothing when there is nothing of either."""
+    """Print the text and the number of changes that wait for approval, or nothing if there is neither."""
     waiting = answer.get("pending_proposals")
     told = f"{waiting} changes wait for a person (lithos proposals)." if waiting else ""
     indexing = printable(str(answer.get("message", ""))) if "indexing" in answer else ""

@@ -1,9 +1,10 @@
-"""`lithos checkpoint --hook`: save the given text, or remind the agent, or do nothing.
+"""`lithos checkpoint --hook`: saves the given text, reminds the agent, or does nothing.
 
-It keeps the promise of `lithos.server.command.hook_failsafe`, and does not print the text that it saves.
+The hook keeps the promise of `lithos.server.command.hook_failsafe`, and does not print the saved text.
 
-Kept is one note for each session, a section for each text, no text twice. `storing` neither calls nor waits:
-it yields calls and is sent their answers, by the hook without a loop and by the command within one.
+Each session has one note with a section for each text, and no text is stored twice. `storing` neither calls
+the server nor waits. It yields calls and receives their answers, from the hook without an event loop and from
+the command within one.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, print_text, 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: Bytes that are read of a file or stdin; more is not a checkpoint.
+#: Maximum bytes read of a file or stdin. A longer text is not a checkpoint.
 LARGEST_FILE: Final = 1_000_000
 
 
 def read_file(path: Path) -> str:
-    """The text of a file, at most `LARGEST_FILE` bytes of it. Raises `OSError`."""
+    """Return the text of a file, at most `LARGEST_FILE` bytes. Raises `OSError`."""
     with path.open("rb") as file:
         return file.read(LARGEST_FILE).decode("utf-8", "replace").strip()
 
@@ -38,7 +39,7 @@ def read_file(path: Path) -> str:
 def checkpoint_of(
     text: str, typed: Mapping[str, Any], session: str | None, folder: Path | None
 ) -> Checkpoint:
-    """The checkpoint of a text; typed values override values from the client."""
+    """Return the checkpoint for a text. Typed values override values from the client."""
     return Checkpoint(
         text=text,
         agent=agent_of(typed, os.environ),
@@ -49,9 +50,9 @@ def checkpoint_of(
 
 
 FOLDER: Final = "checkpoints"
-#: Characters of one text.
+#: Maximum characters of one text.
 LONGEST_TEXT: Final = 16_000
-#: Checkpoints of one session; their note has 1 MB at most.
+#: Maximum checkpoints of one session, so that its note has at most 1 MB.
 MOST: Final = 50
 _TRIES: Final = 8
 _LONGEST_SLUG: Final = 40
@@ -73,7 +74,7 @@ class StoredCheckpoint(NamedTuple):
 
 
 class NotStored(Exception):
-    """The server refused, or the note of the session is full; the message says what to do."""
+    """The server refused the text, or the session's note is full. The message says what to do next."""
 
 
 class Checkpoint(NamedTuple):
@@ -87,10 +88,10 @@ class Checkpoint(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The session's note: the same for each of its checkpoints."""
+        """The path of the session's note, which is the same for each of its checkpoints."""
         key = self.session if self.session is not None else f"{self.agent} {self._day}"
         slug = re.sub(r"[^a-z0-9]+", "-", key.lower()[:_LONGEST_SLUG]).strip("-")
-        # Ids that begin alike, or that have other characters, must not meet in one file.
+        # Ids that begin alike or have unusual characters must not share a file.
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         return f"{FOLDER}/{slug}-{digest}.md" if slug else f"{FOLDER}/{digest}.md"
 
@@ -101,13 +102,13 @@ class Checkpoint(NamedTuple):
 
     @property
     def section(self) -> str:
-        """The text under a heading that says when, and which."""
+        """The text under a heading with its time and digest."""
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", self.at)
         return f"## {when} ({self.digest})\n\n{_lower_headings(self.text)}"
 
     @property
     def title(self) -> str:
-        """The note's title: the project, the day, and which session."""
+        """The title of the note: project, day and session."""
         which = self.agent if self.session is None else f"session {self.session[:8]}"
         return f"Checkpoint of {self.project[:_LONGEST_PROJECT] or 'a project'}, {self._day}, {which}"
 
@@ -117,7 +118,7 @@ class Checkpoint(NamedTuple):
 
 
 def _lower_headings(text: str) -> str:
-    """The text with its headings below that of the section; code blocks stay as they are."""
+    """Return the text with its headings below that of the section. Code blocks are unchanged."""
     lines, fence = [], ""
     for line in text.split("\n"):
         mark = line.lstrip()[:3]
@@ -129,10 +130,10 @@ def _lower_headings(text: str) -> str:
 
 
 def storing(checkpoint: Checkpoint) -> Calls:
-    """Look for the text in the session's note, else append it, or begin the note. Raises `NotStored`.
+    """Append the text to the session's note unless it is there, or create the note. Raises `NotStored`.
 
-    Checkpoints of one session at the same moment do not meet: the version that was looked at is expected, and
-    two new notes of one path collide; then it looks again.
+    Two simultaneous checkpoints of one session do not overwrite each other, because each one expects the
+    version that it has read, and two new notes at one path collide. Then the check is repeated.
     """
     refusal: ToolAnswer = {}
     for _ in range(_TRIES):
@@ -149,8 +150,9 @@ def storing(checkpoint: Checkpoint) -> Calls:
                 return _stored("unchanged", known)
             if len(texts) >= MOST:
                 raise NotStored(
-                    f"The note {checkpoint.path} of this session has {MOST} checkpoints, the most it may. "
-                    "Write what matters as notes of their own, with lithos_write, or name another --session."
+                    f"The note {checkpoint.path} of this session already has the maximum of "
+                    f"{MOST} checkpoints. Write separate notes with lithos_write, or name another "
+                    "--session."
                 )
             refusal = yield (
                 "lithos_note_edit",
@@ -166,7 +168,9 @@ def storing(checkpoint: Checkpoint) -> Calls:
                 return _stored("stored", refusal)
         if refusal.get("code") not in ("version_conflict", "path_collision", "slug_collision"):
             break
-    raise NotStored(str(refusal.get("message", "The server did not say what became of the checkpoint.")))
+    raise NotStored(
+        str(refusal.get("message", "The server did not report whether the checkpoint was stored."))
+    )
 
 
 def _new_note(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -206,17 +210,17 @@ Before this session's context is lost, store in Lithos what it learned and other
 with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post
 results of tasks with lithos_finding_post.
 """
-#: By the name of the event; other clients have others.
+#: Reminders by event name. Other clients have other events.
 _BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}
 
 
 def reminder_for(event: str | None) -> str:
-    """Return the reminder; empty if the agent would not see it."""
+    """Return the reminder, or an empty text if the agent would not see it."""
     return _ANYTIME if event is None else _BY_EVENT.get(event, _ANYTIME)
 
 
 def run_hook(invocation: Invocation) -> int:
-    """Keep or remind, and return 0 whatever comes of it."""
+    """Store the text or print a reminder. Always return 0."""
     with suppress(NotStored, *FAILURES):
         _checkpoint(invocation)
     return 0
@@ -250,7 +254,7 @@ def _text_of(invocation: Invocation, told: Payload) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Return the beginning with a remark that it was cut, because no person can shorten it."""
+    """Return the beginning of a text with a remark that it was cut, because no person can shorten it."""
     if len(text) <= LONGEST_TEXT:
         return text
     note = f"\n\n(Cut: the first {LONGEST_TEXT:,} of {len(text):,} characters.)"

@@ -1,4 +1,4 @@
-"""The server that owns the data directory, as a hook asks it: found and called with little to import."""
+"""The server that owns the data directory, as a hook finds and calls it with few imports."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lithos.server.settings import ServerConfig
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: Bytes of an answer: the text, and the fields of each of its notes.
+#: Maximum bytes of an answer: the text, and the fields of each of its notes.
 _LARGEST_ANSWER: Final = 1_000_000
 
 
 class HookOwner(NamedTuple):
-    """The running server at `url`; every call ends at `until` (of `time.monotonic`)."""
+    """The running server at `url`. Every call ends at `until` (of `time.monotonic`)."""
 
     url: str
     token: str | None
     until: float
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The structured answer of a tool, also a refusal. Raises `FAILURES` (`silence`)."""
+        """Return the structured answer of a tool, even if it is a refusal. Raises `FAILURES` (`silence`)."""
         message = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -46,10 +46,10 @@ class HookOwner(NamedTuple):
         return answer
 
     def check_health(self) -> None:
-        """Raises `FAILURES` unless a Lithos server answers; a degraded one does."""
+        """Raise `FAILURES` unless a Lithos server answers. A degraded server passes too."""
         _, content = self._exchange("GET", "/health", None)
         if not isinstance(json.loads(content)["status"], str):
-            raise NoHookOutput("the answer is of another shape")
+            raise NoHookOutput("the answer has an unexpected shape")
 
     def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
         import http.client
@@ -74,16 +74,16 @@ class HookOwner(NamedTuple):
 
 
 def find_hook_owner(invocation: Invocation, until: float) -> tuple[Path, HookOwner]:
-    """The data directory, and the server that owns it now. Raises `FAILURES` (`silence`)."""
+    """Return the data directory and the server that owns it now. Raises `FAILURES` (`silence`)."""
     data, token = _find_data(invocation)
     url, own_token = _read_owner(data)
     return data, HookOwner(url, own_token or token, until)
 
 
 def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
-    """The data directory and the configured token, as the configuration has them.
+    """Return the data directory and the token that are configured.
 
-    A data directory that is named wins over everything else, so that nothing need be read to know it.
+    A named data directory takes precedence over everything else, so that no file is read in that case.
     """
     token = os.environ.get("LITHOS_SERVER__AUTH_TOKEN") or os.environ.get("LITHOS_AUTH_TOKEN")
     if invocation.data_dir is not None:
@@ -101,7 +101,10 @@ def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
 
 
 def _names_vaults(data: Path) -> bool:
-    """Whether the configuration in a data directory may name vaults; reading it as YAML takes longer."""
+    """Return whether the configuration in a data directory may name vaults.
+
+    Parsing it as YAML takes longer.
+    """
     try:
         return b"vaults" in (data / "config.yaml").read_bytes()
     except OSError:
@@ -119,7 +122,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
             typed=invocation.vaults, config_path=invocation.config, environment=os.environ, is_lenient=True
         )
         if named.configured:
-            # With several names a hook uses the first; no hook reads more than one vault.
+            # A hook reads only one vault: the first of several names.
             loaded = named.named(named.chosen[0] if named.chosen else str(named.default)).loaded
         else:
             loaded = load_config(config_path=invocation.config, environment=os.environ, overrides=typed)
@@ -129,11 +132,11 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
 
 
 def _read_owner(data: Path) -> tuple[str, str | None]:
-    """Address and token of the server that owns the data directory now; a record may be of one that died."""
+    """Return the address and token of the server that owns the data directory now, ignoring dead servers."""
     from lithos.kernel.databases.lock import is_owned, read_owner
 
     lock = data / ".lithos" / "lock"
     record = read_owner(lock)
     if record is None or record.url is None or not is_owned(lock):
-        raise NoHookOutput("no server owns it that has an address")
+        raise NoHookOutput("no server with an address owns the data directory")
     return record.url, record.token

@@ -1,8 +1,8 @@
 """The facts about a session: the hook's input on stdin, the agent and the folder.
 
-On stdin is a JSON object, or a text to keep; it is read within bounds.
+Stdin contains a JSON object or a text to save. Its size and time are limited.
 
-The fields are those of Claude Code's hooks, which other clients took over: `hook_event_name`, `source` (of a
+The fields are those of Claude Code's hooks, which other clients adopted: `hook_event_name`, `source` (of a
 session's start), `session_id`, `cwd`, and after a compaction `compact_summary`.
 """
 
@@ -19,21 +19,21 @@ from typing import Any, Final, NamedTuple
 
 
 def folder_of(told: Path | None) -> Path:
-    """Return the folder from the client if it exists, else the current one."""
+    """Return the folder from the client if it exists, or else the current folder."""
     return told if told is not None and told.is_absolute() and told.is_dir() else Path.cwd()
 
 
 def repository_of(folder: Path) -> Path:
-    """The repository that holds the folder; outside of one the folder itself."""
+    """Return the repository that contains the folder, or else the folder itself."""
     return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
 
 
 def name_of(path: str) -> str:
-    """The characters of a name: those of folders are bytes, and the server wants characters."""
+    """Return the characters of a name. Folder names are bytes, but the server expects characters."""
     return os.fsencode(path).decode(errors="replace")
 
 
-#: Variables that a client sets for the programs that it starts.
+#: Environment variables that a client sets for the programs that it starts.
 _CLIENTS: Final = {
     "CLAUDECODE": "claude-code",
     "CLAUDE_PROJECT_DIR": "claude-code",
@@ -43,7 +43,7 @@ _LONGEST: Final = 200
 
 
 def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """`--agent`, else `<client>@<host>`; the client is `--client`, else from the environment."""
+    """Return `--agent`, or else `<client>@<host>`. The client is `--client` or comes from the environment."""
     agent = typed.get("agent")
     if agent:
         return str(agent)
@@ -53,19 +53,19 @@ def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
 
 
 def host_name() -> str:
-    """The name of this machine, without its domain."""
+    """Return the name of this machine, without its domain."""
     return os.uname().nodename.partition(".")[0] or "localhost"
 
 
-#: Bytes that are read; a hook's JSON has a kilobyte, a summary some twenty.
+#: Maximum bytes read from stdin. A hook's JSON has about a kilobyte, a summary about twenty.
 LARGEST: Final = 262_144
-#: Seconds to wait for the next piece; a client writes before it starts the hook, or at once.
+#: Seconds to wait for the next piece. A client writes before it starts the hook, or immediately after.
 _PATIENCE: Final = 0.15
 _LONGEST_NAME: Final = 1_000
 
 
 class Payload(NamedTuple):
-    """The fields of the input; None if a field is missing or unusable."""
+    """The fields of the input. A missing or unusable field is None."""
 
     event: str | None = None
     source: str | None = None
@@ -75,19 +75,19 @@ class Payload(NamedTuple):
 
 
 def read_payload(descriptor: int = 0) -> Payload:
-    """Read stdin; a terminal, a closed stdin and an empty pipe give an empty payload."""
+    """Return the payload from stdin. A terminal, a closed stdin and an empty pipe give an empty payload."""
     return parse_payload(_read(descriptor))
 
 
 def parse_payload(data: bytes) -> Payload:
-    """The payload of these bytes: of a JSON object its fields, of another text the text itself."""
+    """Return the payload in these bytes: the fields of a JSON object, or another text as it is."""
     text = data.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
         return Payload(text=text or None)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Payload()  # a part of a larger object is not a text to save
+        return Payload()  # part of a larger object is not a text to save
     cwd = _text(found, "cwd")
     return Payload(
         event=_text(found, "hook_event_name"),

@@ -1,7 +1,6 @@
 """The command that writes the plugin for a client.
 
-Only its own package uses it.
-Never here: a vault of its own.
+Only the package `clients` uses this package. It must not open a vault itself.
 """
 
 ROLE = "commands"

@@ -1,8 +1,8 @@
-"""The plugin in a folder, never over other files there; and the skill that `lithos skill` prints.
+"""The plugin in a folder, without overwriting foreign files, and the skill that `lithos skill` prints.
 
-The skill (`SKILL.md`) is made of the template next to this file, with the tools' names of the registry. Agent
-Skills: `name` of at most 64 lower-case letters, digits and hyphens, equal to its folder's name; `description`
-of at most 1,024 characters; the text is read only when the description fits the work.
+The skill (`SKILL.md`) is made from the template next to this file, with the tool names of the registry. Rules
+of Agent Skills: `name` has at most 64 lower-case letters, digits and hyphens and equals its folder's name.
+`description` has at most 1,024 characters. A client reads the text only if the description fits the work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lithos import __version__
 from lithos.server.command.declaring import Invocation
 
 SKILL: Final = "lithos"
-#: How tools are named, but for those of clients that know other names.
+#: Prefix of tool names, except in clients that use other names.
 _PREFIX: Final = "lithos_"
 _TEMPLATE: Final = Path(__file__).with_name("skill.md")
 
@@ -30,14 +30,14 @@ def make_skill() -> str:
 
 
 class _ToolNames(dict[str, str]):
-    """The name of each tool by its part behind `lithos_`."""
+    """The name of each tool by the part after `lithos_`."""
 
     def __missing__(self, name: str) -> str:
         return _PREFIX + name
 
 
 def run_skill(invocation: Invocation) -> int:
-    """Print the skill."""
+    """Print the skill. Return 0."""
     from lithos.server.command.output import print_json
 
     text = make_skill()
@@ -48,19 +48,22 @@ def run_skill(invocation: Invocation) -> int:
     return 0
 
 
-#: Seconds after which the client gives up; a hook itself is gone within one.
+#: Seconds after which the client cancels a hook. A hook ends within one second.
 _TIMEOUT: Final = 5
 CLIENT: Final = "claude-code"
 
 
 def make_hooks(program: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-    """Hooks that start `program` with the global `options` of Lithos; silent where the program has gone."""
+    """Return hooks that start `program` with the global `options`.
+
+    They print nothing if the program is gone.
+    """
     words = shlex.join([*program, *options])
     return hooks_of(f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {words}")
 
 
 def hooks_of(begin: str) -> dict[str, Any]:
-    """The hooks whose shell lines begin with `begin`, which starts Lithos with its global options."""
+    """Return hooks whose shell lines begin with `begin`, which starts Lithos with its global options."""
     brief = _command(f"{begin} brief --hook --client {CLIENT}")
     checkpoint = _command(f"{begin} checkpoint --hook --client {CLIENT}")
     return {
@@ -92,13 +95,13 @@ _LARGEST_MANIFEST: Final = 65_536
 
 
 class ForeignFolder(Exception):
-    """The folder holds what is not ours; the message says what to do."""
+    """The folder has files of another program. The message says what to do next."""
 
 
 def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]) -> list[Path]:
-    """Write the plugin for an installation: a program and its global options; the files.
+    """Write the plugin for an installation: a program and its global options. Return the files.
 
-    Raises `ForeignFolder`, `OSError`.
+    Raises `ForeignFolder` or `OSError`.
     """
     command = [*program, *options, "serve", "--transport", "stdio"]
     entry = {"type": "stdio", "command": command[0], "args": command[1:]}
@@ -106,7 +109,7 @@ def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]
 
 
 def describe_plugin() -> dict[str, Any]:
-    """The manifest, which is also what a marketplace says of the plugin."""
+    """Return the manifest, which is also the plugin's description in a marketplace."""
     return {
         "name": NAME,
         "version": __version__,
@@ -118,9 +121,9 @@ def describe_plugin() -> dict[str, Any]:
 
 
 def write_form(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, Any]) -> list[Path]:
-    """Write a plugin with this entry of a server and these hooks; the files.
+    """Write a plugin with this server entry and these hooks. Return the files.
 
-    Raises `ForeignFolder`, `OSError`.
+    Raises `ForeignFolder` or `OSError`.
     """
     files = {
         MANIFEST: to_json(describe_plugin()),
@@ -133,12 +136,12 @@ def write_form(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, An
 
 
 def to_json(document: Mapping[str, Any]) -> str:
-    """A JSON file."""
+    """Return a document as the text of a JSON file."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def check_ours(directory: Path, manifest: Path, name: str) -> None:
-    """Raises `ForeignFolder` unless the folder is absent, empty, or holds the manifest of that name."""
+    """Raise `ForeignFolder` unless the folder is absent, empty, or has a manifest with this name."""
     if not os.path.lexists(directory) or (directory.is_dir() and not any(directory.iterdir())):
         return
     if not directory.is_dir():
@@ -156,13 +159,13 @@ def check_ours(directory: Path, manifest: Path, name: str) -> None:
 
 
 def write_files(directory: Path, files: Mapping[Path, str | bytes]) -> list[Path]:
-    """Write what differs, each file whole or not at all; all paths. Raises `ForeignFolder`, `OSError`."""
+    """Write the changed files, each atomically. Return all paths. Raises `ForeignFolder` or `OSError`."""
     for relative, content in files.items():
         path = directory / relative
         data = content.encode() if isinstance(content, str) else content
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink() or not path.parent.resolve().is_relative_to(directory.resolve()):
-            raise ForeignFolder(f"{path} leads out of the folder by a link. Take the link away.")
+            raise ForeignFolder(f"{path} leads out of the folder through a link. Remove the link.")
         if path.is_file() and path.read_bytes() == data:
             continue
         fresh = path.with_name(f".{path.name}.{os.getpid()}.new")

@@ -1,7 +1,6 @@
-"""The values that describe a note: paths, copies, versions, scopes and entities.
+"""Value types that describe a note: paths, copies, versions, scopes and entities.
 
-Used by this package and by later packages.
-Never here: file access, clocks, threads and logs.
+This package must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

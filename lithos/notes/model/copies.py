@@ -1,10 +1,10 @@
-"""Conflict copies: the names that synchronising programs give them, and their kinship with a note.
+"""Conflict copies: the file names that synchronisation programs give them, and how Lithos recognises them.
 
-When two machines changed one note, such a program keeps the losing version next to it as a second file. It is
-recognised by its name and its kinship together (docs/spec/copies.md §1), since anyone may choose such a name.
-Names of Syncthing, Dropbox, Nextcloud and Obsidian Sync are unmistakable. Those of OneDrive, iCloud and
-Google Drive are weak: people use them too, so such a file is a note unless something proves that it is a
-copy.
+When two machines change one note, a synchronisation program keeps the losing version next to the note as a
+second file. Lithos recognises this file by both its name and its content (docs/spec/copies.md §1), because
+people may choose such names too. The names of Syncthing, Dropbox, Nextcloud and Obsidian Sync are
+unmistakable. The names of OneDrive, iCloud and Google Drive are weak: people use them too, so the file counts
+as a note unless its content proves that it is a copy.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ DRIVE: Final = "Google Drive"
 ONEDRIVE: Final = "OneDrive"
 
 _SUFFIX: Final = ".md"
-#: Bytes of a name on any file system; no program gives longer ones.
+#: Maximum length in bytes of a file name on any file system.
 _LONGEST_NAME: Final = 255
-#: Copies of copies that are followed, and hyphens from the end at which a host name may begin.
+#: Maximum depth of copies of copies, and maximum number of hyphens at which a host name may begin.
 _DEEPEST: Final = 8
 _MOST_HYPHENS: Final = 8
 
 _SYNCTHING: Final = re.compile(r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?\Z")
 _DAY: Final = r"\d{4}-\d{2}-\d{2}"
-#: Inside of the brackets; ownCloud names the user, newer ones number copies of one second.
+#: The text inside the brackets. ownCloud adds the user name, newer versions number copies of the same second.
 _NEXTCLOUD: Final = re.compile(rf"conflicted copy(?: .+)? {_DAY} \d{{6}}(?: \d+)?\Z", re.IGNORECASE)
 _OBSIDIAN: Final = re.compile(r"conflicted copy .+ \d{12}\Z", re.IGNORECASE)
 _DATED: Final = re.compile(rf"(?<!\d){_DAY}(?: \(\d+\))?\Z")
-#: "Conflicted copy" in the languages of Dropbox, in lower case.
+#: "Conflicted copy" in the languages of the Dropbox client, in lower case.
 DROPBOX_WORDS: Final = (
     "conflicted copy", "in konflikt stehende kopie", "copie en conflit", "copie conflictuelle",
     "copia en conflicto", "copia in conflitto", "copia conflittuale", "cópia em conflito",
@@ -55,29 +55,29 @@ DROPBOX_WORDS: Final = (
 )  # fmt: skip
 _NUMBERED: Final = re.compile(r" (?:[2-9]|[1-9]\d{1,2})\Z")
 _BRACKETED: Final = re.compile(r" ?\([1-9]\d{0,2}\)\Z")
-#: No number and no date.
+#: A host name, but not a number or a date.
 _HOST: Final = re.compile(r"(?=[\d-]*[^\W\d_])[^\W_][\w-]{0,62}\Z")
 
-#: The key by which a person marks a file as a note of its own, not a conflict copy.
+#: Frontmatter key by which a person declares that a file is a note, not a conflict copy.
 OWN_NOTE_KEY: Final = "conflict_copy"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-#: Names looked at on the way from a copy of a copy to the note.
+#: Maximum number of names to check on the way from a copy of a copy to the note.
 _MOST_NAMES: Final = 100
 _HEADING: Final = re.compile(r"#{1,6}\s")
 _LETTER: Final = re.compile(r"[^\W_]")
 
-#: The part of its lines that a copy shares with a kept version of its note.
+#: Share of its lines that a copy must have in common with a kept version of its note.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
-#: Share that two texts have in common if each is close to a third: 0.6 of its lines, which are 0.8 of theirs.
+#: Minimum share of common lines of two texts that both resemble a third text: 0.6 / 0.8.
 LEAST_COMMON: Final = 0.48
 
 
 @frozen
 class CopyName:
-    """A file name of a conflict copy: the copy of `original`, made by `program`.
+    """A file name of a conflict copy that `program` made of the file `original`.
 
-    `is_weak`: people give such names, too.
+    `is_weak` means that people use such names, too.
     """
 
     original: str
@@ -86,9 +86,10 @@ class CopyName:
 
 
 def copy_names(path: str) -> tuple[CopyName, ...]:
-    """Return the originals whose conflict copy a file may be by its name, the likeliest first.
+    """Return the originals that a file may be a conflict copy of, judged by its name, most likely first.
 
-    A copy of a copy is one of the original as well. At most some twenty, in time linear in the name.
+    A copy of a copy is also a copy of the first original. The result has about twenty items at most and takes
+    time linear in the length of the name.
     """
     folder, slash, name = path.rpartition("/")
     if not name.endswith(_SUFFIX) or len(name) > _LONGEST_NAME:
@@ -101,11 +102,11 @@ def copy_names(path: str) -> tuple[CopyName, ...]:
 
 
 def is_copy_of(path: str, original: str, note_id: str) -> bool:
-    """Return whether a file that has the id of the note at `original` is by its name a conflict copy of it.
+    """Return whether a file with the note's id is named as a conflict copy of `original`.
 
-    The note may have been moved since; then only a name that no person gives is proof. Under a name that
-    people give, an id is proof only if it is a UUID, as Lithos generates them: any other id is a word of
-    theirs.
+    The note may have been moved since. Then only a name that people never choose is proof. With a name that
+    people choose too, the id is proof only if it is a UUID, because Lithos generates UUIDs and people write
+    other ids.
     """
     if any(not each.is_weak for each in copy_names(path)):
         return True
@@ -113,17 +114,14 @@ def is_copy_of(path: str, original: str, note_id: str) -> bool:
 
 
 def is_named_after(path: str, original: str) -> bool:
-    """Return whether a file is named as a conflict copy of the one at `original`, or as a copy of such a
-    copy.
-    """
+    """Return whether a file is named as a conflict copy of `original`, directly or through another copy."""
     return any(each.original == original for each in all_copy_names(path))
 
 
 def all_copy_names(path: str) -> Iterator[CopyName]:
-    """Return the originals whose copy a file may be by its name, including copies of copies, the nearest
-    first.
+    """Yield the possible originals of a file, nearest first, including originals of copies of copies.
 
-    A copy of a copy has a weak name if either has.
+    The name of a copy of a copy is weak if either of the two names is weak.
     """
     known, waiting = {path}, deque([(path, False)])
     while waiting and len(known) < _MOST_NAMES:
@@ -138,39 +136,35 @@ def all_copy_names(path: str) -> Iterator[CopyName]:
 
 
 def _has_mark(path: str) -> bool:
-    """Return whether a name ends like a copy's of another program; where a host name may begin is known by
-    then.
-    """
+    """Return whether a name ends like the copy of a program that appends no host name."""
     return may_be_strong(path) or _NUMBERED.search(path.removesuffix(_SUFFIX)) is not None
 
 
 def is_weakly_named(path: str, original: str) -> bool:
-    """Return whether people, too, give a file the name that says it is a conflict copy of the note at
-    `original`.
-    """
+    """Return whether the name that marks a file as a copy of `original` is one that people use too."""
     exact = [each for each in all_copy_names(path) if each.original == original]
     return all(each.is_weak for each in exact or copy_names(path))
 
 
 def says_own_note(values: Mapping[str, Any]) -> bool:
-    """Return whether a frontmatter marks its file as a note of its own: `conflict_copy: false`."""
+    """Return whether a frontmatter declares its file as a separate note: `conflict_copy: false`."""
     return str(values.get(OWN_NOTE_KEY, "")).strip().lower() in ("false", "no")
 
 
 def may_be_strong(path: str) -> bool:
-    """Return False at once for nearly all names that are not those of copies which only programs name."""
+    """Return False quickly for nearly all names that are not unmistakable names of conflict copies."""
     return path.endswith(").md") or ".sync-conflict-" in path
 
 
 def strong_originals(path: str) -> tuple[str, ...]:
-    """Return the originals whose copy a file is by a name that only programs give."""
+    """Return the originals that a file is a copy of by an unmistakable name."""
     if not may_be_strong(path):
         return ()
     return tuple(each.original for each in copy_names(path) if not each.is_weak)
 
 
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
-    """Yield the originals of a name without suffix, also without one."""
+    """Yield the originals of a file name without its suffix; the result may have no suffix either."""
     found = _strong(stem)
     if found is not None:
         yield found
@@ -179,7 +173,8 @@ def _names(stem: str, depth: int) -> Iterator[CopyName]:
         return
     for weak in _weak(stem):
         yield weak
-        # For a copy whose name was in use: `NAME (Ann's conflicted copy 2026-01-02) (1)`.
+        # The name of a copy whose first choice of name was taken: `NAME (Ann's conflicted copy 2026-01-02)
+        # (1)`.
         deeper = _strong(weak.original) if depth else None
         if deeper is not None:
             yield deeper
@@ -192,7 +187,7 @@ def _deeper(found: CopyName, depth: int) -> Iterator[CopyName]:
 
 
 def _strong(stem: str) -> CopyName | None:
-    """Return the copy name in a file name that only a program gives."""
+    """Return the original and the program of an unmistakable copy name, or None."""
     if stem.endswith(")"):
         return _in_brackets(stem)
     mark = _SYNCTHING.search(stem)
@@ -200,7 +195,7 @@ def _strong(stem: str) -> CopyName | None:
 
 
 def _in_brackets(stem: str) -> CopyName | None:
-    """The names with a remark in brackets at their end; the name of a machine may have brackets, too."""
+    """Return the copy name for a remark in brackets at the end. A machine name may contain brackets, too."""
     start = _opening(stem)
     if start < 2 or stem[start - 1] != " ":
         return None
@@ -216,7 +211,7 @@ def _in_brackets(stem: str) -> CopyName | None:
 
 
 def _opening(stem: str) -> int:
-    """Return the position of the bracket that the last character closes; -1 without one."""
+    """Return the position of the bracket that the last character closes, or -1 if there is none."""
     depth = 0
     for at in range(len(stem) - 1, -1, -1):
         depth += (stem[at] == ")") - (stem[at] == "(")
@@ -242,15 +237,15 @@ def _weak(stem: str) -> Iterator[CopyName]:
             yield CopyName(stem[:end], ONEDRIVE, is_weak=True)
 
 
-#: The lines of a text, each with how often it occurs.
+#: The lines of a text with the number of their occurrences.
 LineCounts = Counter[str]
 
 
 def lines_of(data: bytes) -> LineCounts:
-    """Return the lines of a note's body that are not blank, without the spaces at their ends.
+    """Return the non-blank lines of a note's body, without trailing spaces.
 
-    The frontmatter does not count: notes made from one template have most of it in common. Bytes that are not
-    text have no lines.
+    The frontmatter is left out, because notes from one template share most of it. If the bytes are not text,
+    the result is empty.
     """
     try:
         body = read_layout(data).body
@@ -259,7 +254,7 @@ def lines_of(data: bytes) -> LineCounts:
     return Counter(line for each in body.split("\n") if (line := each.rstrip()))
 
 
-#: Which of some lines are nowhere but in a note and its versions: no template explains them.
+#: Returns the lines that occur only in a note and its versions, so that no template explains them.
 Unexplained = Callable[[frozenset[str]], Iterable[str]]
 
 
@@ -272,13 +267,13 @@ def are_kin(
     kept: Iterable[LineCounts],
     unexplained: Unexplained = lambda lines: lines,
 ) -> bool:
-    """Return whether a file is the conflict copy that its name suggests; `named_id` is the id in it.
+    """Return whether a file is the conflict copy that its name suggests. `named_id` is the id in the file.
 
-    One that names an id is kin by that alone. Else the lines decide, its own and those of the original and of
-    its `kept` versions, which are looked at only as far as needed: more than half of the copy's are in one of
-    them. Where the name is weak, one has at least four fifths of the lines of both texts, as they have four
-    fifths of its, and the copy has a line of it that proves where it began: the original does not say it any
-    more, and nothing but that version explains it.
+    If the file has an id, the id alone decides. Otherwise the lines of the copy, of the original and of its
+    `kept` versions decide. Versions are read only as far as needed. With an unmistakable name, more than half
+    of the copy's lines must occur in one version. With a weak name, one version must share four fifths of the
+    lines with both texts. The copy must also contain a line that proves its origin: the line is in this
+    version, is no longer in the original, and occurs in no other note.
     """
     if named_id is not None:
         return named_id == note_id
@@ -286,16 +281,17 @@ def are_kin(
         return False
     if not name.is_weak:
         return any(_shared(copy, each) > MOST_LINES * copy.total() for each in chain((original,), kept))
-    # Both have four fifths of some version, and so of each other at least three of each five of its lines.
+    # If both texts share four fifths of their lines with a version, they share at least three fifths with
+    # each other.
     if _shared(copy, original) < LEAST_COMMON * max(copy.total(), original.total()):
         return False
     return any(_is_proven(copy, original, each, unexplained) for each in kept)
 
 
 def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unexplained: Unexplained) -> bool:
-    """Return whether two texts began with a version of the one, which the other cannot have but from it.
+    """Return whether both texts descend from a version, proved by a line that the copy has only from it.
 
-    A line that the original still says proves nothing: a person makes a new page by copying a page.
+    A line that the original still contains proves nothing, because people create new pages by copying a page.
     """
     if not (_are_near(copy, version) and _are_near(original, version)):
         return False
@@ -308,13 +304,13 @@ def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unex
 
 
 def _says_something(line: str) -> bool:
-    """Return whether a line is more than a heading, a label without a value, or marks alone."""
+    """Return whether a line is more than a heading, a label without a value, or punctuation."""
     text = line.strip()
     return not text.endswith(":") and not _HEADING.match(text) and _LETTER.search(text) is not None
 
 
 def _shared(one: LineCounts, other: LineCounts) -> int:
-    """Return the number of common lines of two texts, each as often as both have it."""
+    """Return the number of common lines of two texts, counting repeated lines as often as both have them."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     return sum(min(count, many[line]) for line, count in few.items() if line in many)
 

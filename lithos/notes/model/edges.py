@@ -14,10 +14,9 @@ from lithos.kernel.values.messages import Command, R_co
 CONTRADICTS: Final = "contradicts"
 RELATED_TO: Final = "related_to"
 DERIVED_FROM: Final = "derived_from"
-#: Edges of these types mean that a note rests on another one.
+#: Edge types that mean that a note depends on another note.
 LINEAGE: Final = frozenset((DERIVED_FROM, "depends_on", "refines"))
-#: Provenance types of edges that were not asserted: conclusions of a model, and shadows of
-#: `derived_from_ids`.
+#: Provenance types of edges that no agent asserted: conclusions of a model, and copies of `derived_from_ids`.
 INFERRED: Final = "inferred"
 FRONTMATTER: Final = "frontmatter"
 SUPERSEDED: Final = "superseded"
@@ -26,7 +25,7 @@ RESOLUTIONS: Final = ("accepted_dual", SUPERSEDED, "refuted", "merged")
 
 @frozen(kw_only=True)
 class Edge:
-    """One edge. (`from_id`, `to_id`, `type`, `namespace`) is unique; the notes need not exist.
+    """One edge. The tuple (`from_id`, `to_id`, `type`, `namespace`) is unique. The notes need not exist.
 
     `evidence` is JSON text.
     """
@@ -46,26 +45,29 @@ class Edge:
 
 
 def is_lineage(edge: Edge) -> bool:
-    """Return whether the edge says that its note rests on another one: nothing inferred or projected does."""
+    """Return whether the edge means that its note depends on another one.
+
+    Inferred and projected edges don't count.
+    """
     return edge.type in LINEAGE and edge.provenance_type not in (INFERRED, FRONTMATTER)
 
 
 def is_unresolved(edge: Edge) -> bool:
-    """Return whether the edge is a contradiction without any of the `RESOLUTIONS`."""
+    """Return whether the edge is a contradiction that has none of the `RESOLUTIONS` yet."""
     return edge.type == CONTRADICTS and edge.conflict_state not in RESOLUTIONS
 
 
 class EdgeCommand(Command[R_co]):
-    """Requests about edges."""
+    """Base class of the commands about edges."""
 
     __slots__ = ()
 
 
 @frozen(kw_only=True)
 class UpsertEdge(EdgeCommand[Edge]):
-    """Upsert an edge: an existing one keeps only its id and `created_at`; the reply is the `Edge`.
+    """Create or overwrite an edge. An existing edge keeps its id and `created_at`. The reply is the `Edge`.
 
-    `agent` is the agent of the event.
+    `agent` is recorded as the agent of the event.
     """
 
     agent: str
@@ -82,7 +84,7 @@ class UpsertEdge(EdgeCommand[Edge]):
 
 @frozen(kw_only=True)
 class ResolveConflict(EdgeCommand[Edge]):
-    """Settle a `contradicts` edge; the reply is the `Edge`. `resolution` is one of `RESOLUTIONS`."""
+    """Resolve a `contradicts` edge. The reply is the `Edge`. `resolution` is one of `RESOLUTIONS`."""
 
     edge_id: str
     resolution: str
@@ -92,7 +94,7 @@ class ResolveConflict(EdgeCommand[Edge]):
 
 @frozen(kw_only=True)
 class EdgeFilter:
-    """Which edges to list: all that are given must match exactly."""
+    """A filter for edges. Every field that is not None must match exactly."""
 
     from_id: str | None = None
     to_id: str | None = None
@@ -101,12 +103,12 @@ class EdgeFilter:
 
 
 def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
-    """Return the edge, if the command may settle it. Raises `NotFound`, `InvalidInput`."""
+    """Return the edge if the command may resolve it. Raises `NotFound` or `InvalidInput`."""
     if edge is None:
-        raise NotFound(f"No edge has the id {command.edge_id[:100]!r}. Find it with lithos_edge_list.")
+        raise NotFound(f"Unknown edge id {command.edge_id[:100]!r}. Find the edge with lithos_edge_list.")
     if edge.type != CONTRADICTS:
         raise InvalidInput(
-            f"Only edges of type '{CONTRADICTS}' have a conflict to resolve; this one is {edge.type!r}."
+            f"Only edges of type '{CONTRADICTS}' can be resolved. This edge has the type {edge.type!r}."
         )
     if command.resolution == SUPERSEDED and command.winner_id not in (edge.from_id, edge.to_id):
         given = f"not {command.winner_id!r}" if command.winner_id else "it is missing"
@@ -123,9 +125,9 @@ def other_end(edge: Edge, note_id: str) -> str:
 
 
 def announce_edge(edge: Edge, agent: str, delivery: str, source: str = TOOL) -> EventDraft:
-    """Return the event of a changed edge; `delivery` is unique to it, so that it is never journalled twice.
+    """Return the event for a changed edge. `delivery` is its unique key, so that it is journalled only once.
 
-    `source` is that of the hidden origin.
+    `source` is recorded as the source of the event.
     """
     return EventDraft(
         type=EDGE_UPSERTED,

@@ -1,4 +1,4 @@
-"""Named-entity extraction from notes: heuristics only, no model, no network (docs/spec/memory.md §4)."""
+"""Named-entity extraction from notes by heuristics, without a model or network (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from lithos.notes.model.entity_text import (
 )
 from lithos.notes.model.note import Note
 
-#: Longer runs are headlines or shouting.
+#: Maximum number of words in a name. Longer runs are headlines or shouting.
 _LONGEST_RUN: Final = 12
-#: Longer words are data.
+#: Maximum length of a word in characters. Longer words are data.
 _LONGEST_WORD: Final = 100
 _WORD: Final = re.compile(r"[\w.+#&'’\-]+")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’](?:[sS]$|$)")
@@ -37,21 +37,24 @@ _PRODUCT: Final = re.compile(
     r"(?=[^a-z]|[a-z]{1,2}[A-Z])(?=[^\d]*[A-Z])(?=.*\d)[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)*"
     r"|[A-Z][A-Za-z0-9]*\.(?:js|NET|net|io|ai|jl)"
 )
-#: Small words within names: Bank of America, Ludwig van Beethoven.
+#: Small words inside names, such as in Bank of America or Ludwig van Beethoven.
 _PARTICLES: Final = frozenset(("of", "de", "del", "la", "le", "du", "da", "di", "der", "den", "van", "von"))
-#: Words in lower case in titles, so that they do not make a title a sentence.
+#: Words that are lower case in titles. They do not turn a title into a sentence.
 _TITLE_SMALL: Final = _PARTICLES | word_set("a an and as at for from in into on or per the to vs with")
 _ABBREVIATIONS: Final = word_set("al approx cf dr e.g eg etc fig i.e ie mr mrs ms no prof st vs")
 _CODE_MARKS: Final = "_/\\=<>{}|"
 _ENDS: Final = (".", "!", "?")
-#: Characters that may follow the mark that ends a sentence.
+#: Characters that may follow the punctuation mark at the end of a sentence.
 _CLOSING: Final = "\"'’”»)]}*_"
 _QUOTES: Final = frozenset("\"'“‘«„")
 
 
 @define
 class Mentions:
-    """How often names are written, in all and inside sentences; small words apart, and pairs of them."""
+    """How often names occur, in total and inside sentences.
+
+    Small words and word pairs are counted separately.
+    """
 
     seen: Counter[str] = field(factory=Counter)
     inside: Counter[str] = field(factory=Counter)
@@ -62,7 +65,7 @@ class Mentions:
 
 @define
 class _Token:
-    """A word as written: `starts` a sentence, or cannot belong to the same name as the one before."""
+    """A word as written. It may start a sentence, or be unable to continue the name before it."""
 
     text: str
     starts: bool
@@ -70,7 +73,7 @@ class _Token:
 
 
 def count_mentions(prose: Sequence[str], labels: Sequence[str]) -> Mentions:
-    """Find the names in cleaned text."""
+    """Return the names in cleaned text with the number of their mentions."""
     mentions = Mentions()
     sentences = [sentence for block in prose for sentence in _sentences(block)]
     for sentence in sentences:
@@ -92,7 +95,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
     for written in block.split():
         found = None if _is_no_word(written) else _WORD.search(written)
         word = found[0].strip(".'’-") if found is not None else ""
-        if found is None or not word or _WORD.search(written, found.end()):  # or words joined by odd marks
+        if found is None or not word or _WORD.search(written, found.end()):  # or words with odd joining marks
             is_apart, begins = True, begins or written == "-"
             if sentence and written[-_LONGEST_WORD:].rstrip(_CLOSING).endswith(_ENDS):
                 yield sentence
@@ -116,7 +119,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
 
 
 def _is_no_word(written: str) -> bool:
-    """Return True for web and mail addresses, code, and other text that is not a word."""
+    """Return whether the text is not a word, such as a web or mail address or code."""
     return (
         written == EDGE
         or "://" in written
@@ -141,7 +144,7 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
                 mentions.products[word] += 1
         starts = run[0].starts
         if starts and len(words) > 1 and (is_opener(words[0]) or mentions.lower[words[0].casefold()]):
-            words, starts = words[1:], False  # its capital is that of the place
+            words, starts = words[1:], False  # the word is capitalised only because of its position
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
@@ -154,7 +157,7 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
 
 
 def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
-    """Yield the longest runs of capitalised words, small words between two of them included."""
+    """Yield the longest runs of capitalised words, including small words between two of them."""
     run: list[_Token] = []
     small: list[_Token] = []
     for token in sentence:
@@ -173,7 +176,10 @@ def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
 
 
 def _is_capitalised(word: str) -> bool:
-    """Return True for `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`; not for `Peer-to-peer` and contractions."""
+    """Return whether a word is written like a name:
+
+    `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi` are. `Peer-to-peer` and contractions are not.
+    """
     if word == "&":
         return True
     if _CONTRACTION.search(word):
@@ -187,9 +193,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _trimmed(words: Sequence[str]) -> list[str]:
-    """Return the words without stop words and dates at the front, and without stop words and marks at the
-    end.
-    """
+    """Return the words without stop words and dates at the front, or stop words and marks at the end."""
     begin, end = 0, len(words)
     while begin < end and (is_filler(words[begin]) or is_calendar(words[begin]) or words[begin] == "&"):
         begin += 1
@@ -198,7 +202,7 @@ def _trimmed(words: Sequence[str]) -> list[str]:
     return list(words[begin:end])
 
 
-#: Which rules extracted the entities of a note; raise it whenever they change.
+#: Version of the extraction rules, stored with the entities of a note. Raise it whenever the rules change.
 MARKER: Final = 11
 _SEEN_AT_LEAST: Final = 2
 
@@ -207,8 +211,8 @@ _SEEN_AT_LEAST: Final = 2
 class ExtractedEntities:
     """The entities that extraction found in a note, stored outside the note's file.
 
-    `extractor` is the marker of the rules, `source` the hash of the file's bytes. `instead_of` is the digest
-    of the entities that a machine wrote into the file and that these replace, or empty.
+    `extractor` is the version of the rules, `source` the hash of the file's bytes. `instead_of` is the digest
+    of the machine-written entities in the file that these entities replace, or an empty string.
     """
 
     entities: tuple[str, ...]
@@ -217,39 +221,46 @@ class ExtractedEntities:
     instead_of: str = ""
 
     def counts_for(self, note: Note) -> bool:
-        """Return False where the file has entities that a person chose."""
+        """Return whether these entities apply to the note:
+
+        False if a person chose the entities in its file.
+        """
         return not note.entities or is_machine_made(note, self.instead_of)
 
 
 def is_machine_made(note: Note, digest: str | None) -> bool:
-    """Return whether the file has just the entities of this digest, under a marker."""
+    """Return whether Lithos wrote the entities in the file: they have a version marker and this digest."""
     return note.entities_extractor is not None and digest == digest_entities(note.entities)
 
 
-#: Entities of a note.
+#: Maximum number of entities per note.
 MOST_ENTITIES: Final = 50
 
 
 def digest_entities(entities: Iterable[str]) -> str:
-    """Return a short name for these entities in this order."""
+    """Return a short digest of these entities in this order."""
     return hashlib.blake2b(json.dumps(list(entities)).encode(), digest_size=16).hexdigest()
 
 
 def is_stale(note: Note) -> bool:
-    """Return True for entities that older rules found, also when they found none."""
+    """Return whether older rules extracted the note's entities, even if they found none."""
     return note.entities_extractor is not None and note.entities_extractor < MARKER
 
 
 def may_extract(note: Note, *, force: bool = False) -> bool:
-    """Return False for a note that is never extracted: it is curated, or was extracted by these rules."""
+    """Return whether a note may be extracted.
+
+    Curated notes and notes extracted by the current rules may not.
+    """
     return force or not note.entities or is_stale(note)
 
 
 def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple[str, ...] | None:
-    """Return the note's entities to store, with the current marker; None leaves the note unchanged.
+    """Return the entities to store for a note with the current marker, or None to leave the note unchanged.
 
-    Entities without a marker were chosen by a person. `force` also extracts again for those and for entities
-    with the current marker, but never replaces a person's choice with an empty list.
+    Entities without a marker were chosen by a person. With `force`, entities are extracted again even for
+    such notes and for notes with the current marker, but a person's choice is never replaced with an empty
+    list.
     """
     if not may_extract(note, force=force):
         return None
@@ -262,9 +273,9 @@ def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple
 
 
 def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
-    """Return the names in a body, sorted, each once; at most `limit` by frequency.
+    """Return the names in a body, sorted and unique. If there are more than `limit`, keep the most frequent.
 
-    Takes time in proportion to the length of the body.
+    The running time is linear in the length of the body.
     """
     text = read_body(body)
     mentions = count_mentions(text.prose, text.labels)
@@ -273,20 +284,23 @@ def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
     found |= _one_spelling(_named(text.code, mentions), {name.casefold() for name in links})
     contained = _contained(found)
     kept = {name: count for name, count in found.items() if name in links or name.casefold() not in contained}
-    if len(kept) > limit:  # among equals link targets first, then in order
+    if len(kept) > limit:  # among equally frequent names prefer link targets, then earlier ones
         most_frequent = sorted(kept, key=lambda name: (-kept[name], name not in links, name))
         return tuple(sorted(most_frequent[:limit]))
     return tuple(sorted(kept))
 
 
 def _page(target: str) -> str:
-    """Return the note that a link target means, without the anchor in it."""
+    """Return the note name in a link target, without the anchor."""
     page, anchor, _ = target.partition("#")
     return page.strip() if anchor and page.strip() and not target.endswith("#") else target
 
 
 def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
-    """Of names that differ in case only, the most frequent one with all mentions, unless it is `taken`."""
+    """Merge names that differ only in case into the most frequent spelling.
+
+    Skip spellings that are `taken`.
+    """
     kept: dict[str, str] = {}
     total: Counter[str] = Counter()
     for name in sorted(names, key=lambda name: (-names[name], name)):
@@ -297,8 +311,9 @@ def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
 
 
 def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
-    """Return names that are not link targets, with the number of mentions; of code only names that occur in
-    prose too.
+    """Return names that are not link targets, with their mentions.
+
+    Names in code count only if prose has them too.
     """
     names = Counter(" ".join(span.split()) for span in code)
     counts = {
@@ -316,9 +331,10 @@ def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
 
 
 def _is_supported(name: str, mentions: Mentions) -> bool:
-    """Return whether mentions support a name.
+    """Return whether a name is mentioned often enough.
 
-    A phrase needs one mention inside a sentence, a single word two. Neither may also be in lower case.
+    A phrase needs one mention inside a sentence, a single word needs two. Neither may also occur in lower
+    case.
     """
     if " " in name:
         pairs = set(map(" ".join, pairwise(name.casefold().split())))
@@ -327,7 +343,7 @@ def _is_supported(name: str, mentions: Mentions) -> bool:
 
 
 def _contained(names: Iterable[str]) -> set[str]:
-    """Everything, casefolded, that is a word or a run of words within one of the names."""
+    """Return every word and run of words within the names, casefolded."""
     inner: set[str] = set()
     for name in names:
         words = name.casefold().split()[: 2 * MOST_WORDS]

@@ -1,8 +1,8 @@
-"""A note's body as extraction sees it: prose, labels, link targets and code spans (docs/spec/memory.md §4).
+"""The text of a note as extraction uses it: prose, labels, link targets and code spans.
 
-Code fences, tables and reference sections are gone. The reject rules are here too: stop words, file names,
-versions, code; the word lists are in lower case. Everything takes time in proportion to the length of the
-text, whatever it contains.
+See docs/spec/memory.md §4. Code fences, tables and reference sections are removed. This module also has the
+rules that reject names: stop words, file names, versions and code. The word lists are in lower case. All
+functions take time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lithos.text.markdown import code_fences
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text."""
+    """Return the set of words in a text."""
     return frozenset(text.split())
 
 
@@ -29,7 +29,7 @@ CALENDAR: Final = word_set(
     tue tues wed thu thur thurs fri sat sun today tomorrow yesterday spring summer autumn winter
     """
 )
-#: Words that are capitalised only because of their position; they are never the edge of a name.
+#: Words that are capitalised only because of their position. A name never begins or ends with one.
 FILLERS: Final = word_set(
     """
     a about above after again against all almost already also although always am an and another any
@@ -52,7 +52,7 @@ FILLERS: Final = word_set(
     you your yours yourself
     """
 )
-#: Words that name nothing alone, but may be a part of a name: New York, Key West.
+#: Words that are not names on their own but may be part of one: New York, Key West.
 GENERIC: Final = word_set(
     """
     best better case chapter first general good key last level new next old other own part right same
@@ -72,7 +72,8 @@ GENERIC: Final = word_set(
     uri url urls ux xml yaml licence license licenses universal waiver work works
     """
 )
-#: Words that begin commands and instructions. They do not end names, so they are only cut from the front.
+#: Words that begin commands and instructions. They are cut only from the front, because no name ends with
+#: one.
 OPENERS: Final = word_set(
     """
     accept access according add adding adjust allow apply ask assign assume avoid based begin bring
@@ -120,9 +121,9 @@ _FILE_SUFFIX: Final = re.compile(
 _DOMAIN: Final = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|edu|gov|dev|app|info|xyz|co)")
 _SCRIPT: Final = re.compile(r"\.js$", re.IGNORECASE)
 _VERSION: Final = re.compile(r"[vV]?\d+(?:[.\-]\w+)*\+?")
-#: Anything that prose does not put into a name.
+#: Characters and sequences that never occur in a name in prose.
 _CODE: Final = re.compile(r"""[(){}\[\]<>=;:\\/|*_$@#"`~^%!?,]|--|\.\.|->|^[-.&+']|[-&]$""")
-#: Of a link target only what is surely code, since a person chose it as a name.
+#: For link targets only characters that are certainly code, because a person chose the target as a name.
 _LINK_CODE: Final = re.compile(r"[(){}\[\]<>=;\\/|*_$@`~^]|::|--|->|\.\.")
 _QUALIFIER: Final = re.compile(r"(?<=\S) \([^()]+\)$")
 _STEM: Final = re.compile(r"[a-z]+")
@@ -130,42 +131,45 @@ _HEXADECIMAL: Final = re.compile(r"(?=.*\d)[0-9A-Fa-f]{6,}")
 
 
 def is_filler(word: str) -> bool:
-    """Return True for words at which no name begins or ends."""
+    """Return whether a word is one with which no name begins or ends."""
     return word.casefold() in FILLERS
 
 
 def is_stop_word(word: str) -> bool:
-    """Return True for words that name nothing alone, in any case."""
+    """Return whether a word is not a name on its own, in upper or lower case."""
     lower = word.casefold()
     return lower in FILLERS or lower in GENERIC
 
 
 def is_opener(word: str) -> bool:
-    """Return True for words that precede a name at the start of a sentence: `Install Apache Kafka`."""
+    """Return whether a word may precede a name at the start of a sentence: `Install Apache Kafka`."""
     lower = word.casefold()
     return lower in FILLERS or lower in OPENERS or (word.endswith("ing") and not word.isupper())
 
 
 def is_calendar(word: str) -> bool:
-    """Return True for months, days and seasons."""
+    """Return whether a word is a month, a day of the week or a season."""
     return word.casefold() in CALENDAR
 
 
 def is_numbering(word: str) -> bool:
-    """Return True for `Step-1`, `Week2`, `Q3` and `V2`: they count something."""
+    """Return whether a word only numbers something, such as `Step-1`, `Week2`, `Q3` and `V2`."""
     stems = _STEM.findall(word.casefold())
     return any(map(str.isdigit, word)) and all(stem in COUNTED or is_stop_word(stem) for stem in stems)
 
 
 def is_file_name(text: str) -> bool:
-    """Return True for `main.py` and `app.js`; a capitalised `.js` name (`Node.js`) is a product."""
+    """Return whether a text is a file name, such as `main.py` or `app.js`.
+
+    `Node.js` is not, because it is capitalised.
+    """
     if _SCRIPT.search(text):
         return not text[0].isupper() or " " in text
     return bool(_FILE_SUFFIX.search(text))
 
 
 def is_entity(text: str) -> bool:
-    """Return True unless one of the general reasons to reject a name holds."""
+    """Return whether a text may be a name, because no general rule rejects it."""
     words = text.split()
     if not SHORTEST <= len(text) <= LONGEST or not words or len(words) > MOST_WORDS:
         return False
@@ -180,7 +184,7 @@ def is_entity(text: str) -> bool:
 
 
 def is_code_name(text: str) -> bool:
-    """Return True for the content of a code span that is a name, not a command or plain words."""
+    """Return whether the content of a code span is a name, not a command or plain words."""
     words = text.split()
     if not is_entity(text) or any(word.startswith("-") for word in words):
         return False
@@ -188,16 +192,16 @@ def is_code_name(text: str) -> bool:
 
 
 def is_link_name(target: str) -> bool:
-    """Return True for a link target that names something; a trailing ` (qualifier)` is part of the name."""
+    """Return whether a link target is a name. A trailing ` (qualifier)` belongs to the name."""
     bare = _QUALIFIER.sub("", target)
-    is_word = any(map(str.isalpha, bare))  # a date is a link target, not a name
+    is_word = any(map(str.isalpha, bare))  # a link target that is a date is not a name
     return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 
-#: Marks the places in cleaned text where a name must end: edges of links, code and removed markup.
+#: Marks the places in cleaned text where a name must end: at links, code and removed markup.
 EDGE: Final = "\x1f"
 LABEL_WORDS: Final = 3
-#: Words of a link's text that may be a name.
+#: Maximum number of words of a link text that counts as a name.
 LINK_WORDS: Final = 4
 
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+(.*))?")
@@ -219,9 +223,9 @@ _DASH: Final = re.compile(r"[–—…]|\.{3,}|--+")
 
 @define
 class BodyText:
-    """The contents of a body; repeated links and code spans are in it as often as they are written."""
+    """The parts of a body. Repeated links and code spans are listed as often as they occur."""
 
-    #: Paragraphs and list items, each on one line, without markup.
+    #: Paragraphs and list items, one line each, without markup.
     prose: list[str] = field(factory=list)
     #: Headings and bold labels, without markup.
     labels: list[str] = field(factory=list)
@@ -230,7 +234,7 @@ class BodyText:
 
 
 def read_body(body: str) -> BodyText:
-    """Take a body apart."""
+    """Split a body into its parts."""
     text = BodyText()
     for level, block in _without_references(_blocks(_without_comments(body))):
         label = None if level else _LABEL.match(block)
@@ -245,7 +249,7 @@ def read_body(body: str) -> BodyText:
 
 
 def _without_comments(body: str) -> str:
-    """Return the text without HTML comments; one that never ends is kept."""
+    """Return the text without HTML comments. A comment without an end is kept."""
     parts, position = [], 0
     while (begin := body.find("<!--", position)) >= 0 and (end := body.find("-->", begin)) >= 0:
         parts.append(body[position:begin])
@@ -254,7 +258,10 @@ def _without_comments(body: str) -> str:
 
 
 def _without_references(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Leave out each reference section, to the next heading of its level or above."""
+    """Yield the blocks outside reference sections.
+
+    A section ends at the next heading of its level or above.
+    """
     skipped = 0
     for level, block in blocks:
         if level and (not skipped or level <= skipped):
@@ -264,7 +271,7 @@ def _without_references(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int
 
 
 def _blocks(body: str) -> Iterator[tuple[int, str]]:
-    """Yield (heading level, text) of headings, and (0, text) of paragraphs and list items, in order."""
+    """Yield (heading level, text) for headings, and (0, text) for paragraphs and list items, in order."""
     paragraph: list[str] = []
     for level, line in _plain_lines(_without_code(body).split("\n")):
         is_underline = bool(level and paragraph and not line)
@@ -282,9 +289,9 @@ def _blocks(body: str) -> Iterator[tuple[int, str]]:
 
 
 def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield (heading level or 0, text) of the lines outside code and tables, quote marks removed.
+    """Yield (heading level or 0, text) for the lines outside code and tables, without quote marks.
 
-    An underlined heading is its text line with level 0, then an empty one with its level.
+    An underlined heading is yielded as its text with level 0, followed by an empty line with its level.
     """
     in_table = False
     previous = ""
@@ -308,7 +315,7 @@ def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _without_code(body: str) -> str:
-    """Return the text with an empty line for each fenced code block."""
+    """Return the text with each fenced code block replaced by an empty line."""
     parts, position = [], 0
     for start, end in code_fences(body):
         parts.append(body[position:start])
@@ -328,7 +335,7 @@ def _is_label(label: re.Match[str]) -> bool:
 
 
 def _clean(block: str, text: BodyText) -> str:
-    """Return the words of a block without markup; its links and code spans are put into `text`."""
+    """Return the words of a block without markup. Add its links and code spans to `text`."""
 
     def take_code(span: re.Match[str]) -> str:
         text.code.append(span[1].strip())
@@ -348,5 +355,5 @@ def _clean(block: str, text: BodyText) -> str:
 
 
 def _link_text(link: re.Match[str]) -> str:
-    """Return the words of a link; a longer text is the title of a page and no part of the sentence."""
+    """Return the words of a link, or `EDGE` for an embed and for a text too long for a name."""
     return f" {EDGE} " if link[1] or len(link[2].split()) > LINK_WORDS else link[2]

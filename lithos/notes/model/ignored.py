@@ -1,8 +1,8 @@
-"""The files below the notes folder that are not notes: globs of the configuration, filters of Obsidian.
+"""Files below the notes folder that are not notes, by globs of the configuration and filters of Obsidian.
 
-A glob is a path relative to the notes folder: `*` and `?` stay within one name, `**` spans folders, and a
-glob that names a folder covers everything below it. A filter of Obsidian is the beginning of a path, or a
-regular expression between slashes; both ignore case, as Obsidian does.
+A glob is a path relative to the notes folder. `*` and `?` match within one name and `**` spans folders. A
+glob that names a folder covers everything below the folder. A filter of Obsidian is the beginning of a path,
+or a regular expression between slashes. Both ignore case, like Obsidian.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from attrs import frozen
 
 from lithos.text.words.analysis import normalise
 
-#: Filters of one vault at most, and characters of one.
+#: Maximum number of filters in one vault, and maximum number of characters in one filter.
 MOST_FILTERS: Final = 1_000
 LONGEST_FILTER: Final = 500
-#: Unbounded repetitions in one expression: each more multiplies its time by the length of a path.
+#: Maximum number of unbounded repetitions in an expression. Each one multiplies its time by the path length.
 _MOST_REPEATS: Final = 2
-#: `*`, `+`, `?`, or `{n,m}` right after a closing bracket: a repeated group.
+#: A repeated group: `*`, `+`, `?` or `{n,m}` directly after a closing bracket.
 _REPEATED_GROUP: Final = re.compile(r"\)[*+{]")
 _GLOB_PARTS: Final = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 _GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -29,7 +29,7 @@ _GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @frozen
 class Ignored:
-    """Patterns of paths that are not notes; without patterns all files are notes."""
+    """Patterns of paths that are not notes. Without patterns, every file is a note."""
 
     _globs: re.Pattern[str] | None = None
     _prefixes: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Ignored:
 
     @classmethod
     def of(cls, globs: Iterable[str] = (), filters: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Self:
-        """From the globs of the configuration, filters that `check_filter` accepts, beginnings of paths."""
+        """Build the patterns from globs, filters accepted by `check_filter`, and path prefixes."""
         translated = [_translate(glob) for glob in globs if glob.strip("/ ")]
         plain = [_folded(each) for each in prefixes if each]
         expressions: list[re.Pattern[str]] = []
@@ -60,23 +60,21 @@ class Ignored:
         return self.covers_folder(path) or any(each.search(path) for each in self._expressions)
 
     def covers_folder(self, path: str) -> bool:
-        """Return whether nothing below a folder (`path` ends with `/`) is a note; False where that is not
-        sure.
-        """
+        """Return whether all files below a folder (`path` ends with `/`) are ignored. False if unsure."""
         if self._globs is not None and self._globs.fullmatch(path) is not None:
             return True
         return bool(self._prefixes) and _folded(path).startswith(self._prefixes)
 
 
 def _folded(path: str) -> str:
-    """Return the form in which file systems without case and normal forms compare a path."""
+    """Return the path without differences in case and Unicode form, for comparison."""
     return path.lower() if path.isascii() else normalise("NFC", normalise("NFC", path).casefold())
 
 
 def check_filter(text: str) -> str | None:
-    """Return why a filter of Obsidian cannot be used; None if it can.
+    """Return why a filter of Obsidian cannot be used, or None if it can.
 
-    An expression comes with the vault and is not trusted: one that may never finish is refused.
+    The vault supplies the expression, so it is not trusted. Expressions that may never finish are refused.
     """
     if not text or len(text) > LONGEST_FILTER:
         return f"it is empty or longer than {LONGEST_FILTER} characters"
@@ -89,9 +87,9 @@ def check_filter(text: str) -> str | None:
         return f"it is not a regular expression: {failure}"
     repeats = len(re.findall(r"(?<!\\)[*+]|\{\d*,\d*\}", expression))
     if _REPEATED_GROUP.search(expression) or re.search(r"\\[1-9]|\(\?P=", expression):
-        return "it repeats a group or refers back to one, which may never finish"
+        return "it repeats a group or refers back to one, so it may never finish"
     if repeats > _MOST_REPEATS:
-        return f"it has more than {_MOST_REPEATS} repetitions, which may never finish"
+        return f"it has more than {_MOST_REPEATS} repetitions, so it may never finish"
     return None
 
 
@@ -100,21 +98,22 @@ def _is_expression(text: str) -> bool:
 
 
 def _compile(expression: str) -> re.Pattern[str]:
-    """Raises `re.error`, `RecursionError` and `OverflowError`."""
+    """Compile an expression. Raises `re.error`, `RecursionError` and `OverflowError`."""
     with warnings.catch_warnings():
-        # That `[[` or `--` in a set may mean something else one day is nothing the vault's owner can act on.
+        # Python warns that `[[` or `--` in a set may change its meaning. The vault's owner cannot act on
+        # that.
         warnings.simplefilter("ignore", FutureWarning)
         return re.compile(expression, re.IGNORECASE)
 
 
 def _translate(glob: str) -> str:
-    """Return a regular expression for the paths that a glob names, and for everything below those."""
+    """Return a regular expression for the paths that a glob matches and everything below them."""
     parts = _GLOB_PARTS.findall(glob.strip().strip("/"))
     return f"(?:{''.join(_GLOBS.get(part) or re.escape(part) for part in parts)})(?:/.*)?"
 
 
 def read_filters(document: Any) -> tuple[list[str], list[str]]:
-    """The usable filters in the parsed `app.json` of Obsidian, and a complaint for each of the others."""
+    """Return the usable filters in Obsidian's parsed `app.json`, and a complaint for each unusable one."""
     given = document.get("userIgnoreFilters") if isinstance(document, dict) else None
     if given is None:
         return [], [] if isinstance(document, dict) else ["it does not contain an object"]

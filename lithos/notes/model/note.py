@@ -1,9 +1,11 @@
-"""The note model: notes, documents and effective versions. All values are frozen; times are aware and in UTC.
+"""The note model: notes, documents and effective versions.
 
-A version stands for certain bytes. Tools write a higher one into the file with every update, but a
-person's editor does not; so bytes that are not those of the last known version are at least the next:
-the effective version is the file's own, and one more for each edit that did not raise it.
-Two states of a note never have one version, or an agent that read the first could overwrite the second.
+All values are frozen. All times are aware and in UTC.
+
+A version identifies exact bytes. Tools write a higher version into the file with every update, but a person's
+editor does not. If the bytes differ from the last known version, they get at least the next version. This
+effective version is the file's own version plus one for each edit that did not raise it. Two states of a note
+never share a version, because otherwise an agent that read the first could overwrite the second.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
 STATUSES: Final = ("active", "archived", "quarantined")
 
-#: Characters of a person's own `id` from which on `[[...]]` may name a note by it: `202611281200`.
+#: Minimum length of a person's own `id` (such as `202611281200`) by which `[[...]]` may refer to a note.
 LEAST_LINK_ID: Final = 8
 
-#: Frontmatter keys that Lithos defines, in the order in which new ones are written (docs/spec/notes.md §3).
+#: Frontmatter keys that Lithos defines, in the order in which Lithos writes them (docs/spec/notes.md §3).
 OWNED_KEYS: Final = (
     "id", "title", "author", "created_at", "updated_at", "tags", "aliases", "confidence", "contributors",
     "source", "supersedes", "version", "source_url", "derived_from_ids", "expires_at", "schema_version",
@@ -36,7 +38,7 @@ OWNED_KEYS: Final = (
 
 @frozen(kw_only=True)
 class Note:
-    """The metadata of one note: everything but its text (docs/spec/notes.md §3)."""
+    """The metadata of one note, without its text (docs/spec/notes.md §3)."""
 
     id: str
     title: str
@@ -54,45 +56,47 @@ class Note:
     derived_from_ids: tuple[str, ...] = ()
     expires_at: datetime | None = None
     schema_version: int = 1
-    #: The namespace written in the file; `None` means: follow the folder (`notes.model.paths.namespace_of`).
+    #: The namespace written in the file. `None` means that the folder decides
+    #: (`notes.model.paths.namespace_of`).
     namespace: str | None = None
     access_scope: str = "shared"
     note_type: str = "observation"
     status: str = "active"
-    #: Reason of the quarantine; None without a given reason, and for every other status that a tool wrote.
+    #: Reason for the quarantine. None if no reason was given, or if a tool wrote another status.
     quarantine_reason: str | None = None
     summaries: Mapping[str, str] | None = None
     entities: tuple[str, ...] = ()
     entities_extractor: int | None = None
-    #: Every top-level key Lithos does not own, as JSON-compatible values (YAML dates become ISO text).
+    #: The top-level keys that Lithos does not own, as JSON-compatible values. YAML dates become ISO text.
     extra: Mapping[str, Any] = field(factory=dict)
-    #: The `#tags` of the text, where they count; they are never written to the frontmatter.
+    #: Valid `#tags` in the text. They are never written to the frontmatter.
     inline_tags: tuple[str, ...] = ()
-    #: Why the frontmatter was not read, as `line` and `reason`: nothing but aliases comes from it then.
+    #: `line` and `reason` of a frontmatter error. With an error, only the aliases are read from the
+    #: frontmatter.
     frontmatter_error: Mapping[str, Any] | None = None
-    #: Whether git left a conflict in the text; never written.
+    #: True if the text contains conflict markers of git. Never written to the file.
     has_conflict_markers: bool = False
 
     @property
     def all_tags(self) -> tuple[str, ...]:
-        """The tags of the frontmatter, then those of the text, each once, as it is spelled first."""
+        """Return the tags of the frontmatter and the text without duplicates, in their first spelling."""
         return distinct_tags(self.tags + self.inline_tags) if self.inline_tags else self.tags
 
     @property
     def own_id(self) -> str | None:
-        """Return the `id` that a person gave the note, as text; it is not a Lithos id."""
+        """Return the `id` that a person wrote into the note, as text. It is not a Lithos id."""
         value = self.extra.get("id")
         return str(value).strip() if isinstance(value, str | int | float) else None
 
     @property
     def link_id(self) -> str | None:
-        """Return the person's id if links can use it: long enough not to be a plain word."""
+        """Return the person's id if links can use it, because it is too long to be a plain word."""
         own = self.own_id
         return own if own is not None and len(own) >= LEAST_LINK_ID else None
 
     @property
     def frontmatter_problem(self) -> str | None:
-        """The `frontmatter_error` as one text that names the line."""
+        """Return `frontmatter_error` as one text that names the line, or None."""
         error = self.frontmatter_error
         if error is None:
             return None
@@ -100,27 +104,27 @@ class Note:
         return reason if reason.startswith(line) else f"{line}: {reason}"
 
     def next_update(self, now: datetime) -> datetime:
-        """The `updated_at` of the next version: now, or that of this one after the clock was put back."""
+        """Return `updated_at` for the next version: now, or the current one if the clock was set back."""
         return max(now, self.updated_at)
 
     def is_stale(self, now: datetime) -> bool:
-        """Return True once `now` is past `expires_at`."""
+        """Return whether `now` is past `expires_at`."""
         return self.expires_at is not None and now > self.expires_at
 
 
 @frozen(kw_only=True)
 class Document:
-    """A note with its text: `content` is the body without frontmatter and leading H1, stripped."""
+    """A note with its text. `content` is the body without frontmatter and leading H1, stripped."""
 
     note: Note
     content: str
 
 
 def with_creation(note: Note, modified_at: datetime, *known: datetime | None) -> Note:
-    """Return the note read from a file of this time, created no later than any `known` time or its update.
+    """Return the note with a creation time that is not later than `modified_at`, a known time or its update.
 
-    A creation time in the file itself is unchanged. Only without one the time of the file was used, which
-    every exchange of the file makes later.
+    A creation time in the file itself is unchanged. Without one the file's time is used, which becomes later
+    with every replacement of the file.
     """
     if note.created_at != modified_at:
         return note
@@ -129,27 +133,30 @@ def with_creation(note: Note, modified_at: datetime, *known: datetime | None) ->
 
 
 def not_ahead(note: Note, modified_at: datetime, now: datetime) -> Note:
-    """Return the note; where the time of its file replaces `updated_at`, that is not ahead of the clock."""
+    """Return the note. If the file's time replaces `updated_at`, it is limited to the current time."""
     return evolve(note, updated_at=now) if note.updated_at == modified_at > now else note
 
 
 @frozen
 class AssignedVersion:
-    """An assigned version, and the hash of the bytes it stands for; "" for bytes of no file."""
+    """An assigned version and the hash of its bytes, or "" if the bytes are not in a file."""
 
     version: int
     digest: str
 
 
 def effective_version(own: int, digest: str, last: AssignedVersion | None) -> int:
-    """The version of bytes with this hash, in which the file says `own`; `last` is the newest known."""
+    """Return the version of bytes with this hash.
+
+    `own` is the version in the file, `last` the newest known version.
+    """
     if last is None:
         return own
     return max(own, last.version + (digest != last.digest))
 
 
 def newest(standings: Iterable[AssignedVersion | None], digest: str) -> AssignedVersion | None:
-    """Return the one with the highest version; on a tie the one that stands for these bytes."""
+    """Return the item with the highest version. On a tie, prefer the one with this hash."""
     known = (standing for standing in standings if standing is not None)
     return max(known, key=lambda each: (each.version, each.digest == digest), default=None)
 
@@ -164,11 +171,11 @@ WarningKind: TypeAlias = Literal[
 class NoteWarning:
     """One warning about a note.
 
-    `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`,
-    `conflict_markers`, `duplicated` or `conflict_copy`, when `reason` names files that have its id, or its
-    other version), its successor (`superseded`), the nearest note of its lineage that is quarantined or
-    superseded (`suspect`), or the other end of the contradiction (`contradicted`). `distance` counts the
-    steps to it, 0 for the note itself.
+    `id` and `title` name the note that is the cause. For `quarantined`, `expired`, `conflict_markers`,
+    `duplicated` and `conflict_copy` this is the note itself, and `reason` names other files with its id or
+    its other version. For `superseded` it is the successor, for `suspect` the nearest note of the lineage
+    that is quarantined or superseded, and for `contradicted` the other note of the contradiction. `distance`
+    is the number of steps to it, 0 for the note itself.
     """
 
     kind: WarningKind

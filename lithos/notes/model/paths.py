@@ -1,7 +1,7 @@
 """Slugs, namespaces and paths of notes below `knowledge/` (docs/spec/notes.md §6 and §7), and source URLs.
 
-Paths are checked as text (path traversal); that no symlink leads outside is for the store to check. Source
-addresses are normalised to one spelling, so that a source is stored once (docs/spec/notes.md §8).
+Paths are checked only as text (path traversal). The store checks that no symlink leads outside. Source
+addresses are normalised, so that each source is stored only once (docs/spec/notes.md §8).
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from lithos.kernel.values.limits import TITLE
 from lithos.text.words.analysis import normalise
 
 SLUG_MAX: Final = 120
-#: Characters of a title that are used for its slug: the limit of the tools; a file may have a longer title.
+#: Number of characters of a title that its slug uses. The tools have the same limit, but titles in files may
+#: be longer.
 _READ: Final = TITLE
-#: Bytes that common file systems accept for one name and, with space for the root, for a path.
+#: Maximum bytes of one name on common file systems, and of a path with space left for the root folder.
 SEGMENT_MAX: Final = 255
 PATH_MAX: Final = 2048
 DEFAULT_NAMESPACE: Final = "default"
 _SUFFIX: Final = ".md"
 
 _SPACE: Final = re.compile(r"[\s_]+")
-#: Words of ASCII with one space or hyphen in between.
+#: ASCII words separated by one space or hyphen.
 _PLAIN_TITLE: Final = re.compile(r"[A-Za-z0-9]+(?:[ -][A-Za-z0-9]+)*+")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9-]+")
 _HYPHENS: Final = re.compile(r"-{2,}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-#: Characters that file systems and wiki-links do not accept in a name.
+#: Characters that file systems or wiki-links do not accept in a name.
 _NOT_NAME: Final = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f-\x9f]')
 _NAME_EDGES: Final = re.compile(r"\A[\s.]+|[\s.]+\Z")
-#: Characters and bytes of a file name made of a title, without its suffix.
+#: Maximum characters and bytes of a file name made from a title, without its suffix.
 NAME_MAX: Final = 120
 NAME_BYTES: Final = 200
-#: Names that mean a device on Windows, whatever follows after a full stop, and in any case.
+#: Names that Windows reserves for devices, in any case and with any extension.
 _DEVICES: Final = frozenset(
     {"con", "prn", "aux", "nul", "conin$", "conout$", "clock$"}
     | {f"{kind}{number}" for kind in ("com", "lpt") for number in "0123456789\u00b9\u00b2\u00b3"}
@@ -47,8 +48,8 @@ _DEVICES: Final = frozenset(
 
 
 def slug_of(title: str, note_id: str) -> str:
-    """Return the slug of a title: ASCII, lower case, hyphens, at most 120 characters, never empty."""
-    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # as most are: the same, at once
+    """Return the slug of a title: ASCII, lower case, with hyphens, at most 120 characters, never empty."""
+    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # a fast path for most titles
         return title.lower().replace(" ", "-")
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
@@ -56,11 +57,11 @@ def slug_of(title: str, note_id: str) -> str:
 
 
 def file_name_of(title: str, note_id: str) -> str:
-    """Return the file name of a title, without suffix, so that `[[title]]` means the file in Obsidian.
+    """Return the file name for a title, without suffix, so that `[[title]]` finds the file in Obsidian.
 
-    It is in Unicode NFC, whatever form the title has, so that a disk that composes names and one that keeps
-    them agree. Names that differ in case alone, which many disks take for one, have the same slug: the
-    check of slugs keeps them apart.
+    The name is in Unicode NFC, so that disks that normalise names and disks that do not give the same result.
+    Many disks treat names that differ only in case as one. Such names have the same slug, so the check for
+    duplicate slugs separates them.
     """
     name = _NOT_NAME.sub(" ", normalise("NFC", title[:_READ]))[:NAME_MAX]
     name = name.encode("utf-8", "surrogatepass")[:NAME_BYTES].decode("utf-8", "ignore")
@@ -68,12 +69,15 @@ def file_name_of(title: str, note_id: str) -> str:
 
 
 def is_portable(part: str) -> bool:
-    """Return whether every disk can store a name: not a Windows device, no full stop or blank at its end."""
+    """Return whether every disk can store a name.
+
+    Windows device names and names that end with a full stop or a blank are not portable.
+    """
     return part.rstrip(" .") == part and _device_in(part) is None
 
 
 def portable_path(path: str) -> str:
-    """Return the path with each of its names such that every disk can store it."""
+    """Return the path with its names changed so that every disk can store them."""
     return "/".join(map(_portable, path.split("/")))
 
 
@@ -84,7 +88,7 @@ def _portable(part: str) -> str:
 
 
 def _device_in(part: str) -> str | None:
-    """Return the beginning of a name that means a device."""
+    """Return the beginning of a name that Windows reserves for a device, or None."""
     base = part.partition(".")[0].rstrip(" ")
     return base if base.lower() in _DEVICES else None
 
@@ -94,17 +98,17 @@ def _hex_of(note_id: str) -> str:
 
 
 def folder_of(path: str) -> str:
-    """Return the folder of a relative path; "" for the root."""
+    """Return the folder of a relative path, or "" for the root."""
     return path.rpartition("/")[0]
 
 
 def names_file(path: str | None) -> bool:
-    """Return whether the parameter `path` names a file, and not a folder."""
+    """Return whether the parameter `path` names a file, not a folder."""
     return path is not None and path.endswith(_SUFFIX)
 
 
 def namespace_of(path: str, explicit: str | None) -> str:
-    """Return the explicit namespace, else the folders of the relative `path`, else `default`; in NFC."""
+    """Return the explicit namespace, else the folders of the relative `path`, else `default`, in NFC."""
     folder = PurePosixPath(path).parent.as_posix()
     return normalise("NFC", explicit or (DEFAULT_NAMESPACE if folder == "." else folder))
 
@@ -112,9 +116,9 @@ def namespace_of(path: str, explicit: str | None) -> str:
 def resolve_new_path(path: str | None, name: str) -> str:
     """Return the path of a new note, relative to `knowledge/`, from the parameter `path` and its `name`.
 
-    Without `path` that is in the root, with a folder in that folder, with a last segment in `.md` exactly
-    that file. A `name` that not every disk can store is changed, a `path` is not: check it with
-    `is_portable`. Raises `InvalidInput` for paths that could be outside, or are not notes.
+    Without `path` the note is created in the root, with a folder in that folder, and with a file name that
+    ends in `.md` exactly there. A `name` that some disk cannot store is changed. A `path` is not changed:
+    check it with `is_portable`. Raises `InvalidInput` for paths that could leave the vault or are not notes.
     """
     name = _portable(name + _SUFFIX).removesuffix(_SUFFIX)
     if path is None or not path.strip():
@@ -128,9 +132,9 @@ def resolve_new_path(path: str | None, name: str) -> str:
 
 
 def resolve_read_path(path: str) -> str:
-    """Return the file a read `path` names, relative to `knowledge/`; `.md` is appended where it is missing.
+    """Return the file that a `path` to read names, relative to `knowledge/`. A missing `.md` is appended.
 
-    A note's file ends in it, so what follows another full stop is a part of its name (`v1.2 notes`).
+    Every note file ends in `.md`, so text after another full stop is part of the name (`v1.2 notes`).
     """
     segments = _contained_segments(path)
     if not names_file(segments[-1]):
@@ -139,7 +143,10 @@ def resolve_read_path(path: str) -> str:
 
 
 def _contained_segments(path: str) -> list[str]:
-    """Split a path that stays below `knowledge/` by its text alone; raise `InvalidInput` for any other."""
+    """Split a path that stays below `knowledge/`.
+
+    Raises `InvalidInput` for other paths. Symlinks are not checked.
+    """
     segments = [segment for segment in path.split("/") if segment]
     if path.startswith("/"):
         raise _refusal(path, "is absolute")
@@ -181,9 +188,9 @@ _URL_SPACE: Final = re.compile(r"\s")
 
 
 def normalise_url(url: str) -> str:
-    """Return the stored form of an `http` or `https` address; raise `InvalidInput` for anything else.
+    """Return the stored form of an `http` or `https` address. Raises `InvalidInput` for anything else.
 
-    Idempotent: a stored address is its own stored form.
+    The function is idempotent: a stored address is returned unchanged.
     """
     try:
         parts = _split(url.strip())
@@ -203,13 +210,13 @@ def normalise_url(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a stored address, without port and in lower case."""
+    """Return the host of a stored address in lower case, without port."""
     place = url.partition("://")[2].partition("/")[0].partition("?")[0].lower()
     return place.partition("]")[0] + "]" if place.startswith("[") else place.partition(":")[0]
 
 
 def _split(url: str) -> SplitResult:
-    url.encode()  # lone surrogates could not be stored
+    url.encode()  # raises for lone surrogates, which cannot be stored
     if _CONTROL.search(url):
         raise ValueError("control character")
     parts = urlsplit(url)
@@ -229,7 +236,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _path(path: str) -> str:
-    """Drop trailing slashes and `;params`; the rest after dropping one may end in another."""
+    """Return the path without trailing slashes and `;params`, repeatedly: removing one may reveal another."""
     segments = path.split("/")
     while segments:
         last = segments[-1].partition(";")[0]

@@ -1,9 +1,9 @@
-"""Write scopes: which paths of the vault an agent may change, and where its changes wait for a person.
+"""Write scopes: the paths that an agent may change, and the paths where its changes need approval.
 
-docs/spec/scopes.md §1. A scope is two lists of globs over paths in the vault. In a glob `*` and `?` stay
-within one name, `**` as a whole part spans folders, a glob that ends with `/` means all below that folder,
-and one that begins with `!` excludes. Of a list the last glob that matches decides; paths are compared
-case-sensitively, after Unicode normalisation (NFC).
+See docs/spec/scopes.md §1. A scope has two lists of globs over paths in the vault. In a glob, `*` and `?`
+match within one name, and `**` as a whole part spans folders. A glob that ends with `/` covers everything
+below that folder, and a glob that begins with `!` excludes paths. The last matching glob of a list decides.
+Paths are compared case-sensitively after Unicode normalisation (NFC).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from lithos.kernel.values.principals import ANYONE, OWNER, Principal, fold_name,
 MOST_GLOBS: Final = 100
 LONGEST_GLOB: Final = 500
 
-#: Access of a caller to a path: changes are made at once, kept as a proposal, or refused.
+#: Access of a caller to a path: it may change the path, only propose changes, or neither.
 PathAccess = Literal["write", "propose", "outside", "protected"]
 EVERYTHING: Final = ("**",)
-#: How the path of every note ends.
+#: Suffix of every note path.
 _NOTE: Final = ".md"
 
 
@@ -47,14 +47,14 @@ class Scope:
 
     @property
     def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Both lists with their names."""
+        """Return both lists with their names."""
         return ("write", self.write), ("propose", self.propose)
 
 
 def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Scope | None:
-    """Return the scope with the given globs; None if neither is given, which limits nothing.
+    """Return the scope with the given globs, or None (no limits) if neither list is given.
 
-    An agent that may only propose makes no change at once. Raises `ValueError` for globs that cannot be used.
+    An agent that may only propose changes nothing directly. Raises `ValueError` for invalid globs.
     """
     if write is None and propose is None:
         return None
@@ -62,7 +62,7 @@ def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Sc
 
 
 def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
-    """Return the globs, normalised. Raises `ValueError`, which says which one cannot be used and why."""
+    """Return the normalised globs. Raises `ValueError` with the invalid glob and the reason."""
     if len(globs) > MOST_GLOBS:
         raise ValueError(f"a list has at most {MOST_GLOBS} patterns, not {len(globs)}")
     checked = tuple(normalize("NFC", glob.strip()) for glob in globs)
@@ -72,32 +72,33 @@ def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
             raise ValueError(f"the pattern {glob[:80]!r} {reason}")
     if checked and checked[0].startswith("!"):
         raise ValueError(
-            f"the pattern {checked[0][:80]!r} comes first, so it takes nothing away; begin with what is "
-            "meant, such as **"
+            f"the pattern {checked[0][:80]!r} comes first, so it excludes nothing; begin with a "
+            "pattern that includes, such as **"
         )
     return checked
 
 
 def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
-    """Return the globs that a person typed, like `check_globs`, but refuse globs that can match no note.
+    """Return globs that a person typed, like `check_globs`, but refuse globs that can match no note.
 
-    A folder's name alone would match nothing, and so protect or allow nothing. Raises `ValueError`.
+    For example, a folder name without `/` matches no note, so it would protect or allow nothing. Raises
+    `ValueError`.
     """
     checked = check_globs(globs)
     for glob in checked:
         last = glob.removeprefix("!").rpartition("/")[2]
         if last and not last.endswith(_NOTE) and not any(sign in last for sign in "*?"):
             raise ValueError(
-                f"the pattern {glob[:80]!r} matches no note, whose path ends in {_NOTE}; for all below a "
-                f"folder give {f'{glob[:80]}/'!r}"
+                f"the pattern {glob[:80]!r} matches no note, because note paths end in {_NOTE}; "
+                f"for everything below a folder write {f'{glob[:80]}/'!r}"
             )
     return checked
 
 
 def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Scope]:
-    """Return the scopes of section `agents` of the configuration, by the agents' names and by those folded.
+    """Return the scopes in section `agents` of the configuration, by agent name and by folded name.
 
-    Raises `ValueError` for a pattern that cannot be used; it begins with the key, such as `agents.ann.write`.
+    Raises `ValueError` for an invalid pattern. The message begins with the key, such as `agents.ann.write`.
     """
     scopes: dict[str, Scope] = {}
     for agent, lists in given.items():
@@ -111,7 +112,7 @@ def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[s
 
 
 def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
-    """Return `check_typed` of a setting, whose key begins the message of the `ValueError`."""
+    """Return `check_typed` for a setting. A `ValueError` message begins with its `key`."""
     try:
         return check_typed(globs)
     except ValueError as problem:
@@ -119,9 +120,9 @@ def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
-    """Return the scope of what a person chose in a form: writes there, or everywhere, but where changes wait.
+    """Return the scope that a person entered in a form. An empty `write` list means everywhere.
 
-    None where neither was given. Raises `ValueError` as `check_typed`.
+    Return None if both lists are empty. Raises `ValueError` like `check_typed`.
     """
     if not (write or propose):
         return None
@@ -142,12 +143,12 @@ def _problem_of(glob: str) -> str | None:
     if not glob.isprintable():
         return "has characters that cannot be printed"
     if glob.startswith("/") or "//" in glob or any(part in (".", "..") for part in glob.split("/")):
-        return "is not a path in the vault: leave out a leading / and all parts that are empty, . or .."
+        return "is not a path in the vault: remove a leading / and all parts that are empty, . or .."
     return None
 
 
 def covers(globs: Sequence[str], path: str) -> bool:
-    """Return whether a list of globs covers a path: the last one that matches decides."""
+    """Return whether a list of globs covers a path. The last matching glob decides."""
     names = normalize("NFC", path).split("/")
     for glob in reversed(globs):
         if _matches(glob.removeprefix("!"), names):
@@ -156,9 +157,7 @@ def covers(globs: Sequence[str], path: str) -> bool:
 
 
 def _matches(glob: str, names: Sequence[str]) -> bool:
-    """Return whether a glob matches the whole of a path; takes time in proportion to the product of both
-    lengths.
-    """
+    """Return whether a glob matches a whole path. The time is proportional to the product of both lengths."""
     parts = glob.split("/")
     if parts[-1] == "":
         parts[-1] = "**"
@@ -174,9 +173,9 @@ def _name_matches(pattern: str, name: str) -> bool:
 def _match(
     pattern: Sequence[str], text: Sequence[str], star: str, is_one: Callable[[str, str], bool]
 ) -> bool:
-    """Match a sequence against a pattern in which `star` matches any number of items.
+    """Return whether a sequence matches a pattern in which `star` matches any number of items.
 
-    Backtracking is to the last star alone, since the matches of earlier ones need never change.
+    Only the last star is tried again, because the matches of earlier stars need never change.
     """
     at = place = 0
     back, taken = -1, 0
@@ -194,16 +193,15 @@ def _match(
     return all(each == star for each in pattern[place:])
 
 
-#: Returns the current scope of a named token, None if it has no scope.
+#: Returns the current scope of a named token, or None if it has no scope.
 ScopeOfToken: TypeAlias = Callable[[Principal], Scope | None]
 
 
 @frozen
 class WriteScopes:
-    """Access to paths: the scopes of tokens, of agents by the name they give, and paths that only people
-    change.
+    """Access to paths, from the scopes of tokens, the scopes of agent names, and the protected paths.
 
-    `of_token` returns the current scope of a named token, None if it has no scope.
+    `of_token` returns the current scope of a named token, or None if it has no scope.
     """
 
     protected: tuple[str, ...] = ()
@@ -211,18 +209,21 @@ class WriteScopes:
     of_token: ScopeOfToken = lambda _: None
 
     def place_of(self, by: Principal | None, agent: str, path: str) -> PathAccess:
-        """Return the access to a path for a caller under an agent's name; `by` None is Lithos's own work."""
+        """Return the access of a caller under an agent name to a path.
+
+        With `by` None, Lithos itself is the caller.
+        """
         if self.protected and covers(self.protected, path) and not is_person(by, agent):
             return "protected"
         scope = self.scope_of(by, agent)
         return "write" if scope is None else scope.place_of(path)
 
     def limits(self, by: Principal | None, agent: str) -> bool:
-        """Return whether this caller may not change some path at once."""
+        """Return whether there are paths that this caller may not change directly."""
         return bool(self.protected) or self.scope_of(by, agent) is not None
 
     def scope_of(self, by: Principal | None, agent: str) -> Scope | None:
-        """The scope that counts: the token's own, else that of the agent's name; None limits nothing."""
+        """Return the scope of the token, or else of the agent name. None means no limits."""
         own = None if by is None else self.of_token(by)
         if own is not None:
             return own
@@ -230,13 +231,15 @@ class WriteScopes:
             return None
         if not self.agents:
             return None
-        # `Junior` and one with an invisible character read as `junior`, and may not change more.
+        # `Junior`, or a name with an invisible character, is treated as `junior` and gets no wider access.
         return self.agents.get(agent) or self.agents.get(fold_name(agent))
 
 
 def is_person(by: Principal | None, agent: str) -> bool:
-    """Return whether a person changes something: at the console, by a command under no agent's name, or with
-    an `admin` token that is bound to no agent.
+    """Return whether a person makes the change.
+
+    A person uses the console, a command without an agent name, or an `admin` token that is not bound to an
+    agent.
     """
     if by is None or by.agent is not None or not by.may("admin"):
         return False
@@ -246,7 +249,10 @@ def is_person(by: Principal | None, agent: str) -> bool:
 
 
 def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
-    """Return the refusal for a path that the caller may not change; it names the path and the scope."""
+    """Return the refusal for a path that the caller may not change.
+
+    The message names the path and the scope.
+    """
     shown = path[:300]
     if place == "protected":
         return Forbidden(
@@ -257,8 +263,8 @@ def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) ->
             scope="protected",
         )
     return Forbidden(
-        f"{shown} is outside of what {agent[:60]} may change ({scope}). Nothing was changed; write where the "
-        "scope allows it, or ask a person to widen it.",
+        f"{shown} is outside of what {agent[:60]} may change ({scope}). Nothing was changed. "
+        "Write to a path in this scope, or ask a person to widen the scope.",
         path=path,
         scope=str(scope),
     )

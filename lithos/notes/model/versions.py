@@ -1,4 +1,4 @@
-"""Versions of a note: the differences between two, and how long they are kept (docs/spec/history.md §4)."""
+"""Versions of a note: the differences between two versions, and their retention (docs/spec/history.md §4)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BODY: Final = "body"
 PATH: Final = "path"
 ADDRESS: Final = "source_url"
 
-#: Properties in this order, without those that every write changes (version, `updated_at`, contributors), and
-#: without those that no write may change.
+#: Compared properties in this order, without properties that every write changes (version, `updated_at`,
+#: contributors) or that no write may change.
 _PROPERTIES: Final = (
     "title", "tags", "aliases", "status", "quarantine_reason", "note_type", "access_scope", "namespace",
     "confidence", "source", ADDRESS, "derived_from_ids", "supersedes", "expires_at", "schema_version",
@@ -32,50 +32,50 @@ _HEADING: Final = re.compile(rb"\A\s*#[ \t][^\n]*(?:\n|\Z)")
 
 
 def changed_properties(old: Note, new: Note) -> tuple[str, ...]:
-    """Return the properties that differ; of the text nothing is said."""
+    """Return the properties that differ. The text is not compared."""
     changed = (name for name in _PROPERTIES if getattr(old, name) != getattr(new, name))
     return tuple("metadata" if name == "extra" else name for name in changed)
 
 
 def have_same_body(one: bytes, other: bytes) -> bool:
-    """Return whether two files have the same text below the frontmatter and the heading that is the title."""
+    """Return whether two files have the same text below the frontmatter and the title heading."""
     return body_of(one) == body_of(other)
 
 
 def head_of(data: bytes) -> bytes:
-    """Return the frontmatter of a file with the lines that enclose it; empty if there is no frontmatter."""
+    """Return the frontmatter of a file including its delimiter lines, or empty bytes without frontmatter."""
     found = _FRONTMATTER.match(data)
     return data[: found.end()] if found else b""
 
 
 def body_of(data: bytes) -> bytes:
-    """Return the text of a file below its frontmatter and the heading that is its title."""
+    """Return the text of a file below its frontmatter and its title heading."""
     found = _FRONTMATTER.match(data)
     body = data[found.end() :] if found else data
     heading = _HEADING.match(body)
     return _BLANK_LINES.sub(b"", body[heading.end() :] if heading else body, count=1).rstrip()
 
 
-#: The origins of a version.
+#: Origins of a version.
 CREATED: Final = "created"
 UPDATED: Final = "updated"
 RENAMED: Final = "renamed"
 DELETED: Final = "deleted"
 RESTORED: Final = "restored"
 OUTSIDE: Final = "outside"
-#: The bytes of a conflict copy that was merged into the note.
+#: The version has the bytes of a conflict copy that was merged into the note.
 COPY: Final = "copy"
 
 
 @frozen(kw_only=True)
 class VersionRow:
-    """One state of a note.
+    """One recorded state of a note.
 
-    `digest` is the SHA-256 of the file's bytes in hex, `size` their number; `changed` names what differs from
-    the version before ("body", "title", "tags" and other properties). A deletion has the bytes that were
-    deleted, under the version they had plus one. `is_undo`: it takes back what an agent changed; older rows
-    do not say it. `approved_by` is the person who approved what the agent had proposed. `row` numbers the
-    rows in the order of recording: several have one version, such as an edit and a move after it.
+    `digest` is the SHA-256 of the file's bytes in hex, `size` their number. `changed` lists the differences
+    from the version before ("body", "title", "tags" and other properties). A deletion has the deleted bytes
+    and a version that is one higher. `is_undo` means that the change reverts a change of an agent. Older rows
+    lack this mark. `approved_by` is the person who approved the agent's proposal. `row` numbers the rows in
+    the order of recording, because several rows can share a version, such as an edit and a later move.
     """
 
     note_id: str
@@ -93,15 +93,15 @@ class VersionRow:
     row: int = 0
 
 
-#: Versions of at least this age count towards `keep_versions`.
+#: Minimum age of a version that counts towards `keep_versions`.
 COUNTED_AFTER: Final = timedelta(hours=24)
-#: Versions of one note, younger ones included.
+#: Maximum number of versions per note, including recent ones.
 MOST_VERSIONS: Final = 100_000
 
 
 @frozen(kw_only=True)
 class VersionLimits:
-    """The limits of `history.*`; 0 is without end."""
+    """The limits in `history.*`. 0 means no limit."""
 
     keep_days: int
     keep_versions: int
@@ -110,7 +110,7 @@ class VersionLimits:
 
 @frozen
 class KeptVersion:
-    """A version as far as the retention needs it; `place` is its place in the order of recording."""
+    """The fields of a version that retention needs. `place` is its position in the order of recording."""
 
     place: int
     at: datetime
@@ -118,11 +118,10 @@ class KeptVersion:
 
 
 def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
-    """Return the places of those of one note's versions that go; `rows` are all of them, in the order of
-    recording.
+    """Return the places of the versions of one note to delete. `rows` are all its versions in recorded order.
 
-    The first and the newest stay, unless the newest is a deletion of long ago: then all go. A version from
-    the future, as a clock that was set back leaves them, is as young as can be.
+    The first and the newest version are kept. If the newest is a deletion of long ago, all are deleted. A
+    version with a time in the future, left by a clock that was set back, counts as new.
     """
     if not rows:
         return []
@@ -148,16 +147,16 @@ def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Version
 
 
 def cuts(now: datetime, limits: VersionLimits) -> list[datetime]:
-    """Return the moments before which a version is old for one of the limits."""
+    """Return the times before which a version is too old for one of the limits."""
     found = (before(now, limits.keep_days), before(now, limits.keep_deleted_days), now - COUNTED_AFTER)
     return sorted({each for each in found if each is not None})
 
 
 def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, int]]) -> list[KeptVersion]:
-    """Return the versions with times that agree with the order of recording.
+    """Return the versions with their times corrected to agree with the order of recording.
 
-    `firsts` are moments, each with the place of the first version after it. A version recorded after a moment
-    is not older than that, even if the clock was at 1970 until a time server answered.
+    `firsts` are times, each with the place of the first version recorded after it. A version recorded after
+    such a time is never older than that, even if the clock was at 1970 until a time server answered.
     """
     lifted = []
     for row in rows:
@@ -167,7 +166,7 @@ def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, 
 
 
 def before(now: datetime, days: int) -> datetime | None:
-    """Return the moment `days` ago; None for 0, and for more days than the calendar has."""
+    """Return the time `days` ago, or None for 0 and for times before the calendar begins."""
     try:
         return now - timedelta(days=days) if days else None
     except OverflowError:
@@ -175,15 +174,15 @@ def before(now: datetime, days: int) -> datetime | None:
 
 
 class HistoryFailed(StorageFailed):
-    """`history.db` cannot be read or written now."""
+    """An error: `history.db` cannot be read or written at the moment."""
 
 
 @frozen(kw_only=True)
 class NewVersion:
     """A version to record.
 
-    `data` None: the bytes of the version before. `before` is the state that it was made from: it is recorded
-    first unless the newest version that is kept has the same bytes.
+    With `data` None, the version has the bytes of the version before. `before` is the state that the change
+    was made from. It is recorded first unless the newest kept version has the same bytes.
     """
 
     note_id: str
@@ -198,5 +197,5 @@ class NewVersion:
     is_undo: bool = False
     approved_by: str | None = None
     before: NewVersion | None = None
-    #: Its bytes are never those of the file: the file gets those of a later version with the same change.
+    #: True if the file never gets these bytes, because a later version in the same change replaces them.
     is_passed: bool = False

@@ -1,7 +1,6 @@
-"""Note use cases: reading, listing, writing, merging and moving.
+"""Note use cases: reading, listing, writing, merging and moving notes.
 
-Used by this package and by later packages.
-Never here: rules about writing notes.
+This package must not contain rules about writing notes.
 """
 
 ROLE = "service"

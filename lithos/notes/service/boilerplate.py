@@ -1,8 +1,8 @@
 """Boilerplate: texts that most notes of a folder share at their beginning or end, found by sampling.
 
-A footer of thousands of notes is useless in an answer, so excerpts and snippets leave it out (`text.hidden`).
-A folder is sampled when a text in it is first cut, and again when its number of notes has doubled or halved.
-If it has few notes, the sample comes from the next folder above that has enough.
+Excerpts and snippets leave such texts out (`text.hidden`), because a footer of thousands of notes is useless
+in an answer. A folder is sampled when a text in it is first cut, and again when its number of notes has
+doubled or halved. If the folder has few notes, the sample comes from the next parent folder that has enough.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.paths import folder_of
 from lithos.text.hidden_text import LEAST_NOTES, NO_FRAME, Frame, names_in, shared_blocks
 
-#: Notes of a folder that are sampled, spread evenly, and the characters of each that count.
+#: Number of sampled notes per folder, spread evenly, and number of characters that count in each note.
 SAMPLE: Final = 16
 LONGEST_READ: Final = 64 * 1024
-#: Maximum folders whose shared texts are remembered.
+#: Maximum number of folders whose shared texts are remembered.
 KEPT: Final = 1_024
 
 
 class Frames:
-    """The hashes of shared texts by folder. Call `learn` on the event loop; `of` may run in any thread."""
+    """The hashes of shared texts by folder. Call `learn` on the event loop. `of` may run in any thread."""
 
     def __init__(
         self,
@@ -33,14 +33,17 @@ class Frames:
         read: Callable[[Sequence[Entry]], Sequence[str | None]],
         limiter: trio.CapacityLimiter,
     ) -> None:
-        """`read` returns the contents of notes, in a worker thread within `limiter`."""
+        """Create an empty memory.
+
+        `read` returns the contents of notes, in a worker thread within `limiter`.
+        """
         self._catalogue = catalogue
         self._read = read
         self._limiter = limiter
         self._counting = trio.Lock()
-        #: Size of each folder when it was last sampled: the bit length of its number of notes.
+        #: Size of each folder when it was last sampled, as the bit length of its number of notes.
         self._known: OrderedDict[str, int] = OrderedDict()
-        #: Shared texts by folder, only for folders that have any.
+        #: Hashes of shared texts by folder, only for folders that have any.
         self._shared: dict[str, frozenset[int]] = {}
 
     def of(self, entry: Entry) -> Frame:
@@ -49,11 +52,11 @@ class Frames:
         return NO_FRAME if shared is None else Frame(shared, names_in(folder_of(entry.path)))
 
     async def learn(self, entries: Iterable[Entry]) -> None:
-        """Sample the folders of these notes that are unknown, or have grown or shrunk since."""
+        """Sample the folders of these notes that are unknown, or have grown or shrunk since sampling."""
         folders = {folder_of(entry.path) for entry in entries}
         if not self._grown(folders):
             return
-        async with self._counting:  # searches that begin together count a folder once
+        async with self._counting:  # concurrent searches count a folder only once
             grown = self._grown(folders)
             if not grown:
                 return
@@ -67,7 +70,7 @@ class Frames:
                 self._shared.pop(self._known.popitem(last=False)[0], None)
 
     def _grown(self, folders: Iterable[str]) -> dict[str, int]:
-        """Return the size of each folder that is unknown, or has grown or shrunk since."""
+        """Return the size of each folder that is unknown, or has grown or shrunk since the last sample."""
         facets = self._catalogue.facets
         grown: dict[str, int] = {}
         for folder in folders:
@@ -78,7 +81,7 @@ class Frames:
         return grown
 
     def _sample(self, folder: str) -> list[int]:
-        """Return serials of notes in the folder, or in the next folder above that has enough notes."""
+        """Return serials of notes in the folder, or in the next parent folder that has enough notes."""
         facets = self._catalogue.facets
         serials = facets.in_folder(folder)
         while len(serials) < LEAST_NOTES and folder:

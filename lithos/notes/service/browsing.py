@@ -1,7 +1,7 @@
-"""Browsing: notes by folder, tag, name and state, sorted and in pages; the folders with their counts.
+"""Browsing: sorted pages of notes by folder, tag, name and state, and the folders with their counts.
 
-Filtering, sorting and counting run in a worker thread over a snapshot of the catalogue's entries, which are
-values. The folders are kept until a note changes. Other files of the vault (pictures, papers) are shown too.
+Filtering, sorting and counting run in a worker thread on a snapshot of the catalogue. The folders are kept in
+memory until a note changes. Other files of the vault, such as pictures, are shown too.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from lithos.text.markdown import plain_title
 from lithos.text.snippet import plain_passage
 from lithos.text.words.list_filters import has_tags
 
-#: Bytes read at once.
+#: Number of bytes that one read returns.
 CHUNK = 256 * 1024
 
 
 @frozen
 class VaultFiles:
-    """Opens files by their path in the notes folder, by the containment rule of notes.
+    """Opens files by their path in the notes folder. Paths are limited to that folder, as for notes.
 
-    Specified in docs/spec/notes.md §7.
+    See docs/spec/notes.md §7.
     """
 
     _files: NoteFiles
@@ -48,24 +48,22 @@ class VaultFiles:
     _blocking: Blocking
 
     async def open(self, path: str) -> Attachment | None:
-        """Open a file, which the caller closes; None for a file that is missing or hidden."""
+        """Open a file, which the caller must close. Return None if the file is missing or hidden."""
         return await self._blocking.run(lambda: open_attachment(self._files, path))
 
     async def named(self, path: str) -> str | None:
-        """Return the path of a file with this name in any folder, as wiki-links resolve names; None without
-        one.
-        """
+        """Return the path of a file with this name in any folder, as wiki-links resolve names, or None."""
         if path not in self._catalogue.files:
             return None
         paths = self._catalogue.files.paths()
         return await self._blocking.run(lambda: same_name(paths, path))
 
     async def read(self, attachment: Attachment) -> bytes:
-        """Return the next bytes of an open file; empty at its end."""
+        """Return the next bytes of an open file, or empty bytes at its end."""
         return await self._blocking.run(lambda: attachment.file.read(CHUNK))
 
 
-#: Sort orders of a list, and whether the greatest comes first.
+#: Sort orders of a list: the sort key, and whether the order is descending.
 SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
     "updated": (lambda entry: entry.note.updated_at, True),
     "created": (lambda entry: entry.note.created_at, True),
@@ -73,22 +71,25 @@ SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
     "path": (attrgetter("path"), False),
     "confidence": (lambda entry: entry.note.confidence, False),
 }
-#: Filters of a list in addition to the statuses of notes.
+#: Values of the status filter in addition to the statuses of notes.
 STATES: Final = ("expired", "suspect", "broken")
-#: Maximum notes suggested for an unknown name, and their minimum similarity (Dice coefficient of trigrams).
+#: Maximum number of suggestions for an unknown name, and their minimum similarity (Dice coefficient of
+#: trigrams).
 MOST_NEAR: Final = 8
 LEAST_ALIKE: Final = 0.3
-#: Maximum notes listed of a lineage.
+#: Maximum number of notes listed in a lineage.
 MOST_ANCESTORS: Final = 50
-#: Markup that makes a line an item, a heading, a quotation or a table row.
+#: Markup at the beginning of a list item, heading, quotation or table row.
 _LINE_MARKS: Final = re.compile(r"[\s>|]*(?:#{1,6}\s+|(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?)?")
-#: Characters of a name that are compared.
+#: Number of characters of a name that are compared.
 _COMPARED: Final = 200
 
 
 @frozen(kw_only=True)
 class BrowseRequest:
-    """Filters of a list. `path_prefix` and `q` (in title, aliases or path, ignoring case) are texts to find;
+    """Filters of a list.
+
+    `path_prefix` is the beginning of a path. `q` is text in the title, an alias or the path, ignoring case.
     `status` is a note status or one of `STATES`.
     """
 
@@ -106,7 +107,7 @@ class BrowseRequest:
 
 @frozen
 class BrowsePage:
-    """Some notes in order, and the total number that pass the filters."""
+    """One page of notes, and the total number of notes that pass the filters."""
 
     entries: Sequence[Entry]
     total: int
@@ -114,7 +115,7 @@ class BrowsePage:
 
 @frozen
 class Backlinks:
-    """Some notes that link to one, each with the sentence of the link, and their total number."""
+    """Some notes that link to a note, each with the sentence of its link, and their total number."""
 
     rows: Sequence[tuple[Entry, str]]
     total: int
@@ -122,7 +123,7 @@ class Backlinks:
 
 @frozen
 class Folder:
-    """A folder by its path with `/` at the end, with the number of notes directly in it and below it."""
+    """A folder path ending in `/`, with the number of notes directly in the folder and below it."""
 
     path: str
     name: str
@@ -132,7 +133,7 @@ class Folder:
 
 @frozen
 class Ancestor:
-    """A note that another one depends on, with its distance in steps; the last step comes from `via`."""
+    """A note that another note depends on, with its distance in steps. `via` is the note of the last step."""
 
     entry: Entry
     distance: int
@@ -166,7 +167,10 @@ class Browsing:
         self._folders = _Folders((-1, -1))
 
     async def find(self, request: BrowseRequest) -> BrowsePage:
-        """Return one page of the notes that pass the filters. Raises `InvalidInput` for an unknown order."""
+        """Return one page of the notes that pass the filters.
+
+        Raises `InvalidInput` for an unknown sort order.
+        """
         if request.sort not in SORTS:
             raise InvalidInput(f"Unknown sort order {request.sort[:60]!r}. Use one of: {', '.join(SORTS)}.")
         entries = list(self._catalogue)
@@ -193,7 +197,7 @@ class Browsing:
         return await self._blocking.run(lambda: _near(entries, name))
 
     async def backlinks(self, target: Entry, offset: int, limit: int) -> Backlinks:
-        """Return the notes that link to one, by title, with the sentences that contain the links."""
+        """Return the notes that link to a note, by title, with the sentences that contain the links."""
         linking = self._catalogue.graph.links.neighbours(target.note.id)[1]
         entries = [entry for one in linking if isinstance(one, str) and (entry := self._catalogue.get(one))]
         entries.sort(key=lambda entry: (entry.note.title.casefold(), entry.path))
@@ -209,7 +213,7 @@ class Browsing:
         )
 
     async def folders(self, parent: str) -> Sequence[Folder]:
-        """Return a folder's direct subfolders (`""`: the vault), by name, with their numbers of notes."""
+        """Return the direct subfolders of a folder (`""` for the vault) by name, with their note counts."""
         found = await self._counted()
         return [
             Folder(path, path[len(parent) : -1], found.below[path], path in found.children)
@@ -217,7 +221,7 @@ class Browsing:
         ]
 
     async def tags(self, most: int) -> tuple[Sequence[tuple[str, int]], int]:
-        """Return the most frequent tags with their numbers of notes, and the total number of tags."""
+        """Return the most frequent tags with their note counts, and the total number of tags."""
         counts = self._catalogue.tags.counts()
         found = await self._blocking.run(
             lambda: nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0]))
@@ -225,7 +229,7 @@ class Browsing:
         return found, len(counts)
 
     async def warnings(self, entries: Iterable[Entry]) -> dict[str, tuple[NoteWarning, ...]]:
-        """Return the warnings about these notes by id, for notes that have any."""
+        """Return the warnings about these notes by id. Notes without warnings are left out."""
         await self._lineage.settle()
         now = self._clock()
         found: dict[str, tuple[NoteWarning, ...]] = {}
@@ -236,7 +240,7 @@ class Browsing:
         return found
 
     async def sources(self, note_id: str) -> list[Ancestor]:
-        """Return the notes that a note depends on, nearest first: at most `MOST_ANCESTORS`."""
+        """Return the notes that a note depends on, nearest first, at most `MOST_ANCESTORS`."""
         seen, level, distance = {note_id}, [note_id], 0
         found: list[Ancestor] = []
         while level and len(found) < MOST_ANCESTORS:
@@ -262,7 +266,7 @@ class Browsing:
         return found
 
     async def _counted(self) -> _Folders:
-        """Return the current folders, counted again only when a note has changed."""
+        """Return the current folders. They are counted again only after a note has changed."""
         graph = self._catalogue.graph
         while not graph.settle(1):
             await trio.lowlevel.checkpoint()
@@ -274,7 +278,7 @@ class Browsing:
 
 
 def _read_aloud(sentence: str) -> str:
-    """Return a sentence of Markdown without markup; the cells of a table are separated by dots."""
+    """Return a sentence of Markdown without markup. Dots separate the cells of a table."""
     text = plain_title(_LINE_MARKS.sub("", plain_passage(sentence), count=1))
     return text.rstrip("| ").replace(" | ", " · ")
 
@@ -327,9 +331,9 @@ def _is_named(entry: Entry, wanted: str) -> bool:
 
 
 def _rank(entry: Entry, wanted: str, starts: re.Pattern[str]) -> tuple[int, int]:
-    """Return the rank of a name: exact matches first, then names that start with the text, then word starts.
+    """Return the sort rank of a name: exact match, then a match at its start, then at a word start.
 
-    Within each rank: title before alias before path, then the shorter title.
+    Within each rank, titles come before aliases and paths, and shorter titles before longer ones.
     """
     names = ((entry.note.title,), entry.note.aliases, (entry.path.removesuffix(".md"), entry.path))
     ranks = (
@@ -351,7 +355,7 @@ def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
     scored: list[tuple[float, str, Entry]] = []
     for entry in entries:
         if not 0.4 <= (len(entry.note.title) + 2) / (len(name) + 2) <= 2.5:
-            continue  # too short or too long to be similar
+            continue  # the name is too short or too long to be similar
         there = _trigrams(entry.note.title)
         alike = 2 * len(wanted & there) / (len(wanted) + len(there))
         if alike >= LEAST_ALIKE:

@@ -1,7 +1,8 @@
-"""Texts returned in part, remembered so that a part is not written back as the whole (docs/spec/tools.md §3).
+"""Memory of partially returned texts, so that a part is not written back as the whole note.
 
-A cut text is remembered by note, for the agent that read it, or for all agents if the read named no agent.
-Nothing is remembered over a restart. The state belongs to the event loop: one task at a time uses it.
+See docs/spec/tools.md §3. A partial text is remembered by note for the agent that read it, or for all agents
+if the read named no agent. A restart clears the memory. The state belongs to the event loop, so only one task
+at a time uses it.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
 from lithos.text.yaml.layout import trim_content
 
-#: Maximum characters of all remembered texts, and maximum texts of one note.
+#: Maximum characters of all remembered texts, and maximum number of texts per note.
 _ROOM: Final = 4 * 1024 * 1024
 _PIECES: Final = 8
-#: Share of a text, by characters of its lines, that counts as most of it, and that counts as next to nothing.
+#: Minimum share of a text, by characters of its lines, that counts as most of it, and maximum share that
+#: counts as nothing.
 _MOST, _NOTHING = 0.5, 0.05
-#: How much longer than the cut text a text made from it may be.
+#: Maximum length of a text made from a cut text: this factor of its length plus this number of characters.
 _GROWTH, _ADDED = 1.25, 500
-#: Endings of a cut text: dots, or the note that `fetch` adds.
+#: Endings of a cut text: dots, or the remark that `fetch` appends.
 _MARKS: Final = re.compile(r"(?:\s*\[There is more: fetch [^\[\]\n]{1,300}\])?\s*(?:\.\.\.|\u2026)?\s*\Z")
-#: Characters at the end of a text that are searched for such marks.
+#: Number of characters at the end of a text in which such endings are searched.
 _MARKED: Final = 400
 
 
 @frozen(kw_only=True)
 class _Piece:
-    """A part of a note's text; `start` is its offset in the text, None in a section.
+    """A part of a note's text. `start` is its offset in the text, or None for a section.
 
-    `is_read_on`: the reader has also read the part that follows.
+    `is_read_on` means that the reader has also read the part that follows.
     """
 
     agent: str | None
@@ -51,7 +53,7 @@ class _Piece:
 
 
 class CutReads(Fitting[int, tuple[_Piece, ...]]):
-    """Partial reads of notes, by the notes' serials."""
+    """Partial reads of notes, by the serial number of the note."""
 
     def __init__(self, catalogue: Catalogue, texts: NoteTexts) -> None:
         super().__init__(_ROOM, lambda pieces: sum(len(piece.text) + 200 for piece in pieces))
@@ -60,11 +62,14 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
         catalogue.when_removed.append(self.forget)
 
     def see(self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool) -> None:
-        """Record that an agent got a note's text from `start` on, up to the end unless it `is_cut`."""
+        """Record that an agent got a note's text from `start` on.
+
+        Unless `is_cut`, it got the text up to the end.
+        """
         entry = self._catalogue.get(note_id)
         known = () if entry is None else self._kept.get(entry.serial, ())
         if entry is None or (not is_cut and start == 0 and not known):
-            return  # the whole text, which is nearly always the case
+            return  # the agent got the whole text, which is the most common case
         if start is not None:
             known = tuple(_read_on(piece, agent, start) for piece in known)
         if is_cut or start != 0:
@@ -73,7 +78,7 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
         self._keep(entry.serial, known)
 
     async def check(self, request: WriteNote) -> None:
-        """Raise `InvalidInput` for a text that is only a part of the note's, but would replace the whole."""
+        """Raise `InvalidInput` for a text that would replace a note but is only a part of the note."""
         entry = self._catalogue.get(request.id or "")
         pieces = self._pieces_for(request.id, request.agent)
         if request.content is None or entry is None or not pieces:
@@ -87,14 +92,15 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
                 raise InvalidInput(_refusal(piece, len(given), len(old)))
 
     def check_section(self, note_id: str | None, agent: str, text: str) -> None:
-        """Raise `InvalidInput` for a text that would replace a section, but is only a part of it."""
+        """Raise `InvalidInput` for a text that would replace a section but is only a part of the section."""
         given = _bare(text)
         cut = (each for each in self._pieces_for(note_id, agent) if each.start is None and each.is_cut)
         if any(piece.text == given for piece in cut):
             raise InvalidInput(
-                "The text is the part of the section that you were given: the answer was cut, and the rest "
-                "of the section would be lost. Nothing was changed. Read on with offset = next_offset, or "
-                "change one place with op find_replace, append or prepend."
+                "The text is only the part of the section that you were given. The answer was "
+                "cut, and the rest of the section would be lost. Nothing was changed. Read on "
+                "with offset = next_offset, or change one place with op find_replace, append or "
+                "prepend."
             )
 
     def _pieces_for(self, note_id: str | None, agent: str) -> list[_Piece]:
@@ -104,7 +110,7 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
 
 
 def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:
-    """Return the piece, marked once its reader has also read the text from `start` on."""
+    """Return the piece, marked as read on if its reader has now read the text from `start` on."""
     reaches = start == 0 or (
         piece.start is not None and piece.start < start <= piece.start + len(piece.text) + 9
     )
@@ -113,17 +119,17 @@ def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:
 
 
 def _bare(text: str) -> str:
-    """Return a text without the mark of the cut at its end, and without blank lines around it."""
+    """Return a text without the ending of a cut text and without blank lines around it."""
     text = trim_content(text.replace("\r\n", "\n"))
     marked = max(0, len(text) - _MARKED)
     return text[:marked] + _MARKS.sub("", text[marked:], count=1)
 
 
 def _stands_for_whole(given: str, piece: _Piece, old: str) -> bool:
-    """Return whether a text is a piece of the old one, perhaps changed in places, without all the rest.
+    """Return whether a text is a piece of the old text, perhaps with changes, and lacks the rest.
 
-    A piece of a section, or from an offset on, must match exactly. So must a beginning whose reader has read
-    what follows.
+    A piece of a section, or a piece that starts at an offset, must match exactly. So must the beginning of a
+    text if its reader has also read the following part.
     """
     lines = _lines(piece.text)
     if len(given) >= len(old) or _share(lines, old) < _MOST:
@@ -145,8 +151,9 @@ def _lines(text: str) -> set[str]:
 
 
 def _share(lines: set[str], text: str) -> float:
-    """Return the share of some lines that a text contains, by characters; the last line of a cut text may be
-    partial.
+    """Return the share of the lines that a text contains, by characters.
+
+    The last line of a cut text may be partial.
     """
     there = _lines(text)
     found = sum(len(line) for line in lines if line in there)

@@ -1,4 +1,4 @@
-"""The note service: write, patch, read, delete, list and tags."""
+"""The note service: reads, lists, writes, edits and deletes notes, and lists tags."""
 
 from __future__ import annotations
 
@@ -53,23 +53,24 @@ from lithos.text.snippet import cut, truncate
 from lithos.text.words.analysis import fold, name_key
 from lithos.text.words.list_filters import check_metadata_match, has_all, has_tags, matches_metadata
 
-#: Seconds for queueing, disk and indexes together; far beyond any healthy write.
+#: Time limit in seconds for queueing, disk and indexes together. A healthy write takes far less.
 WRITE_DEADLINE = 60.0
-#: Seconds for which a file that another program is writing is retried, and the pauses between attempts. An
-#: editor saves within milliseconds; a file that is left open for years is not waited for.
+#: Seconds to retry a file that another program is writing, and pauses between attempts in seconds. Editors
+#: save within milliseconds. Lithos does not wait for a file that stays open for years.
 BUSY_PATIENCE = 5.0
 BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
 
 
-#: How often the outline of a long note is read for an edit before the writer reads it itself.
+#: Maximum reads of a long note's outline for an edit before the writer reads it itself.
 OUTLINES_READ = 5
 
 
 @frozen
 class ReadNote:
-    """A note as read: its text cut to the requested length, its links from the whole body.
+    """A note as read. Its text is cut to the requested length, its links come from the whole body.
 
-    `length` is that of the whole content; `next_offset` is the offset to read on from, None at the end.
+    `length` is the number of characters of the whole content. `next_offset` is the offset to read on from, or
+    None at the end.
     """
 
     entry: Entry
@@ -80,9 +81,9 @@ class ReadNote:
     retrieval_count: int
     length: int
     next_offset: int | None
-    #: The requested version, with the current one; None: the note as it is now.
+    #: The requested version and the number of the current one. None means the current note.
     kept: KeptNote | None = None
-    #: The sections, if they were requested.
+    #: The rows of the sections, if they were requested.
     outline: Sequence[OutlineRow] | None = None
     #: The section that the content is limited to.
     section: OutlineRow | None = None
@@ -90,7 +91,7 @@ class ReadNote:
 
 @frozen
 class LinkedFrom:
-    """Some of the notes that link to one, their number, and a sentence on how to restore a deleted note."""
+    """Some notes that link to a note, their total number, and a sentence on how to restore a deleted note."""
 
     entries: Sequence[Entry] = ()
     total: int = 0
@@ -99,7 +100,7 @@ class LinkedFrom:
 
 @frozen
 class ListedNotes:
-    """A page of notes and their total number; `message` explains why a query could match nothing."""
+    """A page of notes and their total number. `message` explains why a query could match nothing."""
 
     entries: list[Entry]
     total: int
@@ -108,7 +109,7 @@ class ListedNotes:
 
 @frozen(kw_only=True)
 class ListRequest:
-    """Filters of `lithos_list`; `since` is inclusive."""
+    """Filters of `lithos_list`. `since` is inclusive."""
 
     path_prefix: str | None = None
     tags: tuple[str, ...] | None = None
@@ -154,9 +155,9 @@ class Knowledge:
     async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
         """Write, patch, delete, import or restore a note.
 
-        Returns once the change is durable, accepted by an index and journalled.
+        The call returns once the change is on disk, taken by an index and journalled.
         """
-        # Enrichment writes as an author, but is not an agent of the list.
+        # Enrichment writes under an author name but does not belong in the list of agents.
         if not isinstance(request, PatchNote) or request.source == TOOL:
             self._coordinator.touch(request.agent)
         if isinstance(request, WriteNote | PatchNote):
@@ -171,14 +172,14 @@ class Knowledge:
         note_id: str | None,
         expected_version: int | None,
     ) -> WriteOutcome:
-        """Edit one place of a note's body in its state at that moment; returns like `write`."""
+        """Edit one place of a note's body in its current state. Returns like `write`."""
         check_edit(edit)
         if not note_id:
             raise InvalidInput("Give the id or the path of the note to edit.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
         is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
-        if is_proposed and note_id not in self._catalogue:  # there is no file yet
+        if is_proposed and note_id not in self._catalogue:  # the proposed note has no file yet
             request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
             return await self._submit(attrs.evolve(request, expected_version=expected_version))
         entry = self._find(note_id, None)
@@ -191,7 +192,7 @@ class Knowledge:
         return await self._submit(attrs.evolve(request, is_patient=False))
 
     async def _read_outline(self, entry: Entry) -> None:
-        """Load the outline of a long note for the writer."""
+        """Load the outline of a long note into the writer's memory."""
         loaded = await self._texts.load(entry)
         if loaded is not None:
             await self._sections.learn(loaded.source.data)
@@ -225,10 +226,10 @@ class Knowledge:
     ) -> ReadNote:
         """Read a note, from an offset in its content, and record the access in the audit log.
 
-        With `section`, the content is that section; else with `outline` it is empty. With `version` or
-        `as_of`, the note is returned in that state, even if it is deleted.
+        With `section`, the content is that section. With only `outline`, it is empty. With `version` or
+        `as_of`, the note is returned in that state, even if it was deleted.
         """
-        truncate("", max_length)  # refuse an invalid length before reading anything
+        truncate("", max_length)  # refuses an invalid length before anything is read
         if note_id:
             note_id = await self.identify(note_id)
         kept: KeptNote | None = None
@@ -282,7 +283,7 @@ class Knowledge:
         return document if shown is document.note else attrs.evolve(document, note=shown)
 
     async def _find_now(self, note_id: str | None, path: str | None, title: str | None) -> Entry:
-        """Return the entry of a note. Raises `DocNotFound`."""
+        """Return the current entry of a note. Raises `DocNotFound`."""
         if title and not (note_id or path):
             return await self._find_titled(title)
         return await self._find_early(note_id, path) or self._find(note_id, path)
@@ -306,7 +307,7 @@ class Knowledge:
         version: int | None,
         as_of: datetime | None,
     ) -> KeptNote | None:
-        """Return a kept version; None for the current one if the history does not have it yet."""
+        """Return a kept version, or None if the version is the current one and not in the history yet."""
         await self._opening.wait_known()
         if title and not (note_id or path):
             note_id = (await self._find_titled(title)).note.id
@@ -320,8 +321,9 @@ class Knowledge:
             raise
 
     async def _find_titled(self, title: str) -> Entry:
-        """Return the note with this title, ignoring case; raises `DocNotFound`, and `InvalidInput` for
-        several.
+        """Return the note with this title, ignoring case.
+
+        Raises `DocNotFound`, or `InvalidInput` for several.
         """
         wanted = name_key(one_line(title))
         found: list[Entry] = []
@@ -335,13 +337,13 @@ class Knowledge:
         if len(found) > 1:
             some_paths = ", ".join(repr(entry.path[:150]) for entry in found[:5])
             raise InvalidInput(
-                f"{len(found)} notes have the title {title[:100]!r}. Give the path of the one meant: "
-                f"{some_paths}{', …' if len(found) > 5 else ''}."
+                f"{len(found)} notes have the title {title[:100]!r}. Give the path of one of "
+                f"them: {some_paths}{', …' if len(found) > 5 else ''}."
             )
         return found[0]
 
     async def list_notes(self, request: ListRequest) -> ListedNotes:
-        """Return one page (offset, limit) of the notes that pass all filters, and the total number."""
+        """Return one page (offset, limit) of the notes that pass all filters, and their total number."""
         if request.offset < 0 or request.limit < 0:
             raise InvalidInput("limit and offset must not be negative.")
         check_metadata_match(request.metadata_match)
@@ -374,9 +376,7 @@ class Knowledge:
         return serials
 
     async def _list_matches(self, request: ListRequest, query: str) -> ListedNotes:
-        """Return a page of the notes that match a full-text query, best first, and that pass the other
-        filters.
-        """
+        """Return a page of the notes that match a full-text query and pass the other filters, best first."""
         candidates, message = await self._matches.match_text(query)
         passing: list[Entry] = []
         async for some in slices(candidates):
@@ -391,7 +391,7 @@ class Knowledge:
         )
 
     def tags(self, prefix: str | None) -> dict[str, int]:
-        """Return tags with their number of notes, sorted by name, each in its most common spelling."""
+        """Return the tags with their note counts, sorted by name, each in its most common spelling."""
         return self._catalogue.tags.counts(prefix or "")
 
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
@@ -399,18 +399,21 @@ class Knowledge:
             return await ask_patiently(self._writer, request, WRITE_DEADLINE)
 
     async def locate(self, path: str, which: str) -> str:
-        """Return the id of the note at a path, or of a former note for "kept". Raises `DocNotFound`."""
+        """Return the id of the note at a path.
+
+        With "kept", also accept a former note. Raises `DocNotFound`.
+        """
         await self._opening.wait_known()
         if which == "kept":
             found = await self._history.resolve(None, path)
-            assert found is not None  # the path is not blank, so there is an id
+            assert found is not None  # the path is not blank, so an id was found
             return found
         return self._find(None, path).note.id
 
     async def identify(self, note_id: str) -> str:
-        """Return the id of the note that has this text as its own property `id`, otherwise the text.
+        """Return the id of the note whose own property `id` is this text, or else the text itself.
 
-        Raises `InvalidInput` if several notes have it.
+        Raises `InvalidInput` if several notes have this property.
         """
         if is_id(note_id) or note_id in self._catalogue:
             return note_id
@@ -418,12 +421,18 @@ class Knowledge:
         return self._catalogue.identify(note_id)
 
     def extra_of(self, note_id: str | None) -> Mapping[str, Any]:
-        """Return the further keys of a note's file, if known; empty for an unknown note."""
+        """Return the keys of a note's file that Lithos does not own.
+
+        The result is empty for an unknown note.
+        """
         entry = self._catalogue.get(note_id) if note_id else None
         return {} if entry is None else entry.note.extra
 
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
-        """Return a note by path while the first pass runs (lookups by id wait for it). None afterwards."""
+        """Return a note by path during the first pass of the scan, when lookups by id wait.
+
+        None afterwards.
+        """
         if self._opening.known.is_set():
             return None
         if path and not note_id:
@@ -431,10 +440,10 @@ class Knowledge:
             try:
                 entry = await self._texts.find_unread(resolved)
             except AliasedPath:
-                entry = None  # only the scan knows its name
+                entry = None  # only the scan finds this name
             else:
                 if entry is None:
-                    raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
+                    raise DocNotFound(f"No note at {resolved!r}. Find its path with lithos_list.")
             if entry is not None:
                 return entry
         await self._opening.wait_known()
@@ -455,7 +464,7 @@ class Knowledge:
         """Return the error for a path without a note."""
         skipped = self._catalogue.skipped.get(path)
         if skipped is None:
-            return DocNotFound(f"There is no note at {path!r}. Find its path with lithos_list.")
+            return DocNotFound(f"No note at {path!r}. Find its path with lithos_list.")
         holder = self._catalogue.get(skipped.note_id) if skipped.note_id else None
         if holder is None:
             return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
@@ -465,17 +474,19 @@ class Knowledge:
                 f"Read that note, {holder.note.id}."
             )
         return DocNotFound(
-            f"The file {path!r} is not served: it has the id {holder.note.id} of the note {holder.path!r}, "
-            "perhaps as a copy of it. Read that note by its id. To have both, remove the id line of the file "
-            "or run lithos validate --fix ids."
+            f"The file {path!r} is not served: it has the id {holder.note.id} of the note "
+            f"{holder.path!r}, perhaps as a copy. Read that note by its id. To keep both, remove "
+            "the id line of the file or run lithos validate --fix ids."
         )
 
 
 async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: float) -> WriteOutcome:
-    """Return the writer's answer, retrying while another program writes the file; other requests are not held
-    up.
+    """Return the writer's answer, retrying while another program writes the file.
 
-    `within`: seconds to wait for space in the mailbox; the whole call takes at most `WRITE_DEADLINE`.
+    Other requests are not delayed.
+
+    `within` is the number of seconds to wait for space in the mailbox. The whole call takes at most
+    `WRITE_DEADLINE`.
     """
     deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
     with trio.fail_after(WRITE_DEADLINE):
@@ -491,14 +502,14 @@ async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: fl
 
 
 async def _links_of(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
-    """Return the links of a note; a long note is searched in a thread."""
+    """Return the links of a note. A long note is searched in a worker thread."""
     if len(data) <= CHARACTERS_INLINE:
         return links_in(data, content, path)
     return await trio.to_thread.run_sync(lambda: links_in(data, content, path))
 
 
 def _facets_of(request: ListRequest) -> FacetFilter:
-    """Return the filters for which the catalogue has postings."""
+    """Return the filters for which the catalogue has an index."""
     return FacetFilter(
         tags=request.tags or (),
         author=request.author,
@@ -508,7 +519,7 @@ def _facets_of(request: ListRequest) -> FacetFilter:
 
 
 def _predicates_of(request: ListRequest) -> list[str]:
-    """Return the filters that have to be checked for each note."""
+    """Return the names of the filters that must be checked for each note."""
     given = {
         "title_contains": request.title_contains is not None,
         "metadata_match": bool(request.metadata_match),
@@ -518,7 +529,7 @@ def _predicates_of(request: ListRequest) -> list[str]:
 
 
 def _is_listed(entry: Entry, request: ListRequest) -> bool:
-    """Return whether a note passes all filters except entities; an unused filter costs one comparison."""
+    """Return whether a note passes all filters except entities. An unused filter costs one comparison."""
     note = entry.note
     return (
         (request.path_prefix is None or entry.path.startswith(request.path_prefix))

@@ -1,4 +1,4 @@
-"""Merges of a change with later changes: updates (`on_conflict: merge`), and files of one note."""
+"""Merges of changes: updates with `on_conflict: merge`, and files of one note."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ R = TypeVar("R", bound=UpdateRequest)
 
 @define(eq=False)
 class Merging:
-    """Loads the base of requests from the history."""
+    """Loads the base version of requests from the history."""
 
     _catalogue: Catalogue
-    #: None where it is disabled.
+    #: None if the history is disabled.
     _history: VersionStore | None
     _reading: Blocking
 
     async def submit(self, request: R, submit: Callable[[R], Awaitable[WriteOutcome]]) -> WriteOutcome:
-        """Submit a request; an outdated one that is to be merged gets its base.
+        """Submit a request. If it is outdated and may be merged, add its base first.
 
-        The base is read only when it is needed: when the note is known to be at a later version, or the
-        writer reports one. A version newer than the catalogue may be the row of a change that is being
-        refused; the writer has dropped that row before it answers. Raises the errors of `submit`, and
-        `VersionConflict` if the base is missing.
+        The base is read only when it is needed: when the note is known to be at a later version, or when the
+        writer reports one. A version newer than the catalogue may belong to a change that is being refused.
+        The writer deletes that row before it answers. Raises the errors of `submit`, and `VersionConflict` if
+        the base is missing.
         """
         expected = request.expected_version
         if request.on_conflict != MERGE or request.id is None or expected is None:
@@ -73,18 +73,20 @@ class Merging:
         if self._history is None:
             reason = "no versions are kept (history.enabled is off)"
         return VersionConflict(
-            f"The note is at version {current}, not {expected}, and cannot be merged: {reason}. Nothing "
-            "was written. Read the note again, put both changes together and retry with expected_version "
-            f"{current}.",
+            f"The note is at version {current}, not {expected}, and cannot be merged: {reason}. "
+            "Nothing was written. Read the note again, combine both changes and retry with "
+            f"expected_version {current}.",
             **refusal.extras,
         )
 
 
 @frozen
 class MergedFile:
-    """The bytes to write, None if nothing is to be written; `is_merged`: they differ from both sides.
+    """The bytes to write, or None if nothing must be written.
 
-    Without a merge they are the bytes of `mine`, unchanged.
+    `is_merged` means that they differ from both sides.
+
+    Without a merge, these are the unchanged bytes of `mine`.
     """
 
     data: bytes | None
@@ -101,17 +103,16 @@ def merge_files(
     refused: str,
     with_contributors: bool = False,
 ) -> MergedFile:
-    """Return the bytes for a note's file, `theirs`, so that it gets the changes from `base` to `mine`.
-    Blocks.
+    """Return new bytes for a note's file: `theirs` with the changes from `base` to `mine` applied. Blocks.
 
-    `with_contributors`: contributors added in `mine` are added to the file. Raises `VersionConflict` with the
-    `conflicts` under the message `refused`, and `StorageFailed` for files that are not notes.
+    `with_contributors` also adds the contributors that `mine` adds. Raises `VersionConflict` with the
+    `conflicts` and the message `refused`, and `StorageFailed` for files that are not notes.
     """
     modified = from_nanoseconds(theirs.source.state.mtime_ns)
     if base == theirs.source.data:
         return MergedFile(None if mine == base else mine)
     try:
-        # The same path and time fill in missing values, so that these never differ.
+        # All three get the same path and time for missing values, so that these values never differ.
         before, wanted, now = (
             parse_document(data, entry.path, modified, entry.note.id, style)
             for data in (base, mine, theirs.source.data)
@@ -152,10 +153,11 @@ def merge_files(
 
 
 def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, style: VaultStyle) -> bool:
-    """Return whether `current`, parsed as `now`, has the bytes of `base` except values that the write itself
-    sets.
+    """Return whether `current` has the bytes of `base`, except values that every write sets.
 
-    A file that a person rearranged or commented stays as it is.
+    `now` is its parsed form.
+
+    If a person rearranged or commented the file, the result is False, so that the file keeps its layout.
     """
     try:
         keys = given_keys(base, style) & {"id", "version", "updated_at", "contributors"}
@@ -166,7 +168,7 @@ def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, 
 
 
 def says(document: Document) -> tuple[Any, str]:
-    """Return all values of a note except those that a write itself sets."""
+    """Return all values of a note except those that every write sets."""
     note = attrs.evolve(
         document.note,
         version=0,

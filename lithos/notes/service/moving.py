@@ -1,7 +1,7 @@
-"""The move service: move a note to another path, then update the links of all other notes in small batches.
+"""The move service: moves a note to another path, then updates the links of other notes in small batches.
 
-A task of the server carries out moves one after another, even if their callers give up; moves that an earlier
-process began come first. Other writes run between two batches of links.
+A server task carries out moves one after another, even if their callers give up. Moves that an earlier
+process began are finished first. Other writes run between two batches of links.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from lithos.notes.writing.moving import RelinkCanvas
 
 log = get_logger("lithos.moving")
 
-#: Notes whose links are rewritten at once: a quarter of the writer's mailbox.
+#: Maximum notes whose links are rewritten at once: a quarter of the writer's mailbox.
 BATCH: Final = 16
-#: Moves waiting in the queue; more callers wait in their own tasks.
+#: Maximum moves in the queue. Further callers wait in their own tasks.
 CAPACITY: Final = 64
-#: A move that an earlier process began was approved with all its links; approval is not asked for again.
+#: The author of a resumed move. The move was approved with all its links, so no new approval is requested.
 RESUMED: Final = evolve(COMMAND, is_person=True)
-#: Seconds for which a caller waits for its move and all earlier ones.
+#: Seconds for which a caller waits for its move and all earlier moves.
 DEADLINE: Final = 600.0
 
 
-#: Paths of canvases that could not be updated after a move, with the reasons.
+#: Canvases that could not be updated after a move: the reason by path.
 _Unchanged: TypeAlias = dict[str, Exception]
 
 
 @frozen
 class MoveOutcome:
-    """The reply to a move: the ids of the notes with rewritten links, and of those not written.
+    """The reply to a move: ids of the notes with rewritten links, and of the notes that could not be written.
 
-    `canvases` are the paths of canvases with rewritten links, `unchanged` those that could not be updated,
-    and why.
+    `canvases` are the paths of canvases with rewritten links. `unchanged` are the canvases that could not be
+    updated, with the reasons.
     """
 
     outcome: WriteOutcome
@@ -67,7 +67,7 @@ class _Job:
 
 
 class Moving:
-    """Moves notes; `run` must be running."""
+    """Moves notes. `run` must be running."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Moving:
         self.resumed = trio.Event()
 
     async def move(self, request: MoveNote) -> MoveOutcome:
-        """Move a note; returns once it and all rewritten notes are durable and journalled."""
+        """Move a note. Return once it and all rewritten notes are on disk and journalled."""
         self._coordinator.touch(request.agent)
         job = _Job(request)
         with honest_outcome("Read the note again before you retry."), trio.fail_after(DEADLINE):
@@ -103,14 +103,14 @@ class Moving:
             for intent in await self._blocking.run(self._moves.pending):
                 await self._resume(intent)
         except OSError as failure:
-            log.error("moves that were begun cannot be finished", reason=str(failure))
+            log.error("begun moves cannot be finished", reason=str(failure))
         self.resumed.set()
         async for job in self._receive:
             try:
                 job.reply = await self._carry_out(job.request)
             except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
                 job.reply = failure
-            except OSError as failure:  # an error of the journal: the next start processes what is left
+            except OSError as failure:  # the journal failed: the next start processes the remaining work
                 job.reply = StorageFailed(
                     f"The note was moved, but its record failed: {failure.strerror}. Check the disk, then "
                     "read the note again."
@@ -134,34 +134,35 @@ class Moving:
         return evolve(finished, outcome=evolve(outcome, version=version), rewritten=others)
 
     async def _finish_unanswered(self, request: MoveNote) -> None:
-        """Update the links of a note that was moved although the answer is an error."""
+        """Update the links of a note that was moved, although its caller gets an error."""
         intent = await self._blocking.run(lambda: self._moves.find(request.id))
         entry = self._catalogue.get(request.id)
         if intent is not None and entry is not None and entry.path == intent.relinking.new:
             await self._finish(intent, request.by)
 
     async def _resume(self, intent: MoveIntent) -> None:
-        """Finish a move whose file an earlier process renamed; a move that cannot be finished is dropped and
-        logged.
+        """Finish a move whose file an earlier process renamed.
+
+        A move that cannot be finished is dropped and logged.
         """
         moved, entry = intent.relinking, self._catalogue.get(intent.id)
         try:
             if entry is not None and entry.path == moved.new:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
-                # No caller got a success for this move; callers that got a refusal know that it failed.
+                # No caller was promised this move: either the call never returned, or it was refused.
                 log.warning("move dropped: the note is not at its new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
             await self._blocking.run(lambda: self._moves.remove(intent.id))
-        except (ActorDown, ShuttingDown, OSError) as failure:  # at the next start
+        except (ActorDown, ShuttingDown, OSError) as failure:  # retried at the next start
             log.error("move not finished yet", path=moved.old, new=moved.new, reason=str(failure))
 
     async def _finish(
         self, intent: MoveIntent, by: Principal | None, *, is_resumed: bool = False
     ) -> MoveOutcome:
-        """Rewrite the links; returns the changes, and the links that cannot change now."""
+        """Rewrite the links. Return the changes, and the links that cannot be changed now."""
         rewritten: list[str] = []
         left: list[str] = []
         refused: list[str] = []
@@ -196,7 +197,10 @@ class Moving:
     async def _relink_canvases(
         self, intent: MoveIntent, by: Principal | None
     ) -> tuple[list[str], _Unchanged]:
-        """Rewrite the links on canvases; returns the paths that changed, and those that could not."""
+        """Rewrite the links on canvases.
+
+        Return the paths that changed, and the paths that could not be changed.
+        """
         changed: list[str] = []
         unchanged: _Unchanged = {}
         for path in intent.canvases if intent.update_links else ():

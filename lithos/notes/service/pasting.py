@@ -1,4 +1,4 @@
-"""Content that is a whole note file: its frontmatter is converted to arguments."""
+"""Interpretation of content that is a whole note file: its frontmatter becomes arguments of the write."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _ARGUMENTS: Final = {"source": "source_task"}
 
 @attrs.define(eq=False)
 class Pasting:
-    """Interprets the text given for a note."""
+    """Interprets the content that an agent writes to a note."""
 
     _catalogue: Catalogue
     _texts: NoteTexts
 
     async def understood(self, request: WriteNote) -> WriteNote:
-        """Return the request with the frontmatter of its content applied; explicit arguments win.
+        """Return the request with the frontmatter of its content applied. Explicit arguments win.
 
-        A text that begins like the note's current text stays text. So does an empty frontmatter, which may be
-        two thematic breaks, unless the file has one too. Raises `InvalidInput` for an unreadable frontmatter,
-        and for a new note without a title.
+        A content that begins like the note's current text is left unchanged. So is an empty frontmatter,
+        which may be two thematic breaks, unless the note's file has one too. Raises `InvalidInput` for an
+        unreadable frontmatter, and for a new note without a title.
         """
         if request.content is not None and frontmatter_at(request.content) is not None:
             entry = self._catalogue.get(request.id or "")
@@ -38,7 +38,7 @@ class Pasting:
             head = _head_of(request.content)
             if loaded is None or _head_of(loaded.document.content) != head:
                 style = self._catalogue.style
-                if loaded is None:  # a new note is managed, so each Lithos key in it belongs to Lithos
+                if loaded is None:  # a new note is managed, so Lithos owns its keys in the frontmatter
                     style = attrs.evolve(style, minimal_frontmatter=False)
                 found = read_pasted(request.content, style)
                 file = None if loaded is None else loaded.source.data.decode("utf-8", "replace")
@@ -49,12 +49,12 @@ class Pasting:
                         request, found, {} if loaded is None else loaded.document.note.extra
                     )
         if request.id is None and not request.title:
-            raise InvalidInput("A new note needs title; to change an existing note, give its id.")
+            raise InvalidInput("A new note needs title. To change an existing note, give its id.")
         return request
 
 
 def _head_of(content: str) -> str | None:
-    """Return the frontmatter at the start of a content."""
+    """Return the frontmatter at the start of a content, or None."""
     start = frontmatter_at(content)
     found = None if start is None else FRONTMATTER.find(content[start:].removeprefix("\ufeff"))
     return None if found is None else found[0]

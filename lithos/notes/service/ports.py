@@ -1,4 +1,4 @@
-"""Interfaces that notes need from later capabilities; `lithos.kernel.parts` provides them."""
+"""Interfaces that the notes need from later packages. `lithos.kernel.parts` provides them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.text.words.similarity import Match
 
 @frozen
 class KeptNote:
-    """A note in one version; `current_version` is `None` when the note is deleted."""
+    """A note in one version. `current_version` is `None` if the note is deleted."""
 
     entry: Entry
     document: Document
@@ -32,28 +32,23 @@ class EarlierVersions(Protocol):
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
     ) -> KeptNote:
-        """Return a note in a given version or at a time, even if deleted. Raises `VersionNotFound`,
-        `DocNotFound`.
-        """
+        """Return a note in a version or at a time. Raises `VersionNotFound`, `DocNotFound`."""
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """Return the id of a note by id or path, or of a deleted note by its former path; None without
-        either.
+        """Return the id of a note by id or path, or of a deleted note by its former path. None without both.
 
         Raises `DocNotFound` for a path that no note has or had.
         """
 
     async def way_back(self, note_id: str) -> str:
-        """Return a sentence for people and agents on how to restore a deleted note, or that it cannot be
-        restored.
-        """
+        """Return a sentence for people and agents on whether and how a deleted note can be restored."""
 
 
 class TextMatches(Protocol):
     """Finds notes by a full-text query."""
 
     async def match_text(self, query: str) -> tuple[list[Entry], str]:
-        """Return every note that matches, best first; for a query that does not parse, the reason.
+        """Return all matching notes, best first. If the query cannot be parsed, return the reason.
 
         Raises `SearchBackendFailed`.
         """
@@ -82,26 +77,26 @@ class SimilarNotes(Protocol):
     async def beside(
         self, new: NewNote, write: Callable[[], Awaitable[WriteOutcome]]
     ) -> tuple[WriteOutcome, Sequence[Similar]]:
-        """Return the outcome of a write, and some similar notes, the likeliest first.
+        """Return the outcome of a write, and some similar notes, most similar first.
 
         Raises the errors of the write.
         """
 
 
 class OtherFiles(Protocol):
-    """Files of the vault that are not notes, and are read and listed like notes."""
+    """Files of the vault that are not notes but are read and listed like notes."""
 
     @property
     def is_enabled(self) -> bool:
-        """Return whether the configuration enables them."""
+        """Return whether the configuration enables these files."""
 
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
-        """Return whether a read is for a file rather than a note."""
+        """Return whether the arguments of a read name such a file rather than a note."""
 
     async def read_row(
         self, file_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
     ) -> Mapping[str, Any]:
-        """Return the answer of a read. Raises `DocNotFound`, `InvalidInput`."""
+        """Return the answer of a read. Raises `DocNotFound` and `InvalidInput`."""
 
     def list_rows(
         self,
@@ -111,4 +106,4 @@ class OtherFiles(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of the files that pass the filters, by path, and their number."""
+        """Return a page of the files that pass the filters, by path, and their total number."""

@@ -11,7 +11,7 @@ from attrs import frozen
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.edges import Edge, EdgeFilter
 
-#: The sections of a reply of `lithos_related`, in their order.
+#: The sections of a `lithos_related` reply, in order.
 SECTIONS = ("links", "provenance", "edges")
 DEEPEST = 3
 
@@ -20,7 +20,7 @@ ListEdges: TypeAlias = Callable[..., Awaitable[Sequence[Sequence[Edge]]]]
 
 
 async def no_edges(*wanted: EdgeFilter) -> Sequence[Sequence[Edge]]:
-    """The `ListEdges` of a server without an edge store: always empty."""
+    """Return no edges. This is the `ListEdges` of a server without an edge store."""
     return [() for _ in wanted]
 
 
@@ -31,7 +31,7 @@ def clamp_depth(depth: int) -> int:
 
 @frozen(kw_only=True)
 class Related:
-    """The related notes of one note; a section that was not requested is `None`."""
+    """The related notes of one note. A section that was not requested is `None`."""
 
     links: Links | None = None
     provenance: Provenance | None = None
@@ -40,7 +40,7 @@ class Related:
 
 @frozen
 class Links:
-    """Outgoing and incoming links (backlinks) by distance; nearest first."""
+    """Outgoing and incoming links (backlinks) by distance, nearest first."""
 
     outgoing: tuple[Entry, ...]
     incoming: tuple[Entry, ...]
@@ -48,7 +48,7 @@ class Links:
 
 @frozen
 class Provenance:
-    """Notes the note was derived from and that were derived from it, by id; its missing sources."""
+    """Notes that the note is derived from and notes derived from it, by id, and its missing sources."""
 
     sources: tuple[Entry, ...]
     derived: tuple[Entry, ...]
@@ -57,14 +57,14 @@ class Provenance:
 
 @frozen
 class EdgesOfNote:
-    """Typed edges that leave the note, and that arrive at it."""
+    """Typed edges that start at the note, and typed edges that end at it."""
 
     outgoing: tuple[Edge, ...]
     incoming: tuple[Edge, ...]
 
 
 class Graph:
-    """Read-only queries of the catalogue's link and provenance graphs and of the typed edges."""
+    """Read-only queries on the link graph, the provenance graph and the typed edges."""
 
     def __init__(self, catalogue: Catalogue, list_edges: ListEdges = no_edges) -> None:
         self._catalogue = catalogue
@@ -89,7 +89,7 @@ class Graph:
 
     async def _links(self, note_id: str, depth: int) -> Links:
         outgoing = self._catalogue.graph.links.reach([note_id], depth, "outgoing")
-        await trio.lowlevel.checkpoint()  # each direction may take some milliseconds
+        await trio.lowlevel.checkpoint()  # each direction may take a few milliseconds
         incoming = self._catalogue.graph.links.reach([note_id], depth, "incoming")
         return Links(self._entries(note_id, outgoing), self._entries(note_id, incoming))
 
@@ -106,7 +106,7 @@ class Graph:
         )
 
     def _entries(self, note_id: str, steps: Mapping[str, int]) -> tuple[Entry, ...]:
-        """Return the notes by number of steps, then id, without the starting note."""
+        """Return the notes by number of steps, then by id, without the starting note."""
         order = sorted(steps, key=lambda other: (steps[other], other))
         entries = (self._catalogue.get(other) for other in order if other != note_id)
         return tuple(entry for entry in entries if entry is not None)

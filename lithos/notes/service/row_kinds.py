@@ -1,4 +1,4 @@
-"""Kinds of rows: most are of notes, some of other files of the vault."""
+"""Kinds of rows: most rows describe notes, some describe other files of the vault."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ ATTACHMENT: Final = "attachment"
 KINDS: Final = (NOTE, ATTACHMENT)
 #: Description of the parameter `kinds`.
 KINDS_TOLD: Final = "note, attachment (PDF, ...); default both."
-#: Message when rows of attachments are requested but attachments are disabled.
+#: Message if rows of attachments are requested but attachments are disabled.
 ATTACHMENTS_OFF: Final = (
-    "Attachments are not read here: attachments.enabled is off. Set it and restart the server."
+    "Attachments are not available: attachments.enabled is off. Turn it on and restart the server."
 )
 
 
 def read_kinds(given: Sequence[str] | None, default: Sequence[str] = KINDS) -> frozenset[str]:
-    """Return the requested kinds of rows; raises `InvalidInput` for an unknown kind."""
+    """Return the requested kinds of rows. Raises `InvalidInput` for an unknown kind."""
     for kind in given or ():
         if kind not in KINDS:
-            raise InvalidInput(f"kinds may contain {NOTE} and {ATTACHMENT}; not {kind[:100]!r}.")
+            raise InvalidInput(f"kinds may contain {NOTE} and {ATTACHMENT}, not {kind[:100]!r}.")
     return frozenset(given or default)

@@ -1,4 +1,4 @@
-"""Note contents, read from the files through an LRU cache; snippets for results; sections."""
+"""Note contents, read from the files through an LRU cache, with snippets for results, and sections."""
 
 from __future__ import annotations
 
@@ -58,23 +58,29 @@ class OutlinedText:
 
 
 class Sections:
-    """Outlines of note files, using those that the writer knows already."""
+    """Outlines of note files. Outlines that the writer already has are reused."""
 
     def __init__(self, outlines: Outlines, *, keeps_heading: bool) -> None:
-        """`keeps_heading`: the title is stored elsewhere, so a leading H1 is a section."""
+        """Use the writer's outlines.
+
+        With `keeps_heading`, a leading H1 is a section, because the title is stored elsewhere.
+        """
         self._outlines = outlines
         self._keeps_heading = keeps_heading
         self._limiter = trio.CapacityLimiter(1)
 
     async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> OutlinedText:
-        """Return a section of a note file, or no text, and the outline.
+        """Return the outline of a note file, and the text of one section if it is named.
 
-        Raises `SectionNotFound`, and `InvalidInput` for a body of too many lines.
+        Raises `SectionNotFound`, and `InvalidInput` for a body with too many lines.
         """
         return await trio.to_thread.run_sync(self._show, data, section, with_rows, limiter=self._limiter)
 
     async def learn(self, data: bytes) -> None:
-        """Load the outline of a note file for the writer. Raises `InvalidInput` as above."""
+        """Load the outline of a note file for the writer.
+
+        Raises `InvalidInput` for a body with too many lines.
+        """
         await trio.to_thread.run_sync(self._learn, data, limiter=self._limiter)
 
     def _learn(self, data: bytes) -> Outline:
@@ -99,19 +105,20 @@ def _row(outline: Outline, section: Section, newline: str) -> OutlineRow:
 
 T = TypeVar("T")
 
-#: Reader threads for two cores: more would only queue for the GIL.
+#: Number of reader threads. On two cores, more threads would only queue for the GIL.
 READERS: Final = 2
-#: Maximum bytes of cached contents: those of some 10,000 ordinary notes.
+#: Maximum bytes of cached contents, enough for about 10,000 ordinary notes.
 KEPT_BYTES: Final = 24 * 1024 * 1024
-#: Maximum bytes of a cached content; larger ones are read each time, so that a few cannot evict all others.
+#: Maximum bytes of a cached content. Larger contents are read each time, so that a few cannot evict all
+#: others.
 LARGEST_KEPT: Final = 64 * 1024
-#: Maximum bytes of cached visible texts, from which snippets are cut; only for cached contents.
+#: Maximum bytes of cached visible texts, from which snippets are cut. Only cached contents have one.
 KEPT_VISIBLE_BYTES: Final = 8 * 1024 * 1024
-#: How often a file is read again because the note got a new version meanwhile.
+#: Maximum number of times a file is read again because the note got a new version meanwhile.
 REREADS: Final = 20
 #: Share of a query's weight from which a passage is shown instead of the nearest chunk.
 FAIR_SHARE: Final = 0.35
-#: Characters processed on the event loop: about a millisecond of cutting snippets.
+#: Maximum characters processed on the event loop, which takes about a millisecond when cutting snippets.
 CHARACTERS_INLINE: Final = 64 * 1024
 
 
@@ -129,18 +136,20 @@ class LoadedNote:
 
 @frozen
 class _Content:
-    """The content of a file as it is now, and the hash of the file."""
+    """The current content of a file, and the hash of the file."""
 
     text: str
     digest: str
 
 
 class NoteTexts:
-    """Reads notes in worker threads; caches contents, valid for one state of the note in the catalogue.
+    """Reads notes in worker threads and caches contents.
 
-    Each system call of a thread releases the GIL, and getting it back from a busy event loop takes up to a
-    switch interval: under load, ten files cost a search a tenth of a second. Contents of indexed states
-    therefore come from the cache where possible.
+    A content is valid for one state of the catalogue entry.
+
+    Each system call of a thread releases the GIL, and taking it back from a busy event loop takes up to a
+    switch interval. Under load, reading ten files delays a search by a tenth of a second. Contents of indexed
+    states therefore come from the cache where possible.
     """
 
     def __init__(self, files: NoteFiles, catalogue: Catalogue, opening: Opening | None = None) -> None:
@@ -152,7 +161,7 @@ class NoteTexts:
         self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
         self._recall = Recall(files.fingerprint)
         catalogue.when_removed += [self._kept.forget, self._visible.forget, self._recall.forget]
-        #: Texts that the notes of a folder share, which no snippet shows.
+        #: Texts that the notes of a folder share. Snippets leave them out.
         self.frames = Frames(catalogue, self._read_texts, self._limiter)
 
     async def recall(self, entry: Entry) -> tuple[Document, tuple[WikiLink, ...]] | None:
@@ -169,7 +178,7 @@ class NoteTexts:
         return Document(note=note, content=known.content), known.links
 
     def remember(self, loaded: LoadedNote, links: tuple[WikiLink, ...]) -> None:
-        """Cache a loaded note for `recall`, if it is in the catalogue's state."""
+        """Cache a loaded note for `recall`, if it matches the state in the catalogue."""
         note = loaded.document.note
         entry = self._catalogue.get(note.id)
         if entry is None or loaded.fingerprint is None or entry.digest != loaded.source.digest:
@@ -179,9 +188,10 @@ class NoteTexts:
             self._recall.put(entry, loaded.fingerprint, kept if kept == content else content, links)
 
     async def load(self, entry: Entry) -> LoadedNote | None:
-        """Load one note; None when its file is missing or cannot be read.
+        """Load one note. Return None if its file is missing or cannot be read.
 
-        The version of previously unseen bytes is saved first, so that no later edit gets the same one.
+        The version of bytes that were never seen before is stored first, so that no later edit gets the same
+        version.
         """
         for _ in range(REREADS):
             before = self._catalogue.standing(entry.note.id)
@@ -194,31 +204,29 @@ class NoteTexts:
                 continue
             if version is None:
                 if await self._catalogue.records.decided(entry.note.id):
-                    continue  # read while it was written: perhaps a change that was reverted
+                    continue  # the file was read during a write, which may have been reverted
                 version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._save(loaded.document.note.id)
                 return _with_version(loaded, version, self._catalogue.get(entry.note.id))
-        return None  # it keeps changing
+        return None  # the file keeps changing
 
     def _known_version(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
-        """Return the version of bytes that equal those of `before`."""
+        """Return the version if the bytes equal those of `before`, else None."""
         note = loaded.document.note
         if before is None or before.digest != loaded.source.digest or note.id != note_id:
             return None
         return max(before.version, note.version)
 
     def _judge(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
-        """Return the version of other bytes; None if a tool may have written since `before` (read again)."""
+        """Return the version of new bytes, or None if a tool may have written since `before`."""
         if before != self._catalogue.standing(note_id):
             return None
         note = loaded.document.note
         return self._catalogue.see_version(note.id, loaded.source.digest, note.version)
 
     async def find_unread(self, path: str) -> Entry | None:
-        """Return the note at a path that no scan has reached yet; None if it does not exist. Raises
-        `AliasedPath`.
-        """
+        """Return the note at a path that no scan has reached yet, or None. Raises `AliasedPath`."""
         stand_in, style = self._catalogue.records.id_at(path), self._catalogue.style
 
         def find() -> Entry | None:
@@ -232,22 +240,22 @@ class NoteTexts:
         return await trio.to_thread.run_sync(find, limiter=self._limiter)
 
     async def _save(self, note_id: str) -> None:
-        """Wait until the returned version is durable; raises `StorageFailed` after too long."""
+        """Wait until the returned version is on disk. Raises `StorageFailed` after too long."""
         try:
             await self._catalogue.records.save(note_id)
         except trio.TooSlowError:
             raise StorageFailed(
-                "The version of this note could not be stored in time: the disk is slow. Try again."
+                "The version of this note could not be stored in time because the disk is slow. Try again."
             ) from None
 
     async def why_unread(self, entry: Entry) -> str:
-        """Return why a file that is only in the cloud is missing, after a colon; else an empty text."""
+        """Return a colon and the reason why a file is only in the cloud, or an empty text."""
 
         def look() -> str:
             try:
                 self._files.read(entry.path)
             except FileInCloud as away:
-                return f": {away.strerror}; open it, so that it is downloaded"
+                return f"{away.strerror}; open it, so that it is downloaded"
             except (OSError, OutsideKnowledge):
                 return ""
             return ""
@@ -255,14 +263,13 @@ class NoteTexts:
         return await trio.to_thread.run_sync(look, limiter=self._limiter)
 
     async def load_bytes(self, entry: Entry) -> bytes | None:
-        """Return the file of a note as it is stored, or None when it is missing or unreadable."""
+        """Return the stored bytes of a note's file, or None if it is missing or unreadable."""
         return await trio.to_thread.run_sync(self._load_bytes, entry.path, limiter=self._limiter)
 
     async def versioned(self, entries: Sequence[Entry]) -> list[tuple[str, int] | None]:
-        """Return the content of each note and the effective version of exactly that content; None if
-        unreadable.
+        """Return each note's content with the effective version of that content, or None if unreadable.
 
-        Contents of indexed states come from the cache; a file that has changed since is read as by `load`.
+        Contents of indexed states come from the cache. A file that has changed since is read like in `load`.
         """
         found: list[tuple[str, int] | None] = []
         missing: list[int] = []
@@ -285,17 +292,17 @@ class NoteTexts:
         return found
 
     def _version_of(self, entry: Entry) -> int:
-        """Return the version of an entry's state."""
+        """Return the version of the state that an entry describes."""
         standing = self._catalogue.standing(entry.note.id)
         if standing is None or standing.digest != entry.digest:
             return entry.note.version
         return max(standing.version, entry.note.version)
 
     async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
-        """Run `work` on the content of each note; None where a note cannot be read.
+        """Run `work` on the content of each note. The result is None for a note that cannot be read.
 
-        `work` gets the position and the content of the indexed state, or of the file if that has changed
-        since. It may run in a worker thread.
+        `work` gets the position and the content of the indexed state, or of the file if it has changed since.
+        It may run in a worker thread.
         """
         contents = await self._contents(entries)
 
@@ -309,7 +316,7 @@ class NoteTexts:
     async def map_visible(
         self, entries: Sequence[Entry], work: Callable[[int, str, str], T]
     ) -> list[T | None]:
-        """Like `map_contents`, but `work` also gets the visible text, which is made once for each state."""
+        """Run `work` like `map_contents`, but pass also the visible text, which is made once per state."""
         visible = [self._visible.get(entry) for entry in entries]
         if None in visible:
             unseen = [entry for entry, text in zip(entries, visible, strict=True) if text is None]
@@ -326,7 +333,7 @@ class NoteTexts:
 
         results = await self.map_contents(entries, run)
         for entry, content, text in made:
-            # the content of the indexed state, not of a file that has changed since
+            # this is the content of the indexed state, not of a file that has changed since
             if self._kept.get(entry) is content:
                 self._visible.put(entry, text)
         return results
@@ -370,7 +377,7 @@ class NoteTexts:
         return [self._read_content(entry) for entry in entries]
 
     def _read_content(self, entry: Entry) -> _Content | None:
-        """Return the content alone: reading the frontmatter as well costs ten times as much."""
+        """Return only the content, because reading the frontmatter too costs ten times as much."""
         try:
             data = self._files.read(entry.path).data
             keeps_heading = self._catalogue.style.is_foreign
@@ -380,7 +387,7 @@ class NoteTexts:
 
 
 def _with_version(loaded: LoadedNote, version: int, known: Entry | None) -> LoadedNote:
-    """Return the note with its version; values missing from these bytes come from the catalogue."""
+    """Return the note with its version. Values missing from these bytes come from the catalogue."""
     document = loaded.document
     values: dict[str, Any] = {"version": version}
     if known is not None and known.digest == loaded.source.digest:
@@ -392,7 +399,7 @@ def _with_version(loaded: LoadedNote, version: int, known: Entry | None) -> Load
 
 
 class _KeptContents(Fitting[int, tuple[int, str]]):
-    """LRU cache of contents, bounded in bytes; an entry is valid for one stamp of the catalogue entry."""
+    """An LRU cache of contents, bounded in bytes. An entry is valid for one stamp of the catalogue entry."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, lambda kept: sys.getsizeof(kept[1]))
@@ -410,7 +417,7 @@ class _KeptContents(Fitting[int, tuple[int, str]]):
             self._keep(entry.serial, (entry.stamp, content))
 
 
-#: Characters of JSON of a compact row in addition to its title, path and snippet.
+#: Number of JSON characters of a compact row without its title, path and snippet.
 ROW_BESIDE: Final = 157
 
 
@@ -430,12 +437,13 @@ class Snippets:
         of_chunks: bool = False,
         room: int = 0,
     ) -> list[str | None]:
-        """Return one snippet per note; None where the file is missing or cannot be read.
+        """Return one snippet per note, or None for a note whose file is missing or cannot be read.
 
-        `room`: maximum characters of JSON of all rows with their ids, titles and paths; 0: no limit.
+        `room` is the maximum number of JSON characters of all rows with their ids, titles and paths. 0 means
+        no limit.
 
-        `chunks` maps serials to the nearest chunk. It is shown if no passage has a fair share of the query's
-        weight, and always with `of_chunks`.
+        `chunks` maps serials to the nearest chunk. The chunk is shown if no passage has a fair share of the
+        query's weight, and always with `of_chunks`.
         """
 
         def cut_one(position: int, content: str, visible: str) -> str:
@@ -456,8 +464,9 @@ class Snippets:
         return [each and shorten(each, terms, most) for each, most in zip(snippets, shares, strict=True)]
 
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
-        """Return a chunk as readable text, extended to whole lines or sentences; a chunk of headings alone is
-        replaced by the next one or the one before.
+        """Return a chunk as readable text, extended to whole lines or sentences.
+
+        If a chunk has only headings, return the next or the previous chunk.
         """
         spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
         shown = hide(content, self._texts.frames.of(entry))
@@ -476,7 +485,7 @@ class Snippets:
 
 
 def _reply(shown: str, end: int) -> str:
-    """Return the readable block after a chunk that ends with a question or a colon."""
+    """Return the readable block that follows a chunk ending with a question or a colon."""
     begin = len(shown) - len(shown[end:].lstrip())
     reply = plain_passage(without_hidden(shown[begin : first_block(shown, begin, len(shown))]))
     return f"\n{reply}" if reply else ""

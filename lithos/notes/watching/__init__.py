@@ -1,7 +1,6 @@
-"""The watcher for changes by other programs, with the deletion guard.
+"""The watcher for changes by other programs, and its deletion guard.
 
-Used by this package and by later packages.
-Never here: code that writes notes.
+This package must not contain code that writes notes.
 """
 
 ROLE = "actor"

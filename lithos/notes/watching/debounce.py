@@ -1,4 +1,4 @@
-"""The watcher's debounced queue of touched paths and missing notes, with their times."""
+"""The watcher's debounced queue of touched paths and missing notes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterable
 
 from attrs import define, field, frozen
 
-#: Debounce periods after which a missing note is due at the latest, while files keep moving.
+#: Maximum debounce periods that a missing note waits while files keep moving.
 STORM = 3
 
 
 @frozen
 class TouchedBatch:
-    """One batch of the queue: touched paths with the time of their first touch; `compare`: the whole tree."""
+    """One batch of the queue: touched paths with the time of their first touch.
+
+    `compare` requests a full comparison.
+    """
 
     touched: dict[str, float]
     compare: bool
@@ -21,12 +24,13 @@ class TouchedBatch:
 
 @define
 class Pending:
-    """Debounced queue: notifications wait for `debounce` seconds of quiet, at most twice that; times in
-    seconds.
+    """A debounced queue.
 
-    A missing note waits equally long for its file to appear elsewhere: deletion and creation of one id within
-    the debounce are a rename. While notifications keep coming, its file may be among them, so it waits for
-    quiet as well, but never longer than `STORM` times the debounce.
+    An entry waits for `debounce` seconds of quiet, at most twice as long. Times are in seconds.
+
+    A missing note waits equally long for its file to appear elsewhere, because the deletion and creation of
+    one id within the debounce are a rename. While notifications keep arriving, they may include its file, so
+    the note waits for quiet too, but at most `STORM` times the debounce.
     """
 
     debounce: float
@@ -34,7 +38,7 @@ class Pending:
     _compare: bool = False
     _first: float = math.inf
     _last: float = -math.inf
-    #: The last touch, even if it is settled.
+    #: The time of the last touch, even if it was processed already.
     _heard: float = -math.inf
     _missing: dict[str, float] = field(factory=dict)
 
@@ -63,7 +67,7 @@ class Pending:
         self._first = now - 2 * self.debounce
 
     def miss(self, note_id: str, since: float) -> None:
-        """Record a note as missing: its file is gone."""
+        """Record a note as missing, because its file is gone."""
         self._missing.setdefault(note_id, since)
 
     def put_off(self, note_ids: Iterable[str], now: float) -> None:
@@ -78,12 +82,12 @@ class Pending:
 
     @property
     def due(self) -> float:
-        """Return when the next entry is due; infinite if the queue is empty."""
+        """Return when the next entry is due, or infinity if the queue is empty."""
         notices = min(self._first + 2 * self.debounce, max(self._first, self._last) + self.debounce)
         return min(notices, min(map(self._ripens, self._missing.values()), default=math.inf))
 
     def take(self) -> TouchedBatch:
-        """Drain the queue of touched paths; missing notes stay."""
+        """Drain the queue of touched paths. Missing notes stay in the queue."""
         noticed = TouchedBatch(self._touched, self._compare)
         self._touched, self._compare = {}, False
         self._first, self._last = math.inf, -math.inf

@@ -1,8 +1,10 @@
-"""Snapshots and comparisons of the folder for the watcher, and the search for moved notes. All block.
+"""Snapshots and comparisons of the folder for the watcher, and the search for moved notes.
 
-Run them in a worker thread. A file that moves during a listing, from a folder not yet visited to one that
-was, is in neither. So a note is gone only when `find_moved` does not find it in a tree that has stopped
-changing.
+All functions block.
+
+Run these functions in a worker thread. If a file moves during a listing, from a folder not yet visited to a
+visited one, the listing misses it. A note is therefore gone only if `find_moved` does not find it in a tree
+that has stopped changing.
 """
 
 from __future__ import annotations
@@ -21,15 +23,16 @@ from lithos.notes.format.document import parse_document
 from lithos.notes.model.plan import claim_order, plan_files
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Maximum listings until two in a row are equal; in a tree that never stops changing, the last one counts.
+#: Maximum number of listings until two successive ones are equal. In a tree that never stops changing, the
+#: last one counts.
 LOOKS = 6
-#: End of an id that is the same in all spellings: the last group of a UUID.
+#: Number of characters at the end of an id that are the same in all spellings: the last group of a UUID.
 _TAIL = 12
 
 
 @frozen
 class _Sight:
-    """One file as a listing shows it; a file with the same values need not be read again."""
+    """One file in a listing. A file with the same values need not be read again."""
 
     path: str
     size: int
@@ -50,7 +53,7 @@ class _Search:
     found: dict[str, str] = field(factory=dict)
 
     def look(self) -> frozenset[_Sight]:
-        """List the tree, reading each file that may be a wanted note at once; returns the listing."""
+        """List the tree, and read each file that may be a wanted note at once. Return the listing."""
         states = set(self.wanted.values())
         met: set[_Sight] = set()
         for path, status in self.files.walk():
@@ -67,7 +70,7 @@ class _Search:
         return frozenset(met)
 
     def _recognise(self, path: str, status: os.stat_result) -> str | None:
-        """Return the wanted note in this file."""
+        """Return the id of the wanted note in this file, or None."""
         if status.st_size > LARGEST_FILE:
             return None
         try:
@@ -93,11 +96,11 @@ def find_moved(
     nameless: Mapping[str, str] | None = None,
     twins: Container[str] = (),
 ) -> dict[str, str]:
-    """Return the new paths of missing notes by id (rename detection); `wanted` has their last file states.
+    """Return the new paths of missing notes by id (rename detection). `wanted` has their last file states.
 
     `nameless` has the hashes of files without an id, which are recognised by their bytes. Files at the paths
-    `twins` are other notes with the same bytes. `known` are the states of files examined before, which are
-    not read again.
+    `twins` are other notes with the same bytes. Files whose state equals the one in `known` were examined
+    before and are not read again.
     """
     search = _Search(files, wanted, known, nameless or {}, twins)
     before: frozenset[_Sight] | None = None
@@ -111,9 +114,11 @@ def find_moved(
 
 @frozen
 class TouchedFiles:
-    """Files that may have changed, and paths without a file; `is_unclear`: a full comparison is needed.
+    """Files that may have changed, and paths without a file.
 
-    `others` are files that are not notes, each with whether it exists.
+    `is_unclear` means that a full comparison is needed.
+
+    `others` are files that are not notes, each with True if it exists.
     """
 
     found: tuple[FoundFile, ...]
@@ -122,16 +127,16 @@ class TouchedFiles:
     others: tuple[tuple[str, bool], ...] = ()
 
 
-#: Snapshot of the tree, for a watcher that polls every second.
-#:
-#: The ctime counts as well, which no program can set back: a file that was replaced by one of the same
-#: size and mtime has changed. Kept as hashes, a tree of 10,000 notes is small.
+#: Snapshot of the tree, for a watcher that polls every second. The ctime is compared too, because no program
+#: can set it back: it detects a replaced file with the same size and mtime. A snapshot keeps only hashes, so
+#: it is small even for 10,000 notes.
 Sights = Mapping[str, int]
 
 
 def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[str] | None]:
-    """Return the current tree, and the paths that are new, changed or gone since `before`; none for the
-    first.
+    """Return the current tree, and the new, changed and missing paths since `before`.
+
+    The paths are None without `before`.
     """
     now = {
         path: hash((status.st_size, status.st_mtime_ns, status.st_ctime_ns)) for path, status in files.walk()
@@ -145,7 +150,7 @@ def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[st
 
 
 def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: TouchedFiles) -> TouchedFiles:
-    """Compare size and time of every file with the known values: the incremental scan of a running server.
+    """Compare size and time of every file with the known values, as an incremental scan of a running server.
 
     The result includes the files found at the `touched` paths.
     """
@@ -156,7 +161,7 @@ def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: Touch
 
 
 def _in_order(found: Iterable[FoundFile]) -> tuple[FoundFile, ...]:
-    """Return the order in which new files claim their ids."""
+    """Return the files in the order in which they claim their ids."""
     return tuple(sorted(found, key=lambda file: claim_order(file.path, file.state.mtime_ns)))
 
 
@@ -169,7 +174,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
     for path in paths:
         target = os.path.join(files.root, path)
         if not is_note_name(path):
-            # A folder, or a former one: no notification reports the files in it.
+            # The path is or was a folder, and no notification reports the files in it.
             is_unclear |= os.path.isdir(target) or not os.path.lexists(target)
             if is_watched(path) and not path.endswith(".md"):
                 others.append((path, os.path.isfile(target)))
@@ -180,7 +185,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
             is_unclear = True
             continue
         except OSError:
-            file = FoundFile(path, UNKNOWN_STATE)  # reading it will give the reason
+            file = FoundFile(path, UNKNOWN_STATE)  # reading the file gives the reason later
         if file is not None:
             found.append(file)
             continue
@@ -190,5 +195,8 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
 
 
 def is_watched(path: str) -> bool:
-    """Return True unless a part of a relative path is dot-named: such files are not notes."""
+    """Return whether no part of a relative path starts with a dot.
+
+    Files in dot-named folders are not notes.
+    """
     return bool(path) and not any(part.startswith(".") for part in path.split("/"))

@@ -1,8 +1,9 @@
-"""The deletion guard: a mass loss of notes more likely means an unmounted folder than deleted notes.
+"""The deletion guard: a mass loss of notes is probably an unmounted folder, not a deletion.
 
-Notes that it keeps stay in the catalogue and the indexes until the files return or an operator gives them up
-(docs/spec/lifecycle.md §6). Losses in several batches are added up over a sliding window of `WINDOW` seconds.
-Once it keeps a note, all notes that vanish next are kept too. The list of kept files survives a restart.
+Notes that the guard keeps stay in the catalogue and the indexes until the files return or an operator gives
+them up (docs/spec/lifecycle.md §6). Losses in several batches are added up over a sliding window of `WINDOW`
+seconds. While the guard keeps a note, it also keeps all notes that vanish later. The list of kept files
+survives a restart.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ from lithos.notes.model.plan import MASS_LOSS, VanishRule, is_mass_loss
 
 log = get_logger("lithos.guard")
 
-#: Seconds over which losses add up: longer than any `rm -r`, shorter than a person needs for the next action.
+#: Length in seconds of the window over which losses add up. It is longer than any `rm -r`, but shorter than a
+#: person needs for the next action.
 WINDOW = 10.0
-#: The hint for operators.
+#: Hint for operators in warnings.
 WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
 
 
 @define(eq=False)
 class DeletionGuard:
-    """Decides which missing notes may be dropped. The start changes it first, then only the watcher."""
+    """Decides which missing notes may be dropped.
+
+    The server start changes it first, later only the watcher.
+    """
 
     catalogue: Catalogue
     files: NoteFiles
@@ -53,14 +58,12 @@ class DeletionGuard:
         return VanishRule(MASS_LOSS, self.files.root_was_missing, self._store.kept(), self._store.approved())
 
     async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
-        """Initialise with the notes that the start scan kept; `is_settled`: the scan consumed the
-        approval.
-        """
+        """Start with the notes that the scan kept. `is_settled` means that the scan consumed the approval."""
         self._keep(entry for note_id in vanished if (entry := self.catalogue.get(note_id)) is not None)
         await self._save(settle_approval=is_settled)
 
     async def admit(self, missing: Sequence[Entry], now: float, *, is_folder_gone: bool) -> list[str]:
-        """Check missing notes for mass loss: returns the ids that may be dropped; all others are kept."""
+        """Check missing notes for mass loss. Return the ids that may be dropped. All other notes are kept."""
         lost = self._lost(missing)
         while self._dropped and self._dropped[0][0] <= now - WINDOW:
             self._dropped.popleft()
@@ -74,15 +77,15 @@ class DeletionGuard:
         return [entry.note.id for entry in missing if entry.note.id not in self._kept]
 
     async def release(self, note_ids: Iterable[str]) -> None:
-        """Stop keeping these notes, which are back, moved, or dropped."""
+        """Stop keeping these notes, because they are back, moved or dropped."""
         for note_id in note_ids:
             self._kept.pop(note_id, None)
         if not self._kept:
-            log.info("no files are missing any more")
+            log.info("no vanished files left")
         await self._save()
 
     async def take_approval(self) -> list[str] | None:
-        """Return the ids of kept notes that an operator has given up; None without a new approval."""
+        """Return the ids of kept notes that an operator has given up, or None without a new approval."""
         if not await self.blocking.run(self._store.is_approval_waiting):
             return None
         approved = await self.blocking.run(self._store.approved)
@@ -91,12 +94,13 @@ class DeletionGuard:
         return given_up
 
     async def settle_approval(self) -> None:
-        """Consume the approval after it is carried out."""
+        """Consume the approval after it was carried out."""
         await self._save(settle_approval=True)
 
     def _lost(self, missing: Sequence[Entry]) -> list[Entry]:
-        """Return the lost notes, without ignored ones and files without id that moved and became another
-        note.
+        """Return the lost notes.
+
+        Ignored notes, and files without id that moved and became another note, don't count.
         """
         missing = [entry for entry in missing if not self.files.ignored.covers(entry.path)]
         nameless = [entry for entry in missing if not entry.identified]
@@ -111,7 +115,7 @@ class DeletionGuard:
         self._kept |= {entry.note.id: entry.path for entry in entries}
         if len(self._kept) > before:
             log.error(
-                "note files have vanished; nothing is removed",
+                "note files vanished, nothing removed",
                 vanished=len(self._kept),
                 notes=len(self.catalogue),
                 hint=WAY_OUT,

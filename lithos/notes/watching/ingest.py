@@ -1,4 +1,4 @@
-"""Ingest by the watcher: examine touched paths, hand their files to the writer, drop notes that are gone."""
+"""Ingest by the watcher: examine touched paths, pass their files to the writer, drop missing notes."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ log = get_logger("lithos.watcher")
 
 T = TypeVar("T")
 
-#: Files of one request to the writer, so that tool writes interleave.
+#: Maximum files of one request to the writer, so that writes by tools can run in between.
 SLICE = 32
-#: Entries checked in one turn of the event loop: a few milliseconds.
+#: Maximum entries checked in one turn of the event loop, which takes a few milliseconds.
 LOOK_SLICE = 1_000
 WRITER_DEADLINE = 120.0
 
 
 class Ingest:
-    """The ingest pipeline of one batch of touched paths; unsettled paths are requeued in `pending`."""
+    """The ingest pipeline for one batch of touched paths. Unsettled paths return to the queue `pending`."""
 
     def __init__(
         self, guard: DeletionGuard, writer: WriterMailbox, pending: Pending, count: Callable[[str], None]
@@ -83,12 +83,12 @@ class Ingest:
         return await self._blocking.run(lambda: survey_tree(self._files, known, survey))
 
     async def _compare_others(self) -> tuple[tuple[str, bool], ...]:
-        """Compare the files that are not notes: new ones and removed ones."""
+        """Return the files that are not notes and were added or removed."""
         known = self._catalogue.files.paths()
         return await self._blocking.run(lambda: compare_attachments(str(self._files.root), known))
 
     async def _known(self) -> dict[str, FileState]:
-        """Return every known file, indexed or skipped, with the state (size, mtime) when last examined."""
+        """Return every known file, indexed or skipped, with its last examined state (size, mtime)."""
         known: dict[str, FileState] = {}
         async for some in slices(self._catalogue.serials(), LOOK_SLICE):
             for entry in self._catalogue.at_serials(some):
@@ -111,8 +111,9 @@ class Ingest:
             await self._take_files(some)
 
     def _put_off_empty(self, found: Sequence[FoundFile], now: float) -> list[FoundFile]:
-        """Requeue new files that are empty; returns the others. Most programs create a file, then write
-        it.
+        """Requeue new files that are empty, because most programs create a file before they write it.
+
+        Return the other files.
 
         A file that is empty at the second check counts as a note.
         """
@@ -147,8 +148,7 @@ class Ingest:
     def _put_off_doubtful(
         self, examined: Sequence[Examined], known: Sequence[Entry | None]
     ) -> list[Examined]:
-        """Requeue files that seem to have lost their id, as another program may be in the middle of a
-        save.
+        """Requeue files that seem to have lost their id, because another program may be saving them.
 
         A file that is unchanged at the next check is accepted.
         """
@@ -178,10 +178,11 @@ class Ingest:
             await self._take_survey(survey, noticed)
 
     def _is_free(self, note_id: str, copy: ConflictCopy | None, ripe: Container[str]) -> bool:
-        """Return whether an id is free: its holder is gone or no longer contains it. For a copy recognised by
-        its lines, whether its note is elsewhere.
+        """Return whether an id is free, because its holder is gone or no longer contains it.
 
-        A holder that just vanished may appear elsewhere, and then keeps the id.
+        For a copy recognised by its lines, return whether its note has moved elsewhere.
+
+        A note that has just vanished may appear elsewhere and then keeps its id.
         """
         entry = self._catalogue.get(note_id)
         if copy is not None and not copy.names_id:
@@ -201,8 +202,9 @@ class Ingest:
         await self.drop([*admitted, *displaced])
 
     async def _find_gone(self, ripe: Sequence[Entry]) -> list[Entry]:
-        """Return the missing notes that are nowhere in the tree; moved ones are requeued at their new
-        paths.
+        """Return the missing notes that are nowhere in the tree.
+
+        Moved notes return to the queue at their new paths.
         """
         owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(lambda: held_notes(self._files, owned, self._catalogue.style))

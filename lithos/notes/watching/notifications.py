@@ -1,11 +1,10 @@
-"""File system notifications (inotify and others), the probe for their arrival, and their coverage.
+"""File system notifications (such as inotify), a probe whether they arrive, and their coverage.
 
-The path is examined for all kinds of events. The library reports neither an overflow of the kernel's queue
-nor files that were in a folder before it was watched, so a listener must also compare the tree, after each
-start and periodically. Linux watches each folder separately, and limits the watches of each user
-(`fs.inotify.max_user_watches`, shared with editors and sync programs). Beyond that limit the library silently
-leaves the rest of the tree unwatched. `WatchCoverage` counts the watches that the kernel has for this
-process.
+Every kind of notification leads to an examination of its path. The library reports neither an overflow of the
+kernel's queue nor the files of a folder that was not watched yet. A listener must therefore also compare the
+tree, after each start and periodically. Linux watches each folder separately and limits the watches of each
+user (`fs.inotify.max_user_watches`, shared with editors and sync programs). Beyond that limit the library
+silently leaves the rest of the tree unwatched. `WatchCoverage` counts the kernel's watches for this process.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from lithos.kernel.actors.threads import Blocking
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
-#: A new folder has no watch yet, so a shortage must last for this number of checks.
+#: Number of successive checks that must find missing watches, because a new folder has no watch at first.
 LOOKS = 3
 _DESCRIPTORS = "/proc/self/fd"
 _DETAILS = "/proc/self/fdinfo"
 
 
 class WatchCoverage:
-    """Compares the number of folders with the number of watches, whenever folders may have been added."""
+    """Compares the number of folders with the number of watches after folders may have been added."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._files = files
@@ -39,7 +38,7 @@ class WatchCoverage:
 
     @property
     def is_short(self) -> bool:
-        """True while folders are known to be without a watch."""
+        """True while folders are known to have no watch."""
         return self._short >= LOOKS
 
     def doubt(self) -> None:
@@ -47,7 +46,7 @@ class WatchCoverage:
         self._is_doubted = True
 
     async def shortage(self) -> str | None:
-        """Health: the warning about missing watches, or None."""
+        """Return the health warning about missing watches, or None."""
         if self._is_doubted:
             folders, watches = await self._blocking.run(self._count)
             self._is_doubted = False
@@ -68,7 +67,7 @@ class WatchCoverage:
 
 
 def count_watches() -> int | None:
-    """Return the number of inotify watches of this process; None if unavailable (no `/proc`). Blocks."""
+    """Return the number of inotify watches of this process, or None without `/proc`. Blocks."""
     try:
         descriptors = os.listdir(_DESCRIPTORS)
     except OSError:
@@ -81,12 +80,12 @@ def count_watches() -> int | None:
             with open(f"{_DETAILS}/{descriptor}") as details:
                 number += sum(line.startswith("inotify wd:") for line in details)
         except OSError:
-            continue  # closed meanwhile
+            continue  # the descriptor was closed meanwhile
     return number
 
 
 def _folders(top: str) -> Iterator[str]:
-    """Return every readable folder, including dot-named ones, which take watches too."""
+    """Yield every readable folder, including dot-named folders, because they need watches too."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()
@@ -98,24 +97,25 @@ def _folders(top: str) -> Iterator[str]:
         yield folder
 
 
-# It logs every change at level info.
+# The library logs every change at level info.
 logging.getLogger("watchfiles").setLevel(logging.WARNING)
 
-#: Exceptions of the library: its own are RuntimeErrors, for example for names that are not UTF-8.
+#: Exceptions of the library. Its own errors are RuntimeErrors, for example for names that are not UTF-8.
 ListeningFailed = (OSError, RuntimeError)
 
 PROBE_NAME = f"{TEMPORARY_PREFIX}probe{TEMPORARY_SUFFIX}"
 PROBE_BOUND = 2.0
 PROBE_PAUSE = 0.1
 
-#: Milliseconds: how often the library checks its queue, collects at most, and reports silence.
+#: Interval in milliseconds at which the library checks its queue and reports silence, and maximum time it
+#: collects.
 _STEP = 40
 _GATHER = 200
 _SILENCE = 1_000
 
 
 class FolderWatch:
-    """One watch on the folder, until `stop` or an error; paths are relative to it, with `/`."""
+    """One watch on the folder until `stop` or an error. Paths are relative to the folder, with `/`."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._root = os.path.abspath(files.root)
@@ -123,11 +123,13 @@ class FolderWatch:
         self._stop = threading.Event()
 
     def stop(self) -> None:
-        """End the watch within 50 ms; this is also the only way to cancel it."""
+        """End the watch within 50 ms. There is no other way to cancel it."""
         self._stop.set()
 
     async def notices(self) -> AsyncGenerator[set[str], None]:
-        """Yield batches of touched paths; the first, empty or not, signals that the watch is armed.
+        """Yield batches of touched paths.
+
+        The first batch, which may be empty, signals that the watch is active.
 
         Raises `ListeningFailed`.
         """
@@ -158,13 +160,15 @@ class FolderWatch:
 
 
 def _is_passing(path: str) -> bool:
-    """Return True for Lithos's temporary files next to the notes, except the probe's."""
+    """Return whether a path is a temporary file of Lithos next to the notes, other than the probe's."""
     name = os.path.basename(path)
     return name.startswith(TEMPORARY_PREFIX) and name != PROBE_NAME
 
 
 def _has_no_name(change: watchfiles.Change, path: str) -> bool:
-    """Return True for a file written without a name, which the kernel reports as `#` and its inode number.
+    """Return whether a file was written without a name.
+
+    The kernel reports such a file as `#` and its inode number.
 
     A real folder with such a name is reported as added or deleted.
     """
@@ -173,7 +177,7 @@ def _has_no_name(change: watchfiles.Change, path: str) -> bool:
 
 
 class Probe:
-    """A dot-named file whose writes a working watch must report."""
+    """A dot-named probe file whose writes a working watch must report."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._path = os.path.join(files.root, PROBE_NAME)
@@ -186,10 +190,10 @@ class Probe:
             self._seen.set()
 
     async def is_noticed(self) -> bool:
-        """Write the file until it is reported; False `PROBE_BOUND` seconds after the first write.
+        """Write the file until it is reported. Return False `PROBE_BOUND` seconds after the first write.
 
-        The wait for a turn among the other calls does not count. The removal waits for its turn without a
-        limit, because otherwise the file was left when a start on a slow disk ran at the same time. Raises
+        Waiting for a turn among the other calls does not count. The removal waits for its turn without a
+        limit, because otherwise the file would be left behind when another start runs on a slow disk. Raises
         `OSError`.
         """
         try:

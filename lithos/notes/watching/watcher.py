@@ -1,8 +1,8 @@
-"""The watcher: detects what other programs do to the notes, by file system notifications or by polling.
+"""The watcher: detects changes by other programs, by file system notifications or by polling.
 
-It listens, debounces, examines the touched paths and hands them to the writer. A full comparison with the
-tree finds lost notifications: every second when polling, every minute otherwise. Once a second it also checks
-the folder itself (unmounted, replaced) and the deletion guard.
+The watcher listens, debounces, examines the touched paths and passes them to the writer. A full comparison
+with the tree finds lost notifications, every second when polling and every minute otherwise. Once a second,
+the watcher also checks the folder itself (unmounted, replaced) and the deletion guard.
 """
 
 from __future__ import annotations
@@ -32,23 +32,25 @@ from lithos.notes.writing.ports import NoteIndex
 log = get_logger("lithos.watcher")
 
 Mode = Literal["native", "poll", "off"]
-#: The configured mode; `auto` uses notifications if a probe shows that they work, else it polls.
+#: The configured mode. `auto` uses notifications if a probe shows that they work, and polls otherwise.
 WantedMode = Literal["auto", "native", "poll", "off"]
 
 TICK = 1.0
-#: Ticks between two full comparisons while notifications work: an overflowing queue loses them silently.
+#: Ticks between two full comparisons while notifications work, because an overflowing queue loses
+#: notifications silently.
 SAFETY_TICKS = 60
 #: Seconds until a failed step is retried.
 RETRY = 1.0
 #: Maximum seconds between two checks, even on a slow disk.
 LONGEST_PAUSE = 60.0
-#: In mode `auto`, failures within a number of seconds after which the watcher falls back to polling.
+#: Number of failures within a number of seconds after which mode `auto` falls back to polling.
 FAILURES, FAILURES_WITHIN = 3, 30.0
 
 
 class Watcher:
-    """The watcher's state and its tasks. The mailbox takes no messages; its supervisor restarts it after a
-    crash.
+    """The watcher's state and its tasks.
+
+    Its mailbox takes no messages. The supervisor restarts it after a crash.
     """
 
     def __init__(
@@ -60,9 +62,12 @@ class Watcher:
         indexers: Sequence[NoteIndex],
         count: Callable[[str], None],
     ) -> None:
-        """`debounce` in seconds; `count` is called for every change: created, updated, deleted, renamed."""
+        """Create a watcher.
+
+        `debounce` is in seconds. `count` is called for every created, updated, deleted or renamed note.
+        """
         self.mailbox: Mailbox[None] = Mailbox("watcher", 1)
-        #: Called with every path that notifications report, including other files.
+        #: Called with every path that notifications report, including files that are not notes.
         self.on_noticed: Callable[[Collection[str]], None] = lambda _: None
         self.mode: Mode = "native" if mode == "auto" else mode
         self._troubles: dict[str, str] = {}
@@ -74,7 +79,7 @@ class Watcher:
         self._indexers = indexers
         self._blocking = guard.blocking
         self._pending = Pending(debounce)
-        #: The tree at the last comparison; None before the first.
+        #: The tree at the last comparison, or None before the first one.
         self._seen: Sights | None = None
         self._coverage = WatchCoverage(guard.files, guard.blocking)
         self._taking = Ingest(guard, writer, self._pending, count)
@@ -87,7 +92,7 @@ class Watcher:
 
     @property
     def failure(self) -> str | None:
-        """Health: why external changes are not ingested properly, or None."""
+        """Return why external changes are not ingested properly, for the health report, or None."""
         return "; ".join(self._troubles.values()) or None
 
     @property
@@ -97,7 +102,7 @@ class Watcher:
 
     @property
     def is_settled(self) -> bool:
-        """False until the mode is decided: whether notifications work."""
+        """Whether the mode is decided, because it is known whether notifications work."""
         return not self._is_undecided and (self.mode != "native" or self._is_armed or bool(self.failure))
 
     async def start(self, inbox: Inbox[None], *, task_status: trio.TaskStatus[None]) -> None:
@@ -163,7 +168,7 @@ class Watcher:
                 self._wake.set()
 
     async def _stop_listening_at_end(self) -> None:
-        """Stop the listening thread at the end by its event, because a waiting thread cannot be cancelled."""
+        """Stop the listening thread by its event at the end, because a waiting thread cannot be cancelled."""
         try:
             await trio.sleep_forever()
         finally:
@@ -174,9 +179,9 @@ class Watcher:
             self._listening.stop()
 
     async def _decide_mode(self) -> None:
-        """Probe whether notifications arrive; fall back to polling if not.
+        """Probe whether notifications arrive. Fall back to polling if not.
 
-        In a served vault no probe file is created; there the kind of its file system decides.
+        In a served vault no probe file is created. The kind of file system decides instead.
         """
         if self._files.is_foreign:
             kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))
@@ -190,7 +195,7 @@ class Watcher:
             works = await self._probe.is_noticed()
         except OSError as failure:
             if await self._blocking.run(lambda: folder_identity(self._files)) is None:
-                return  # undecided: the folder is gone
+                return  # still undecided, because the folder is gone
             log.warning("watch mode not tested", reason=str(failure))
             works = False
         finally:
@@ -213,18 +218,18 @@ class Watcher:
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            # Never busy for more than half of the time; but a check that hung for hours, for example while
-            # the machine slept, must not delay the next one equally long.
+            # Never busy for more than half of the time. But if one check hung for hours, for example while
+            # the machine slept, the next one is not delayed equally long.
             await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:
-        """Run one tick of the poll loop: folder identity, watch coverage, comparisons, deletion guard."""
+        """Run one tick: check folder identity, watch coverage, comparisons and deletion guard."""
         self._ticks += 1
         identity, is_other = await self._blocking.run(
             lambda: (folder_identity(self._files), self._files.refresh_ignored())
         )
         if is_other:
-            log.info("note files selected again: the vault's settings changed")
+            log.info("note files selected again after a change of the vault's settings")
             self._seen = None
             self._compare()
         if identity != self._identity:
@@ -254,7 +259,7 @@ class Watcher:
             self._tell("coverage", shortage)
 
     async def _compare_with_memory(self) -> None:
-        """Poll: compare the tree with its last snapshot, and enqueue only the paths that differ."""
+        """Compare the tree with its last snapshot when polling, and enqueue only the paths that differ."""
         look = partial(look_again, self._files, self._seen)
         self._seen, touched = await self._blocking.run(look)
         if touched is None:
@@ -264,9 +269,7 @@ class Watcher:
             self._wake.set()
 
     async def _look_after_guard(self) -> None:
-        """Release notes from the guard: files that are back, notes that moved or are gone, and those given
-        up.
-        """
+        """Release notes from the guard: returned files, moved or deleted notes, and notes given up."""
         given_up = await self._guard.take_approval()
         if given_up is not None:
             await self._taking.drop(given_up)
@@ -282,7 +285,7 @@ class Watcher:
                 self._pending.touch((kept[note_id] for note_id in over), trio.current_time())
                 self._wake.set()
                 for indexer in self._indexers:
-                    indexer.mark_stale()  # an index that was built meanwhile has to catch up
+                    indexer.mark_stale()  # an index that was built meanwhile must catch up
         if given_up is not None:
             await self._guard.settle_approval()
 
@@ -314,10 +317,13 @@ class Watcher:
                 return
 
     def _tell(self, part: str, trouble: str | None) -> None:
-        """Set or clear a health problem of one part; it is logged once and shown until it is cleared."""
+        """Set or clear a health problem of one part.
+
+        A problem is logged once and shown until it is cleared.
+        """
         if trouble is None:
             self._troubles.pop(part, None)
             return
         if self._troubles.get(part) != trouble:
-            log.error("watcher in trouble", reason=trouble)
+            log.error("watcher failing", reason=trouble)
         self._troubles[part] = trouble

@@ -1,7 +1,6 @@
-"""The only writer of notes: it prepares, applies and publishes each change.
+"""The only writer of notes. It prepares, applies and publishes each change.
 
-Used by this package and by later packages.
-Never here: tools and tokens.
+This package must not know tools or tokens.
 """
 
 ROLE = "actor"

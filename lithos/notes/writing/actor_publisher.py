@@ -1,9 +1,10 @@
-"""The publisher: acknowledges and announces changes once an index has applied them.
+"""The publisher: acknowledges and announces each change once an index has applied it.
 
-For each change, in order, it waits for the first index, has the event journalled and replies to the caller.
-The other index follows, and searches wait for it (read your writes). A change that no index could apply is
-withheld: its caller gets a refusal, and its event is announced when the repaired index has the change. The
-manifest is updated a little later, in batches: it must not be ahead of the journal, but may be behind it.
+For each change, in order, the publisher waits for the first index, journals the event and replies to the
+caller. The other index follows later, and searches wait for it (read your writes). If no index can apply a
+change, the change is withheld: its caller gets a refusal, and its event is announced after the index is
+repaired. The manifest is updated a little later, in batches, because it must never be ahead of the journal
+but may be behind it.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from lithos.notes.writing.ports import PATIENCE, NoteIndex
 
 log = get_logger("lithos.publisher")
 
-#: One batch of the writer may be queued while another is announced.
+#: Queue size: one batch of the writer can wait while another is announced.
 CAPACITY = 64
 BATCH = 64
-#: Seconds for which rows are collected for the manifest (debounce), and maximum rows in one manifest write.
+#: Seconds during which rows are collected for the manifest (debounce), and maximum rows per manifest write.
 RECORD_DELAY = 0.1
 RECORD_LIMIT = 10.0
 
 
-#: Pending updates of the manifest: rows to upsert by path, None to delete the row.
+#: Pending updates of the manifest by path: a row to upsert, or None to delete the row.
 _Rows = dict[str, Entry | None]
 PublisherMailbox = Mailbox[Publication]
 
@@ -59,9 +60,9 @@ class Publisher:
         self._blocking = blocking
         self._records = records
         self._withheld: list[CommittedChange] = []
-        #: Announced, but the journal could not be written yet: the manifest must not be ahead of it.
+        #: Rows of announced changes that the journal refused. The manifest must not be ahead of the journal.
         self._unjournalled: _Rows = {}
-        #: Journalled, but not in the manifest yet.
+        #: Rows of journalled changes that are not in the manifest yet.
         self._unrecorded: _Rows = {}
         #: The journal position (seq) up to which the manifest is complete.
         self._position: int | None = None
@@ -69,12 +70,13 @@ class Publisher:
 
     @property
     def withheld(self) -> int:
-        """Number of durable changes that wait for an index to be repaired."""
+        """Number of stored changes that wait for an index to be repaired."""
         return len(self._withheld)
 
     async def tell(self, events: Sequence[EventDraft]) -> None:
-        """Journal events that belong to no change of a note; a failure is logged, since clients can look up
-        the facts.
+        """Journal events that belong to no note change.
+
+        A failure is only logged, because clients can read the facts.
         """
         try:
             await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
@@ -82,9 +84,11 @@ class Publisher:
             log.warning("events not journalled", events=len(events), reason=repr(failure))
 
     def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
-        """Queue manifest rows whose events the journal refused, to be written with its next success.
+        """Queue manifest rows whose events the journal refused.
 
-        Otherwise the journal position written then would claim that the manifest has these files too.
+        They are written with its next successful write.
+
+        Without these rows, the journal position in the manifest would be wrong for their files.
         """
         for path in removed:
             _place_last(self._unjournalled, path, None)
@@ -123,11 +127,11 @@ class Publisher:
         return replies
 
     async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
-        """Return True as soon as an index has applied the change, False when every index has failed.
+        """Return True once an index has applied the change, or False if every index has failed.
 
-        An index that defers the change until its model is loaded has not failed, but the other indexes are
-        awaited then. While clients search, all indexes are awaited until the deadline, because otherwise each
-        search would have to wait longer.
+        An index that defers the change until its model is loaded has not failed. Then the publisher waits for
+        the other indexes. While clients search, it waits for all indexes until the deadline, because
+        otherwise each search would have to wait.
         """
         is_taken = is_deferred = False
         waiting = list(receipts)
@@ -163,7 +167,7 @@ class Publisher:
         return earlier
 
     def _take_repaired(self) -> list[CommittedChange]:
-        """Remove and return all withheld changes, if an index has been repaired by now."""
+        """Remove and return all withheld changes if an index has been repaired."""
         if not self._has_repaired_index():
             return []
         changes, self._withheld = self._withheld, []
@@ -174,9 +178,7 @@ class Publisher:
         return any(indexer.is_converged for indexer in self.indexers)
 
     async def _announce(self, changes: Sequence[CommittedChange]) -> None:
-        """Append the events to the journal, then update the manifest, so that a crash in between loses no
-        event.
-        """
+        """Append the events to the journal, then update the manifest. A crash in between loses no event."""
         if not changes:
             return
         journalled = await self._coordinator.ask(
@@ -194,9 +196,9 @@ class Publisher:
         self._has_news.set()
 
     async def _keep_records(self) -> None:
-        """Background task: write pending rows to the manifest, in batches, off the critical path."""
+        """Write pending rows to the manifest in batches. Runs as a background task, off the critical path."""
         if self._unrecorded:
-            self._has_news.set()  # left over from before a crash
+            self._has_news.set()  # rows are left over from before a crash
         while True:
             await self._has_news.wait()
             await trio.sleep(RECORD_DELAY)
@@ -205,7 +207,10 @@ class Publisher:
                 await self._record()
 
     async def _record(self) -> None:
-        """Write the pending rows; a failure is only logged and retried, since the manifest can be rebuilt."""
+        """Write the pending rows.
+
+        A failure is only logged and retried, because the manifest can be rebuilt.
+        """
         rows, self._unrecorded = self._unrecorded, {}
         if not rows:
             return
@@ -215,10 +220,10 @@ class Publisher:
         try:
             await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
             is_stored = True
-            for each in kept:  # no later start needs these intents
+            for each in kept:  # the next start does not need these intents
                 self._records.fulfil(each.note.id, each.note.version)
         except (DatabaseFailed, OSError) as failure:
-            log.error("manifest refuses to write", waiting=len(rows), reason=str(failure))
+            log.error("manifest not writable", waiting=len(rows), reason=str(failure))
         finally:
             if not is_stored:
                 news, self._unrecorded = self._unrecorded, rows
@@ -226,7 +231,7 @@ class Publisher:
                     _place_last(self._unrecorded, path, row)
 
     async def _remember_withheld(self) -> None:
-        """Background task: announce the withheld changes in order once an index is repaired."""
+        """Announce the withheld changes in order once an index is repaired. Runs as a background task."""
         while True:
             await trio.sleep(1.0)
             if self._withheld and self._has_repaired_index():
@@ -234,7 +239,7 @@ class Publisher:
 
 
 def _remember(change: CommittedChange, rows: _Rows) -> None:
-    """Add the manifest updates of a change; later changes override earlier ones."""
+    """Add the manifest updates of a change. Later changes override earlier ones."""
     if change.vacated is not None:
         _place_last(rows, change.vacated, None)
     if change.document is not None:
@@ -247,7 +252,7 @@ def _place_last(rows: _Rows, path: str, row: Entry | None) -> None:
 
 
 async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
-    """Wait for the first reply among these; False on timeout."""
+    """Wait for the first reply and return whether one came before the deadline."""
     is_any = trio.Event()
     for receipt in receipts:
         receipt.on_done = is_any.set
@@ -264,6 +269,6 @@ def _withheld_refusal(change: CommittedChange) -> StorageFailed:
     outcome = change.outcome
     return not_as_promised(
         outcome,
-        f"The note is stored in {outcome.path}, but no search index could take it. "
-        "The indexes repair themselves; do not write it again.",
+        f"The note is stored in {outcome.path}, but no search index could take it. The indexes "
+        "repair themselves. Do not write the note again.",
     )

@@ -1,9 +1,9 @@
-"""The writer: the one actor that changes note files and the catalogue (single writer).
+"""The writer: the only actor that changes note files and the catalogue (single writer).
 
-It checks a whole batch against the catalogue, writes all files in one thread job (group commit: they share
-the folder syncs), and passes each durable change on to the indexers and to the publisher. Two requests that
-conflict on a note, slug, URL or path are never decided together: the later one waits for the next round, so
-that a refusal always refers to a state on disk.
+The writer checks a whole batch against the catalogue and writes all files in one thread job (group commit:
+the files share their folder syncs). It then passes each stored change on to the indexers and the publisher.
+Two requests that conflict on a note, slug, URL or path are never decided together. The later one waits for
+the next round, so that a refusal always refers to a state on disk.
 """
 
 from __future__ import annotations
@@ -88,23 +88,24 @@ from lithos.text.outline.section_edit import Edited
 
 log = get_logger("lithos.writer")
 
-#: A few dozen agents at once; more wait in their own tasks, which is the backpressure they need.
+#: Queue size for a few dozen agents. Further requests wait in their own tasks, which creates backpressure.
 CAPACITY = 64
-#: Requests in one batch, which shares its folder syncs and its journal commit.
+#: Maximum requests in one batch. A batch shares its folder syncs and its journal commit.
 BATCH = 32
-#: Seconds for a batch: above the publisher's limit, since waiting for a slow index is not a crash.
+#: Time limit for a batch in seconds. It exceeds the publisher's limit, because waiting for a slow index is
+#: not a crash.
 LIMIT = 1_000.0
-#: Retries of a request whose file another program changed meanwhile (compare-and-swap failed).
+#: Maximum retries of a request whose file another program changes meanwhile (compare-and-swap failed).
 RETRIES = 5
 
-#: Tools send write requests and get `Accepted`; external changes, and canvases, get `ExternalReply`.
+#: Tools send write requests and get `Accepted`. External changes and canvases get `ExternalReply`.
 WriterMessage = WriteRequest | OutsideRequest | RelinkCanvas
 WriterMailbox = Mailbox[WriterMessage]
 
 
 @attrs.define(eq=False)
 class _Job:
-    """One request of a batch: its source file, prepared change, retries and reply."""
+    """One request of a batch, with its source file, prepared change, retries and reply."""
 
     request: WriteRequest
     reply: Accepted | Exception | None = None
@@ -112,25 +113,25 @@ class _Job:
     source: ReadFile | Exception | None = None
     #: The path from which the source was read.
     path: str | None = None
-    #: The source with rewritten links, for a request that rewrites links.
+    #: The source file with rewritten links, if the request rewrites links.
     rewritten: bytes | None = None
     #: The newest version known when the source was read.
     standing: AssignedVersion | None = None
     #: The request merged with its source file, if the request has a base.
     rebased: Rebased | None = None
-    #: The body with the edit, for an edit, or the reason why it failed.
+    #: For an edit: the edited body, or the reason why the edit failed.
     edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
-    #: The agent's earlier proposal for the note, if the source is that proposal.
+    #: The agent's earlier proposal for the note, if the source is this proposal.
     own: ProposedText | None = None
-    #: Link targets of paths that contain a symbolic link, as far as they are known.
+    #: Known link targets of paths that contain a symbolic link.
     reals: dict[str, str] = attrs.field(factory=dict)
-    #: For an edit: the next edits of the same note, which may be written with it.
+    #: For an edit: the next edits of the same note, which may share its file write.
     followers: list[_Job] = attrs.field(factory=list)
 
 
 class Writer:
-    """The writer's state and its batches."""
+    """The state of the writer and its batches."""
 
     def __init__(
         self,
@@ -142,10 +143,10 @@ class Writer:
         gate: ChangeGate | None = None,
         versions: VersionsOf = lambda note_id: (),
     ) -> None:
-        """`keep` enqueues the displaced files of a change for the keeper.
+        """Create the writer. `keep` passes the displaced files of a change to the keeper.
 
-        `outlines` are the known outlines of bodies. `gate` keeps changes that wait for a person; None refuses
-        such changes. `versions` reads the kept versions of a note.
+        `outlines` are the known outlines of bodies. `gate` stores changes that need approval. Without a gate,
+        such changes are refused. `versions` reads the kept versions of a note.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = preparation.catalogue
@@ -161,18 +162,18 @@ class Writer:
         self._restoring = RestorePreparation(preparation)
         self._editing = EditPreparation(preparation)
         self._outlines = outlines
-        #: The paths that each agent may change; the services add the rules of tokens.
+        #: The paths that each agent may change. The services add the rules of tokens.
         self.scopes = WriteScopes()
         self._gate = gate
         self._outside = Outside(
             preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
         )
         self._tell = publisher.tell
-        #: Reason for which the disk refused the last change, until a write succeeds.
+        #: Reason why the disk refused the last change, or None once a write succeeds.
         self._refusal: str | None = None
 
     async def trouble(self) -> str | None:
-        """Health: why notes cannot be written, or None; after a failed write, this attempts a write."""
+        """Return why notes cannot be written, or None. After a failed write, this attempts another write."""
         if self._refusal is not None:
             try:
                 await self._blocking.run(self._files.try_writing)
@@ -209,11 +210,11 @@ class Writer:
         return [reply for number in range(len(messages)) if (reply := replies[number]) is not None]
 
     async def _take(self, request: OutsideRequest) -> ExternalReply:
-        """Ingest external changes, and pass them on like other changes."""
+        """Apply external changes, and pass them on like other changes."""
         taken = await self._outside.take(request)
         if isinstance(request, CopyRemoval | CopyKeeping):
             self._keep(self._files.take_kept())
-        with suppress(HistoryFailed):  # logged; the catch-up records them later
+        with suppress(HistoryFailed):  # a failure is logged, and the catch-up task records the versions later
             await self._recorder.record(taken.versions, is_pending=False)
         for change in taken.changes:
             await self._pass_on(change)
@@ -222,9 +223,9 @@ class Writer:
         return taken
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
-        """Apply the jobs that do not conflict with each other; returns the jobs without a reply."""
+        """Apply the jobs that do not conflict with each other. Return the jobs without a reply."""
         for job in waiting:
-            # values of an earlier round
+            # drop the values of an earlier round
             job.prepared, job.source, job.own, job.followers = None, None, None, []
         chosen = _choose(waiting)
         await self._read_sources(chosen)
@@ -247,18 +248,18 @@ class Writer:
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged | PathRedirected) and job.attempts < RETRIES:
                 job.attempts += 1
-                if isinstance(result, PathRedirected):  # decided again, now with the targets of the links
+                if isinstance(result, PathRedirected):  # decide again, now with known link targets
                     job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
-        # in their order, including those left by a refusal
+        # in order, including jobs behind a refused one
         return [job for job in waiting if job.reply is None]
 
     async def _decide(self, job: _Job, makes: NewPaths) -> list[_Job]:
-        """Prepare a job; returns the jobs to write with it now, itself first.
+        """Prepare a job. Return the jobs to write with it now, beginning with this job.
 
-        The result is empty if the job is refused or kept as a proposal, or if it must be decided again, for
-        example because another job of the round creates a file at another spelling of its path.
+        The result is empty if the job is refused, kept as a proposal, or must be decided again, for example
+        because another job of the round creates the same path in another spelling.
         """
         if self._is_outdated(job):
             job.attempts += 1
@@ -275,16 +276,16 @@ class Writer:
         if place == "propose":
             job.reply = await self._propose(job)
         elif job.own is not None:
-            job.attempts += 1  # it could only be proposed before: once more, from the file
+            job.attempts += 1  # so far it could only be proposed: decide again from the file
         elif makes.take(job.prepared.makes):
             return await self._join(job)
         return []
 
     async def _place_of(self, job: _Job) -> PathAccess:
-        """Return the access to a prepared change's paths, including link targets. Raises the refusal.
+        """Return the access to the paths of a prepared change, including link targets. Raises the refusal.
 
-        The link targets of a direct change are found when its file is written (`PathRedirected`). For a
-        proposal, and for changes that follow a move, they have to be found before.
+        For a direct change, link targets are found when its file is written (`PathRedirected`). For a
+        proposal, and for changes after a move, they must be found before.
         """
         assert job.prepared is not None
         scopes, catalogue, request, prepared = self.scopes, self._catalogue, job.request, job.prepared
@@ -298,7 +299,10 @@ class Writer:
         return place
 
     async def _find_reals(self, prepared: Prepared) -> dict[str, str]:
-        """Return the link targets of a change's paths. Raises `InvalidInput` if it may not follow them."""
+        """Return the link targets of a change's paths.
+
+        Raises `InvalidInput` if the change may not follow them.
+        """
         paths, operation = paths_of(self._catalogue, prepared), prepared.operation
 
         def look() -> dict[str, str]:
@@ -312,7 +316,7 @@ class Writer:
             raise self._preparation.explain(prepared, failure) from failure
 
     async def _start_from_own(self, gate: ChangeGate, jobs: Sequence[_Job]) -> None:
-        """Let changes that can only be proposed start from the agent's earlier proposals for the notes."""
+        """Base changes that can only be proposed on the agent's earlier proposals for the same notes."""
         for job in jobs:
             request = job.request
             if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:
@@ -337,7 +341,7 @@ class Writer:
                 job.edited = await self._blocking.run(partial(self._edit, request, source))
 
     async def _propose(self, job: _Job) -> Accepted | Exception:
-        """Keep a prepared change for a person's approval, and leave the note unchanged."""
+        """Store a prepared change as a proposal for a person's approval. The note is not changed."""
         assert job.prepared is not None
         assert not isinstance(job.request, RelinkNote)
         if self._gate is None:
@@ -345,7 +349,7 @@ class Writer:
         return await self._gate.keep(job.request, job.prepared, job.source, job.own)
 
     async def _join(self, first: _Job) -> list[_Job]:
-        """Return a prepared job and, for an edit, the followers that are written with it, in order."""
+        """Return a prepared job and, for an edit, the follow-up edits to write with it, in order."""
         if not first.followers:
             return [first]
         assert first.prepared is not None
@@ -360,10 +364,9 @@ class Writer:
         return joined
 
     def _is_outdated(self, job: _Job) -> bool:
-        """Return whether a reader saw a later state of the file than the one read, which must not count
-        again.
+        """Return whether a reader has already seen a newer state of the file than the job has read.
 
-        Also true if the missing file was found at another path.
+        This is also true if the missing file was found at another path.
         """
         if job.request.id is None or job.attempts >= RETRIES:
             return False
@@ -386,10 +389,9 @@ class Writer:
         ]
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
-        """Read the current files of the notes to change, all in one thread job, since people edit them
-        too.
+        """Read the current files of the notes to change in one thread job, because people edit them too.
 
-        A file that another program has open for writing is not waited for: its request is refused.
+        If another program has a file open for writing, the request is refused without waiting.
         """
         wanted = [
             (job, entry) for job in jobs if job.request.id and (entry := self._catalogue.get(job.request.id))
@@ -407,9 +409,7 @@ class Writer:
         await self._blocking.run(read)
 
     async def _follow(self, jobs: Sequence[_Job]) -> None:
-        """Find missing files at their current paths: another program renamed them, or one of their
-        folders.
-        """
+        """Find missing files at new paths, because another program renamed them or their folders."""
         entries = [entry for job in jobs if (entry := self._catalogue.get(job.request.id or "")) is not None]
         if not entries:
             return
@@ -437,7 +437,7 @@ class Writer:
         return edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
 
     async def _rebase(self, jobs: Sequence[_Job]) -> None:
-        """Merge the requests that have a base with their current files, in one thread job."""
+        """Merge requests that have a base with their current files, in one thread job."""
         wanted = [
             (job, entry, job.request, job.source)
             for job in jobs
@@ -491,13 +491,13 @@ class Writer:
         if isinstance(result, StorageFailed):
             return result
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
-            result = None  # the file was already removed; the note still has to be deleted
+            result = None  # the file is already gone, but the note must still be deleted
         if isinstance(result, Exception):
             return self._preparation.explain(prepared, result)
         return await self._enter(prepared, result)
 
     async def _enter(self, prepared: Prepared, state: FileState | None) -> Accepted:
-        """Update the catalogue entry: the files are the source of truth, and the rest follows them."""
+        """Update the catalogue entry. The file is the source of truth, and the catalogue follows it."""
         entry = prepared.entry
         vacated: str | None = None
         if state is None:
@@ -505,7 +505,7 @@ class Writer:
             vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
-            if prepared.former is None:  # otherwise the earlier edit added it
+            if prepared.former is None:  # otherwise an earlier edit has added it
                 await take_turns(self._catalogue.put_in_steps(entry))
             self._catalogue.records.settle_version(
                 entry.note.id, entry.standing, is_said=prepared.says_version
@@ -525,9 +525,9 @@ class Writer:
 
 
 def _choose(waiting: Sequence[_Job]) -> list[_Job]:
-    """Return the jobs of one round, with the edits that may follow each; no two of them conflict."""
+    """Return jobs of one round that do not conflict, each with the edits that may follow it."""
     taken: set[tuple[str, str]] = set()
-    editing: dict[str, _Job] = {}  # by note, if it has only edits so far
+    editing: dict[str, _Job] = {}  # notes that have only edits so far
     chosen: list[_Job] = []
     for job in waiting:
         keys, note_id = keys_of(job.request), job.request.id or ""
@@ -540,7 +540,7 @@ def _choose(waiting: Sequence[_Job]) -> list[_Job]:
             editing[note_id].followers.append(job)
         else:
             editing.pop(note_id, None)
-        taken |= keys  # including those left: requests for one note stay in order (FIFO)
+        taken |= keys  # also for postponed requests, so that requests for one note stay in order (FIFO)
     return chosen
 
 
@@ -550,7 +550,8 @@ def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:
     return not_as_promised(
         outcome,
         f"The note is {outcome.status} in {outcome.path}, but the disk did not confirm it "
-        f"({failure.strerror}): a power failure may undo it. Check the disk, then read the note again.",
+        f"({failure.strerror}). A power failure may undo the change. Check the disk, then read "
+        "the note again.",
     )
 
 
@@ -558,8 +559,8 @@ def _unkept(prepared: Prepared, failure: NotKept) -> StorageFailed:
     outcome = prepared.outcome
     return not_as_promised(
         outcome,
-        f"The note is {outcome.status} in {outcome.path}, but its version could not be kept: {failure} "
-        "Do not write it again; until history.db works again, changes are refused.",
+        f"The note is {outcome.status} in {outcome.path}, but its version could not be kept: "
+        f"{failure} Do not write the note again. Changes are refused until history.db works again.",
     )
 
 

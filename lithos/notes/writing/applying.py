@@ -1,7 +1,7 @@
-"""Applying the changes of one round of the writer: intents, versions and files, in one step each.
+"""Application of one writer round: intents, versions and files are each stored in one step.
 
-Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written. All are
-durable before any reader or caller sees the change.
+Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written. Both are
+on disk before any reader or caller sees the change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNSAVED = (trio.TooSlowError, ActorDown, ShuttingDown)
 
 @define(eq=False)
 class Applying:
-    """Changes note files for the writer, which alone may call it."""
+    """Changes note files. Only the writer may call it."""
 
     _records: NoteRecords
     files: NoteFiles
@@ -48,12 +48,11 @@ class Applying:
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
     ) -> Sequence[FileState | Exception | None]:
-        """Change the files; intents and versions are committed in parallel, and durable before a reader sees
-        them.
+        """Change the files, with intents and versions on disk first. Return each file's result, in order.
 
-        States that exist only in their files are recorded first. So are all states if versions could not be
-        kept lately: no file is changed without them. The same applies to a round with a note from another
-        vault, whose past must be recorded before it.
+        States that exist only in their files are recorded first. If recording versions failed lately, all
+        states are recorded first, because no file is changed without its version. The same applies to notes
+        from another vault, whose past must be recorded before them.
         """
         if not prepared:
             return []
@@ -93,7 +92,8 @@ class Applying:
             async with trio.open_nursery() as nursery:
                 if versions:
                     nursery.start_soon(record)
-                # Not in a task of its own, which would start and end one turn of the event loop later.
+                # Not in its own task, because starting and ending a task costs one more turn of the event
+                # loop.
                 committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
             await self._wait_saved(committed)
@@ -112,8 +112,9 @@ class Applying:
         return results
 
     async def _save_intents(self) -> Committed:
-        """Begin to commit the intents. Files are written even if that fails; the journal reports a broken
-        database.
+        """Begin to commit the intents.
+
+        Files are written even if this fails, because the journal reports a broken database.
         """
         try:
             return await self._records.save_intents()
@@ -148,13 +149,13 @@ class Applying:
         done = list(self.files.apply(operations))
         results: list[FileState | Exception | None] = []
         for number, change in reversed([*enumerate(changes)]):
-            # a passed state comes directly before its last change
+            # a passed state is followed directly by its last change
             if not isinstance(change.operation, Passed):
                 result = failures[number] if number in failures else done.pop()
             results.append(result)
         results.reverse()
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):
-                with suppress(OSError):  # the next start finds the rest undone
+                with suppress(OSError):  # the next start undoes the rest
                     self._moves.remove(change.intent.id)
         return results

@@ -1,7 +1,7 @@
-"""Access check of a change: allowed, only as a proposal, or refused.
+"""Access check of a change: it is allowed, only a proposal, or refused.
 
-See docs/spec/scopes.md. The writer checks access in the step in which it makes the change. A change of
-several paths, such as a move with its links, gets the strictest access of all its paths.
+See docs/spec/scopes.md. The writer checks access in the same step as the change. A change of several paths,
+such as a move with its links, gets the strictest access of all its paths.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lithos.notes.writing.messages import RelinkNote, WriteRequest
 from lithos.notes.writing.ports import OwnProposal
 from lithos.notes.writing.preparation import Passed, Prepared
 
-#: Maximum paths that a refusal lists.
+#: Maximum number of paths in a refusal.
 _LISTED: Final = 20
 
 
@@ -28,9 +28,9 @@ def agent_of(request: WriteRequest) -> str:
     return request.intent.agent if isinstance(request, RelinkNote) else request.agent
 
 
-#: Link targets of the paths that contain a symbolic link.
+#: Link targets of paths that contain a symbolic link.
 Reals = Mapping[str, str]
-#: Kinds of access, from the least to the most strict.
+#: Kinds of access, from least to most strict.
 _STRICTNESS: Final[tuple[PathAccess, ...]] = ("write", "propose", "outside", "protected")
 
 
@@ -40,7 +40,7 @@ def may_write(scopes: WriteScopes, request: WriteRequest, path: str, reals: Real
 
 
 def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> PathAccess:
-    """Return the stricter access of a path and of its link target."""
+    """Return the stricter access of a path and its link target."""
     agent = agent_of(request)
     places = [
         scopes.place_of(request.by, agent, each) for each in dict.fromkeys((path, reals.get(path, path)))
@@ -54,7 +54,7 @@ def check_scope(
     """Return the access to a prepared change: `write` or `propose`. Raises `Forbidden`, which names the
     path.
 
-    `reals` are the known link targets; the change is refused if a link leads to a hidden folder.
+    `reals` are the known link targets. The change is refused if a link leads to a hidden folder.
     """
     agent = agent_of(request)
     _refuse_hidden(request, reals)
@@ -75,19 +75,20 @@ def check_scope(
 def proposes_nothing(prepared: Prepared, agent: str) -> Forbidden:
     """Return the refusal for a change that needs approval but cannot be proposed."""
     return Forbidden(
-        f"{prepared.entry.path} changes only after a person's approval, and {agent} proposes nothing."
+        f"{prepared.entry.path} changes only after a person's approval, but {agent} makes no "
+        "proposals. Nothing was changed."
     )
 
 
 def _refuse_hidden(request: WriteRequest, reals: Reals) -> None:
-    # Links in a note that is never changed are not retried at the next start.
+    # Links in a note that can never be changed are not retried at the next start.
     kind = Forbidden if isinstance(request, RelinkNote) else InvalidInput
     for path, real in reals.items():
         if any(part.startswith(".") for part in real.split("/")):
             raise kind(
-                f"The path {path[:300]} leads to {real[:300]} through a link. Hidden folders hold settings, "
-                "which Lithos never changes. Nothing was changed; choose another path. It must stay within "
-                "knowledge directory."
+                f"The path {path[:300]} leads to {real[:300]} through a link. Hidden folders hold "
+                "settings, which Lithos never changes. Nothing was changed. Choose another path. "
+                "It must stay within knowledge directory."
             )
 
 
@@ -100,7 +101,7 @@ def _refusal(
     *,
     is_only: bool,
 ) -> Forbidden:
-    """Return the refusal for the first of several paths; it names the link target, if that is refused."""
+    """Return the refusal for the first of several paths. It names the link target if that is refused."""
     agent, first = agent_of(request), refused[0]
     scope = scopes.scope_of(request.by, agent)
     is_spelled = scopes.place_of(request.by, agent, first) == place
@@ -114,7 +115,10 @@ def _refusal(
 
 
 def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
-    """Return the paths that a change touches: for a move both, and the notes whose links it rewrites."""
+    """Return the paths that a change touches.
+
+    A move touches both paths and the notes whose links it rewrites.
+    """
     operation = prepared.operation
     if not isinstance(operation, Move):
         return (operation.path,)
@@ -122,9 +126,7 @@ def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
 
 
 def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
-    """Return the change with the person who approved it in its version, its event, and the links of a
-    move.
-    """
+    """Return the change with the approving person in its version, its event and the links of a move."""
     approval = getattr(request, "approval", None)
     by = request.intent.approved_by if isinstance(request, RelinkNote) else getattr(approval, "by", None)
     if by is None:
@@ -134,7 +136,7 @@ def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
 
 
 def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
-    """Return the change with the link targets of its paths, on which the decision was based."""
+    """Return the change with the link targets of its paths that the decision relied on."""
     operation = prepared.operation
     if isinstance(operation, Passed):
         return prepared
@@ -146,7 +148,7 @@ def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
 
 
 def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
-    """Return the paths of the other notes, and of the canvases, whose links a move rewrites."""
+    """Yield the paths of the other notes and the canvases whose links a move rewrites."""
     intent = prepared.intent
     if intent is None or not intent.update_links:
         return
@@ -160,6 +162,6 @@ def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
 def only_proposed(own: OwnProposal) -> InvalidInput:
     """Return the refusal for an operation that needs an approved note."""
     return InvalidInput(
-        f"This note is only proposed, as {own.id}: there is no file yet. Withdraw the proposal "
-        "(lithos_proposal_withdraw), or write it again with its id."
+        f"This note is only proposed, as {own.id}, so it has no file yet. Withdraw the proposal "
+        "(lithos_proposal_withdraw), or write the note again with its id."
     )

@@ -1,7 +1,8 @@
-"""The keeper: delete displaced note files once no program can be writing to them any more.
+"""The keeper: deletes displaced note files once no program can be writing to them.
 
-A displaced file lost its name to a change by Lithos. Before the file is deleted, bytes that another program
-saved to it, or that were never announced, are copied to `.lithos/displaced/`. The keeper owns the queue.
+A displaced file lost its name to a change by Lithos. If another program saved bytes to it, or its bytes were
+never announced, they are copied to `.lithos/displaced/` before the file is deleted. The keeper owns the
+queue.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from lithos.notes.files.values import LEAST_GRACE, FileBusy, Kept
 
 log = get_logger("lithos.keeper")
 
-#: Maximum files in the queue; beyond that, the oldest are settled before their grace period ends. At 100
-#: changes a second and the longest grace period there are 6,000.
+#: Maximum files in the queue. Beyond it, the oldest files are settled before their grace period ends. With
+#: 100 changes a second and the longest grace period, the queue has 6,000 files.
 CAPACITY = 10_000
-#: Files settled in one thread job: some milliseconds.
+#: Maximum files settled in one thread job, which takes a few milliseconds.
 SLICE = 100
-#: Seconds until a file that another program has open is retried: doubled each time, up to the second value.
+#: Seconds before a file that another program has open is tried again, doubled each time up to the maximum.
 PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: Seconds between two prunings of `.lithos/displaced/` by age.
+#: Seconds between deletions of old files in `.lithos/displaced/`.
 PRUNING = 24 * 3600.0
 
 
@@ -43,9 +44,9 @@ class _Waiting:
 
 @frozen
 class _Outcome:
-    """Outcome of one attempt: settled, or to be retried (`again`); `saved` are the copies that were kept.
+    """Result of one attempt: settled, or to be retried (`again`). `saved` are the kept copies.
 
-    `is_lost`: the file does not have its former name.
+    `is_lost` means that the file no longer has its former name.
     """
 
     again: bool = False
@@ -64,9 +65,9 @@ class Keeper:
     clock: Callable[[], datetime]
     #: Returns the time up to which copies are deleted.
     _settled: Callable[[], datetime]
-    #: Called when bytes were preserved.
+    #: Called after bytes were preserved.
     _on_saved: Callable[[], None] = lambda: None
-    #: The latest time that was accepted: new copies are never older, even if the clock is set back.
+    #: Returns the latest accepted time. New copies are never older, even if the clock is set back.
     _reached: Callable[[], datetime] = lambda: datetime.min.replace(tzinfo=UTC)
     _waiting: list[_Waiting] = field(factory=list, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
@@ -78,11 +79,11 @@ class Keeper:
         return len(self._waiting)
 
     def stamp(self) -> datetime:
-        """The time of new copies, as used by retention."""
+        """Return the time to record for new copies, which retention uses."""
         return max(self.clock(), self._reached())
 
     def take(self, kept: Sequence[Kept]) -> None:
-        """Enqueue displaced files; each is due when its grace period ends."""
+        """Enqueue displaced files. Each is due when its grace period ends."""
         now = trio.current_time()
         self._waiting += [_Waiting(each, now, now + each.grace) for each in kept]
         for early in self._waiting[: max(0, len(self._waiting) - CAPACITY)]:
@@ -105,8 +106,8 @@ class Keeper:
                 await self._blocking.run(partial(self.displaced.prune, self._settled()))
 
     async def finish(self) -> None:
-        """Shutdown: settle the leased files now; the recovery of the next start settles the rest."""
-        for _ in range(2):  # files whose folder was renamed are found in the first turn
+        """Settle the leased files at shutdown. The next start settles the other files."""
+        for _ in range(2):  # the second turn finds files whose folder was renamed
             leased = [each for each in self._waiting if each.kept.is_leased]
             if leased:
                 await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
@@ -119,7 +120,7 @@ class Keeper:
             for each, outcome in zip(some, outcomes, strict=True):
                 self._note(each, outcome)
             lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
-            if lost:  # folders were renamed: their files have the same names in the renamed folders
+            if lost:  # folders were renamed, and the files keep their names in the renamed folders
                 self.take(await self._blocking.run(lambda lost=lost: self.files.find_renamed(lost)))  # type: ignore[misc]
         gone = {id(each) for each in ripe if each.due == -math.inf}
         self._waiting = [each for each in self._waiting if id(each) not in gone]
@@ -127,7 +128,7 @@ class Keeper:
     def _note(self, each: _Waiting, outcome: _Outcome) -> None:
         note = self.files.relative(each.kept.note)
         for path in outcome.saved:
-            log.warning("bytes that another program saved were displaced", path=note, kept_as=path)
+            log.warning("bytes saved by another program were displaced", path=note, kept_as=path)
             self._on_saved()
         if outcome.failure is not None:
             log.error("displaced file not settled", path=note, reason=outcome.failure)
@@ -138,7 +139,7 @@ class Keeper:
         each.pause = min(2 * each.pause, LONGEST_PAUSE)
 
     def _try(self, kept: Kept) -> _Outcome:
-        """Settle one file. Blocks."""
+        """Try to settle one file. Blocks."""
         saved: list[str] = []
 
         def save(of: Kept, data: bytes) -> None:

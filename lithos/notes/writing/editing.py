@@ -1,7 +1,6 @@
-"""Edits of one place of a note: applied to the file as the writer reads it, so that no edit undoes
-another.
+"""Edits of one place of a note, applied to the file as the writer reads it, so that no edit undoes another.
 
-The body is changed where the file is read, in a worker thread (`edit_source`). Decisions that depend on the
+The body is changed in the worker thread that reads the file (`edit_source`). Decisions that need the
 catalogue, such as the version, are made on the event loop (`EditPreparation`).
 """
 
@@ -45,21 +44,22 @@ from lithos.text.outline.section_edit import FIND_REPLACE, Edited, OtherHash, Se
 from lithos.text.yaml.layout import Layout, frontmatter_at, read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Characters of a body that the writer parses itself: at most some 0.1 s, in which no other note is written.
+#: Maximum characters of a body that the writer parses itself. This takes up to 0.1 s, during which no other
+#: note is written.
 PARSED_BY_WRITER: Final = 128 * 1024
-#: Maximum bytes of a file whose waiting edits are made on the event loop, 9 ms each at worst; also the
-#: maximum of all together in one turn, some 5 ms of short ones.
+#: Maximum bytes of a file whose waiting edits are made on the event loop (at most 9 ms each), and maximum
+#: bytes of all such edits in one turn (about 5 ms for short ones).
 TOGETHER: Final = 64 * 1024
 TURN: Final = 8 * 1024
-#: Maximum outlines kept, and maximum characters of their bodies.
+#: Maximum number of outlines in memory, and maximum characters of their bodies.
 KEPT: Final = 64
 KEPT_CHARACTERS: Final = 8 * 1024 * 1024
-#: Characters of a section that a refusal shows.
+#: Maximum characters of a section in a refusal.
 SHOWN: Final = 20_000
 
 
 class Outlines:
-    """The outlines of the bodies read or written last. Any thread may use it."""
+    """The outlines of the bodies that were read or written last. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, tuple[int, int] | None], Outline] = OrderedDict()
@@ -67,7 +67,7 @@ class Outlines:
         self._lock = threading.Lock()
 
     def known(self, body: str, title: tuple[int, int] | None) -> Outline | None:
-        """Return the outline of a body, if it is kept."""
+        """Return the outline of a body if it is in memory."""
         key = _key(body, title)
         with self._lock:
             found = self._kept.get(key)
@@ -76,14 +76,17 @@ class Outlines:
             return found
 
     def read(self, layout: Layout) -> Outline:
-        """Return and keep the outline of a file's body. Raises `InvalidInput` for too many lines. Blocks."""
+        """Return the outline of a file's body and keep it.
+
+        Raises `InvalidInput` for too many lines. Blocks.
+        """
         body, title = layout.body, title_of(layout)
         outline = self.known(body, title) or read_outline(body, title)
         self.keep(outline)
         return outline
 
     def keep(self, outline: Outline) -> None:
-        """Keep an outline; the least recently used ones are dropped."""
+        """Keep an outline, and drop the least recently used ones."""
         key = _key(outline.body, outline.title)
         with self._lock:
             if key not in self._kept:
@@ -102,9 +105,9 @@ def _key(body: str, title: tuple[int, int] | None) -> tuple[str, tuple[int, int]
 def edit_source(
     request: EditNote, data: bytes, outlines: Outlines, *, keeps_heading: bool
 ) -> Edited | LithosError | None:
-    """Return the edited body of a note file, or the refusal; None for a file that is not a note. Blocks.
+    """Return the edited body of a note file, or the refusal. Return None if the file is not a note. Blocks.
 
-    The refusal is `OutlineNeeded` for a long body without a known outline, if the request `is_patient`.
+    If the request `is_patient`, a long body with an unknown outline gives the refusal `OutlineNeeded`.
     """
     try:
         layout = read_layout(data, keeps_heading=keeps_heading)
@@ -128,20 +131,21 @@ def edit_source(
 
 
 def refuse_frontmatter(edit: SectionEdit, layout: Layout, body: str) -> None:
-    """Raise `InvalidInput` for an edit that puts a frontmatter into the text, where it has no effect."""
+    """Raise `InvalidInput` for an edit that inserts a frontmatter into the text, where it has no effect."""
     given = edit.op != FIND_REPLACE and begins_with_note_keys(edit.text or "")
     title = title_of(layout)
     top = title[1] if title is not None and body.startswith(layout.body[: title[1]]) else 0
     if given or (frontmatter_at(body, top) is not None and frontmatter_at(layout.body, top) is None):
         raise InvalidInput(
-            "The text begins with a frontmatter, which would end up in the middle of the note. Nothing was "
-            "changed: leave it out, and change title, tags and metadata with lithos_note_update, or give the "
-            "whole file to lithos_write as content. A rule can be written ***."
+            "The text begins with a frontmatter, which would end up in the middle of the note. "
+            "Nothing was changed. Leave the frontmatter out, and change title, tags and metadata "
+            "with lithos_note_update, or give the whole file to lithos_write as content. A rule "
+            "can be written ***."
         )
 
 
 class EditPreparation:
-    """Prepares edits against the current catalogue; refusals are raised."""
+    """Prepares edits against the current catalogue. Its methods raise refusals."""
 
     def __init__(self, preparation: Preparation) -> None:
         self._catalogue = preparation.catalogue
@@ -155,9 +159,9 @@ class EditPreparation:
         edited: Edited | LithosError | None,
         former: Entry | None = None,
     ) -> Prepared:
-        """Prepare the next version of a note; `edited` is what `edit_source` made of its file.
+        """Prepare the next version of a note. `edited` is the result of `edit_source` for its file.
 
-        With `former`, the note after the previous edit, `source` has the bytes of that edit.
+        With `former`, the note after the previous edit, `source` contains the bytes of that edit.
         """
         entry, source = find_note(self._catalogue, request, source)
         try:
@@ -182,7 +186,7 @@ class EditPreparation:
             if old.note.id != entry.note.id:
                 raise no_such_note(request)
             version = entry.note.version
-            if is_read:  # an edit by a person since then counts as a version, before versions are compared
+            if is_read:  # first count a person's edit since then as a version of its own
                 version = version_read(self._catalogue, entry, source, old.note.version)
             note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)
@@ -195,7 +199,7 @@ class EditPreparation:
         body = edited.body if isinstance(edited, Edited) else ""
         made = edit_document(source.data, entry.path, modified, decide, body, entry.stand_in, style)
         data, document = made.data, made.document
-        assert isinstance(edited, Edited), "a file that could be parsed could be taken apart"
+        assert isinstance(edited, Edited), "a file that can be parsed can also be split"
         check_content(document.content, self._content_limit)
         document = attrs.evolve(document, note=self._catalogue.with_creation(document.note, modified))
         new = attrs.evolve(
@@ -224,11 +228,11 @@ class EditPreparation:
         requests: Sequence[EditNote],
         edit: Callable[[EditNote, ReadFile], Edited | LithosError | None],
     ) -> list[Prepared]:
-        """Return an edit made from `source` and the following edits that are written to the file with it.
+        """Return an edit based on `source`, and the following edits to write to the file with it.
 
-        Each edit is a version of its own; the file gets the last (group commit). The series ends before the
-        first of the `requests` that is refused or belongs to a long file: that one is decided when the others
-        are on disk.
+        Each edit gets its own version, but the file gets only the last one (group commit). The series ends
+        before the first request that is refused or belongs to a long file. That request is decided after the
+        others are on disk.
         """
         edits, worked = [first], 0
         for request in requests:
@@ -251,7 +255,7 @@ class EditPreparation:
 
 
 def _put_once(edits: Sequence[Prepared]) -> list[Prepared]:
-    """Change the file once: from the source of the first edit to the result of the last."""
+    """Change the file only once, from the source of the first edit to the result of the last."""
     first, last = edits[0].operation, edits[-1]
     assert isinstance(first, Put)
     assert isinstance(last.operation, Put)
@@ -274,7 +278,7 @@ def _conflict(refused: OtherHash, version: int) -> VersionConflict:
     }
     name = "The body" if refused.path is None else f"The section {refused.path[:200]!r}"
     return VersionConflict(
-        f"{name} has changed since it was read: see current_text. Make your change again on it and "
-        "retry with expected_hash = current_hash.",
+        f"{name} has changed since you read it: see current_text. Apply your change to this text "
+        "and retry with expected_hash = current_hash.",
         **extras,
     )

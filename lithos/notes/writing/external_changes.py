@@ -1,9 +1,9 @@
-"""External changes: take changes by other programs to note files into the catalogue.
+"""External changes: adoption of other programs' changes to note files in the catalogue.
 
-The watcher reads files and reports missing ones. The decision is made here, in the writer, so that no tool
-writes meanwhile. The watcher's reading may be stale by then, so every file is checked again (optimistic
-check), and changed files are returned to the watcher. A note is identified by the id in the file: a note
-whose old file no longer carries its id has moved to the new one (docs/spec/lifecycle.md §5).
+The watcher reads files and reports missing ones. The writer decides here, so that no tool writes at the same
+time. Because the watcher's data may be stale by then, every file is checked again (optimistic check), and
+changed files are returned to the watcher. The id in the file identifies a note. If the old file no longer has
+the note's id, the note has moved to the new file (docs/spec/lifecycle.md §5).
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ log = get_logger("lithos.outside")
 class ExternalReply:
     """The reply to a request with external changes.
 
-    `changes` were applied, in order, with `versions` for the history. `again` are files to be read again
-    because they changed meanwhile. `displaced` are ids of notes whose file now belongs to another note.
-    `present` are ids whose file is back. `copies` are events of conflict copies that were found. `failure` is
-    why a conflict copy was not removed, or a canvas not changed. `rewritten` are the paths of changed
+    `changes` were applied in order, with `versions` for the history. `again` are files that changed meanwhile
+    and must be read again. `displaced` are ids of notes whose file now belongs to another note. `present` are
+    ids whose file exists again. `copies` are events about newly found conflict copies. `failure` is the
+    reason why a conflict copy was not removed, or a canvas not changed. `rewritten` are the paths of changed
     canvases.
     """
 
@@ -78,11 +78,11 @@ class ExternalReply:
 
 @frozen
 class OutsideFiles(Command[ExternalReply]):
-    """Files as the watcher read them, in the order in which they claim ids, and paths without a file."""
+    """Files that the watcher has read, in the order in which they claim ids, and paths without a file."""
 
     files: tuple[Examined, ...]
     absent: tuple[str, ...] = ()
-    #: Files that are not notes, and whether they exist.
+    #: Files that are not notes, each with True if it exists.
     others: tuple[tuple[str, bool], ...] = ()
 
 
@@ -97,20 +97,23 @@ class OutsideRemovals(Command[ExternalReply]):
 class OutsideBytes(Command[ExternalReply]):
     """Bytes that another program saved to the file at `path`, and that now exist only as a copy.
 
-    `current` are the bytes of the file in the history, None if the history does not have them.
+    `current` are the bytes of the file in the history, or None if the history does not have them.
     """
 
     path: str
     data: bytes
     current: bytes | None
-    #: Operation and author under which the history records the bytes.
+    #: Operation and agent that the history records for the bytes.
     op: str = OUTSIDE
     agent: str = WATCHER_AGENT
 
 
 @frozen
 class CopyRemoval(Command[ExternalReply]):
-    """Remove the conflict copy at `path`, if its bytes still have this hash: the note contains its text."""
+    """Command to remove the conflict copy at `path` if its bytes still have this hash.
+
+    Its text is in the note.
+    """
 
     path: str
     digest: str
@@ -118,15 +121,13 @@ class CopyRemoval(Command[ExternalReply]):
 
 @frozen
 class CopyKeeping(Command[ExternalReply]):
-    """Keep the file at `path` as a separate note permanently: a person decided that it is not a conflict
-    copy.
-    """
+    """Command to keep the file at `path` as a note. A person decided that it is not a conflict copy."""
 
     path: str
 
 
 OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval | CopyKeeping
-#: How often a file is read again if another program saves it while it becomes a separate note.
+#: Maximum attempts to read a file again if another program saves it while it becomes a separate note.
 _TRIES: Final = 5
 
 
@@ -134,8 +135,8 @@ _TRIES: Final = 5
 class _Look:
     """The re-check of a file: whether it is unchanged since it was read, and whether `rival` keeps its id.
 
-    `heir_of` is the id of the note that moved into it: a note without id whose file is gone. `is_yielded`:
-    the rival may still exist but give up the id.
+    `heir_of` is the id of the note without an id whose missing file moved here. `is_yielded` means that the
+    rival may still exist but gives up the id.
     """
 
     is_current: bool
@@ -153,12 +154,13 @@ class Outside:
     _files: NoteFiles
     _blocking: Blocking
     _clock: Callable[[], datetime]
-    #: Returns the kept versions of a note, of which a file without id may be the conflict copy. Blocks.
+    #: Returns the kept versions of a note. A file without an id may be the note's conflict copy. Blocks.
     _versions: VersionsOf = lambda note_id: ()
 
     async def take(self, request: OutsideRequest) -> ExternalReply:
-        """Ingest the files that are still current; the caller passes the changes on to indexers and
-        publisher, in order.
+        """Apply the files that are still current.
+
+        The caller passes the changes on to indexers and publisher in order.
         """
         if isinstance(request, OutsideBytes):
             return await self._take_bytes(request)
@@ -181,7 +183,8 @@ class Outside:
         for number, (examined, known) in enumerate(zip(request.files, before, strict=True)):
             now = self._standing(examined)
             if now is not None and now != known and now.digest != examined.digest:
-                # A reader saw a later state of the file meanwhile; the checked one must not count again.
+                # A reader has already seen a later state of the file, so the state checked here must not
+                # count again.
                 looks[number] = attrs.evolve(looks[number], is_current=False)
         named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
         originals = await self._find_originals(named)
@@ -203,7 +206,7 @@ class Outside:
         return taken
 
     async def _find_originals(self, named: Sequence[tuple[Examined, _Look]]) -> dict[str, str]:
-        """Return the original note's id for each file without id that is a conflict copy, by path."""
+        """Return the original note's id for each conflict copy without an id, by path."""
         catalogue, found = self._catalogue, dict[str, str]()
         if not catalogue.style.knows_copies:
             return found
@@ -223,7 +226,7 @@ class Outside:
         ]
 
         def find() -> dict[str, str]:
-            # A copy of a copy has the longer name, so its original is decided before it.
+            # A copy of a copy has the longer name, so its original is decided first.
             for path, own_id, data, is_note in sorted(doubtful, key=lambda each: len(each[0])):
                 original = kinship.find_original(path, own_id, data, is_note=is_note)
                 if original is not None:
@@ -233,7 +236,7 @@ class Outside:
         return await self._blocking.run(find) if doubtful else found
 
     def _was_note(self, examined: Examined, look: _Look) -> bool:
-        """Return whether a file was a note before, here or at the path from which it moved."""
+        """Return whether a file was a note before, at this path or at the path from which it moved."""
         return look.heir_of is not None or self._catalogue.at_path(examined.path) is not None
 
     async def _set_apart(self, examined: Examined, original: Entry, taken: ExternalReply) -> None:
@@ -245,14 +248,14 @@ class Outside:
         self._skip_copy(examined.path, copy, original, taken)
 
     def _look_for_copies(self, path: str, taken: ExternalReply) -> None:
-        """Check for files named as conflict copies of a new note, which may have come before it."""
+        """Check files named as conflict copies of a new note, because they may have appeared before it."""
         if self._catalogue.style.knows_copies:
             for each in self._catalogue.named_copies(path):
                 if not each.identified and self._catalogue.at_path(each.path) is each:
                     taken.again.append(each.path)
 
     def _skip_copy(self, path: str, copy: SkippedFile, original: Entry, taken: ExternalReply) -> None:
-        """Record that a file is a conflict copy; announce it if it is new or has other bytes."""
+        """Record that a file is a conflict copy. Announce it if it is new or has other bytes."""
         known = self._catalogue.skipped.get(path)
         self._skip(path, copy)
         if copy.copy is not None and (
@@ -261,15 +264,14 @@ class Outside:
             taken.copies.append(draft_copy(original, path, WATCHER_AGENT, self._clock()))
 
     def _name(self, examined: Examined, look: _Look) -> tuple[Examined, _Look]:
-        """Assign an id to a file without one; it never shares an id with another file."""
+        """Assign an id to a file without one. The id is never shared with another file."""
         if examined.document is None or examined.identified:
             return examined, look
         if look.heir_of is not None:
             return with_id(examined, look.heir_of), look
         holder = self._catalogue.at_path(examined.path)
         if holder is not None:
-            # A tool may have moved the note here since the file was read, under the id that this path then
-            # had.
+            # A tool may have moved a note here after the file was read, so use the path's current id.
             return with_id(examined, holder.note.id), look
         if look.rival_has_id:
             note_id = self._catalogue.records.free_id(examined.path, self._catalogue.__contains__)
@@ -277,7 +279,7 @@ class Outside:
         return examined, look
 
     async def _give_versions(self, named: Sequence[tuple[Examined, _Look]]) -> None:
-        """Assign and persist the versions of the files to be recorded, before a reader sees them."""
+        """Assign and store the versions of the files to record, before a reader sees them."""
         given: set[str] = set()
         for examined, look in named:
             if examined.document is None or not look.is_current or look.rival_has_id:
@@ -289,7 +291,7 @@ class Outside:
         await self._catalogue.records.save()
 
     def _standing(self, examined: Examined) -> AssignedVersion | None:
-        """Return the newest known version of an examined file's note."""
+        """Return the newest known version of the note in an examined file."""
         return self._catalogue.standing(examined.document.note.id) if examined.document else None
 
     async def _look_again(self, files: Sequence[Examined]) -> list[_Look]:
@@ -313,7 +315,7 @@ class Outside:
         return holder if holder is not None and holder.path != examined.path else None
 
     def _former(self, examined: Examined) -> list[Entry]:
-        """Return rename candidates for a file without id: notes of other such files with the same bytes."""
+        """Return notes that a file without an id may have been before a rename: no id, same bytes."""
         if examined.document is None or examined.identified or examined.is_known:
             return []
         return [entry for entry in self._catalogue.nameless(examined.digest) if entry.path != examined.path]
@@ -324,7 +326,7 @@ class Outside:
         told = (holder.path, holder.digest) if holder else None
         kind = plan_event(told, (path, examined.digest))
         if examined.is_known and kind is not None:
-            taken.again.append(path)  # a tool wrote it meanwhile, or it must be read in full
+            taken.again.append(path)  # a tool has written it meanwhile, or it must be read in full
             return
         if before is not None and before.note.id != note_id:
             taken.displaced.append(before.note.id)
@@ -377,9 +379,7 @@ class Outside:
             taken.versions.append(version)
 
     def _touch(self, note_id: str, examined: Examined, version: int, taken: ExternalReply) -> None:
-        """Update the file state, and the version if other bytes have used it; the content is already
-        indexed.
-        """
+        """Update the file state, and the version if other bytes have it. The content is already indexed."""
         entry = self._catalogue.get(note_id)
         assert entry is not None
         self._catalogue.with_creation(entry.note, from_nanoseconds(entry.state.mtime_ns))
@@ -405,9 +405,9 @@ class Outside:
             log.warning("file not indexed", path=path, reason=skipped.reason)
 
     async def _take_bytes(self, request: OutsideBytes) -> ExternalReply:
-        """Give displaced bytes a version; the bytes that replaced them count as made after them.
+        """Give displaced bytes a version. The bytes that replaced them count as newer.
 
-        An agent that has read either gets a version conflict. No event is sent, because the note is
+        An agent that has read either of them gets a version conflict. No event is sent, because the note is
         unchanged.
         """
         taken = ExternalReply()
@@ -437,7 +437,7 @@ class Outside:
         return ExternalReply()
 
     async def _keep_apart(self, path: str) -> ExternalReply:
-        """Make a file a separate note: record that, give it its own id, then read it as a note."""
+        """Make a file a separate note: record the decision, give it its own id, then read it."""
         records = self._catalogue.records
         was_own = records.is_own(path)
         records.put_own(path)
@@ -461,7 +461,7 @@ class Outside:
         return taken
 
     def _examine(self, path: str) -> Examined | None:
-        """Read a file as a note, if it exists. Blocks."""
+        """Read a file as a note, or return None if it does not exist. Blocks."""
         state, catalogue = current_state(self._files, path), self._catalogue
         if state is None:
             return None
@@ -469,9 +469,7 @@ class Outside:
         return examine(self._files, FoundFile(path, state), None, stand_in, catalogue.style, keeps_data=True)
 
     def _give_own_id(self, path: str) -> Exception | None:
-        """Replace the id line of a file that has another note's id; returns the reason of a failure.
-        Blocks.
-        """
+        """Replace the id of a file that has another note's id. Return the reason if this fails. Blocks."""
         style, result = self._catalogue.style, None
         for _ in range(_TRIES):
             try:
@@ -486,7 +484,7 @@ class Outside:
                 return failure
             (result,) = self._files.apply([Put(path, data, source.digest)])
             if not isinstance(result, FileChanged):
-                break  # otherwise another program saved it meanwhile, and its new text counts
+                break  # otherwise another program has saved the file meanwhile, and its new text counts
         return result if isinstance(result, Exception) else None
 
     async def _take_removals(self, ids: Sequence[str]) -> ExternalReply:
@@ -502,7 +500,7 @@ class Outside:
         return taken
 
     async def _drop(self, entry: Entry, taken: ExternalReply) -> None:
-        """Remove a note whose file is not a note any more."""
+        """Remove a note whose file is no longer a note."""
         await take_turns(self._catalogue.remove_in_steps(entry.note.id))
         taken.changes.append(self._removal(entry))
         version = outside_version(entry, entry, None, WATCHER_AGENT, self._clock(), is_gone=True)
@@ -530,7 +528,7 @@ def _look_at_all(
     displaced: set[str],
     style: VaultStyle,
 ) -> list[_Look]:
-    """Re-check files; the files of the notes with `displaced` ids belong to other notes by now."""
+    """Check files again. The files of the notes in `displaced` now belong to other notes."""
     looks: list[_Look] = []
     moved: set[str] = set()
     for examined, rival, entries in zip(all_examined, rivals, former, strict=True):
@@ -555,8 +553,8 @@ def _look(
     is_current = current_state(files, examined.path) == examined.state
     if rival is None or examined.document is None or not is_current:
         return _Look(is_current, rival.path if rival else None, rival_has_id=False)
-    # A file that contains an id takes precedence over one without, unless its name marks it as a copy of that
-    # one.
+    # A file with the id in its text has precedence over a file without, unless it is named as a copy of that
+    # file.
     is_copy = style.knows_copies and is_copy_of(examined.path, rival.path, rival.note.id)
     is_weak = is_copy and is_weakly_named(examined.path, rival.path)
     names_id = examined.identified and not (is_copy and not (is_weak and rival.identified))
@@ -589,12 +587,12 @@ def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = P
 def _carries(
     files: NoteFiles, entry: Entry, style: VaultStyle, stand_in: str | None, *, names_id: bool = False
 ) -> bool:
-    """Return True while the note's file has its id; with `names_id` only if the file contains the id.
+    """Return whether the note's file still has its id. With `names_id`, the id must be written in the file.
 
-    `stand_in` is the id of a file without one.
+    `stand_in` is the id of a file without an id in its text.
 
-    A file that cannot be read, wholly or in its frontmatter, keeps its id, because it may still contain
-    it.
+    If the file or its frontmatter cannot be read, the result is True, because the file may still contain the
+    id.
     """
     path = entry.path
     try:

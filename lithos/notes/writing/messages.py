@@ -1,7 +1,7 @@
-"""Messages of the writer: write requests, their reply, and the committed change that is then indexed.
+"""Messages of the writer: write requests, their replies, and the committed changes to index.
 
-In a request, `None` means *keep* (on creation: the default), and the empty value means *clear*. All checks
-that need no other note are done before a request is made.
+In a request, `None` means *keep* (for a new note: use the default), and the empty value means *clear*. All
+checks that need no other note are done before a request is made.
 """
 
 from __future__ import annotations
@@ -26,28 +26,31 @@ from lithos.text.outline.section_edit import SectionEdit
 
 
 class NoteBusy(StorageFailed):
-    """Another program is writing the note's file: nothing was changed; the same request may succeed soon."""
+    """An error: another program is writing the note's file, so nothing was changed.
+
+    A retry may succeed soon.
+    """
 
 
 class NoteAway(NoteBusy):
-    """The file of the note is not at its path: it was moved or removed.
+    """An error: the file of the note is not at its path, because it was moved or removed.
 
-    The extras are those of `VersionConflict`: read the note again, and repeat.
+    The error has the extra fields of `VersionConflict`: read the note again and retry.
     """
 
     code = VersionConflict.code
 
 
-#: The status of a change that was not applied, but waits for a person.
+#: Status of a change that was not applied but waits for a person's approval.
 PROPOSED: Final = "proposed"
 
 
 @frozen
 class WriteOutcome:
-    """The reply to an applied write request: `status` is `created`, `updated` or `deleted`.
+    """The reply to an applied write request. `status` is `created`, `updated` or `deleted`.
 
-    A `proposed` change was not applied: it waits for a person as `proposal_id`, until `expires_at`, and
-    `version` is the note's current one (0 if the note does not exist).
+    A `proposed` change is not applied. It waits for a person as `proposal_id` until `expires_at`, and
+    `version` is the note's current version (0 if the note does not exist).
     """
 
     status: Literal["created", "updated", "deleted", "proposed"]
@@ -55,9 +58,9 @@ class WriteOutcome:
     path: str
     version: int
     warnings: tuple[str, ...] = ()
-    #: The version with which the request was merged.
+    #: The version that the request was merged with.
     merged_with: int | None = None
-    #: For an edit of a section: its path and hash afterwards, None if the section is gone.
+    #: For an edit of a section: its path and hash after the edit, or None if the section is gone.
     section: str | None = None
     section_hash: str | None = None
     proposal_id: str | None = None
@@ -65,15 +68,18 @@ class WriteOutcome:
 
 
 def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
-    """Return the refusal for a change that is in its file, but is incomplete otherwise; it names the note."""
+    """Return the error for a change that is stored in its file but incomplete otherwise.
+
+    It names the note.
+    """
     return StorageFailed(message, id=outcome.id, path=outcome.path, version=outcome.version)
 
 
 @frozen
 class CommittedChange:
-    """A committed change: durable on disk and in the catalogue, still to be indexed and journalled.
+    """A committed change: stored on disk and in the catalogue, but not yet indexed and journalled.
 
-    `document` is `None` for a removal; `vacated` is a path that has no note any more.
+    `document` is `None` for a removal. `vacated` is a path that no longer has a note.
     """
 
     entry: Entry
@@ -85,9 +91,9 @@ class CommittedChange:
 
 @frozen
 class Publication(Command[WriteOutcome]):
-    """A change and the envelopes of its messages to the indexes; the first success is enough.
+    """A change with its messages to the indexes. One index that applies it is enough.
 
-    `is_reminder` marks the publisher's own message that an index is repaired.
+    `is_reminder` marks a message of the publisher to itself that an index is repaired.
     """
 
     change: CommittedChange
@@ -95,7 +101,7 @@ class Publication(Command[WriteOutcome]):
     is_reminder: bool = False
 
 
-#: Handling of an outdated `expected_version`: refuse, or merge both changes.
+#: How to handle an outdated `expected_version`: refuse the change, or merge both changes.
 REFUSE: Final = "refuse"
 MERGE: Final = "merge"
 ON_CONFLICT: Final = (REFUSE, MERGE)
@@ -103,7 +109,7 @@ ON_CONFLICT: Final = (REFUSE, MERGE)
 
 @frozen
 class Approval:
-    """That a change was proposed by its agent, and approved by a person."""
+    """The record that a change was proposed by its agent and approved by a person."""
 
     proposal_id: str
     by: str
@@ -114,13 +120,16 @@ def _caller() -> Any:
     return field(factory=ACTING.get, repr=False)
 
 
-#: The reply to an accepted request: await it for the moment an index has the change and it is journalled.
+#: The reply to an accepted request. Awaiting it waits until an index has the change and it is journalled.
 Accepted = Envelope[Publication, WriteOutcome]
 
 
 @frozen(kw_only=True)
 class WriteNote(Command[Accepted]):
-    """Create a note (`id` None), which needs title and content, or update one; `expires_at` "" clears."""
+    """Create a note (`id` None) with title and content, or update a note.
+
+    `expires_at` "" clears the field.
+    """
 
     agent: str
     title: str | None = None
@@ -128,7 +137,7 @@ class WriteNote(Command[Accepted]):
     id: str | None = None
     path: str | None = None
     tags: tuple[str, ...] | None = None
-    #: The value as given: the writer refuses it unless it is a number between 0 and 1.
+    #: The value as the client sent it. The writer refuses anything but a number between 0 and 1.
     confidence: object = None
     source_task: str | None = None
     source_url: str | None = None
@@ -136,7 +145,7 @@ class WriteNote(Command[Accepted]):
     expires_at: datetime | Literal[""] | None = None
     expected_version: int | None = None
     on_conflict: str = REFUSE
-    #: The file in `expected_version`, to merge with; None: not needed, or not kept.
+    #: The file in `expected_version`, to merge with. None if it is not needed or not kept.
     base: bytes | None = field(default=None, repr=False)
     schema_version: int | None = None
     namespace: str | None = None
@@ -145,8 +154,8 @@ class WriteNote(Command[Accepted]):
     status: str | None = None
     summaries: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
-    #: Further values from a frontmatter in the content: further keys before `metadata`, values to compare
-    #: with the note (`notes.format.pasted.KEPT`), and keys that cannot be used.
+    #: Further values from a frontmatter in the content: keys to store unless `metadata` sets them, values to
+    #: compare with the note (`notes.format.pasted.KEPT`), and unusable keys.
     aliases: tuple[str, ...] | None = None
     properties: Mapping[str, Any] | None = None
     said: Mapping[str, Any] | None = None
@@ -156,7 +165,7 @@ class WriteNote(Command[Accepted]):
 
 @frozen(kw_only=True)
 class _OfNote(Command[Accepted]):
-    """A request about one note; refused if the note's version differs from the expected one."""
+    """A request about one note. It is refused if the note does not have the expected version."""
 
     id: str
     agent: str
@@ -168,21 +177,21 @@ class _OfNote(Command[Accepted]):
 
 @frozen(kw_only=True)
 class PatchNote(_OfNote):
-    """Change some frontmatter values of a note; its body stays unchanged, byte for byte."""
+    """Change some frontmatter values of a note. Its body stays unchanged, byte for byte."""
 
     title: str | None = None
     tags: tuple[str, ...] | None = None
     status: str | None = None
-    #: Why the note is quarantined; only quarantined notes have a reason.
+    #: Reason for the quarantine of the note. Only quarantined notes have one.
     quarantine_reason: str | None = None
-    #: The note that this one replaces.
+    #: The id of the note that this note replaces.
     supersedes: str | None = None
-    #: Merged per key; unlike in `WriteNote`, an empty mapping changes nothing.
+    #: Metadata to merge key by key. Unlike in `WriteNote`, an empty mapping changes nothing.
     metadata: Mapping[str, Any] | None = None
     on_conflict: str = REFUSE
-    #: As in `WriteNote`.
+    #: The file in `expected_version`, as in `WriteNote`.
     base: bytes | None = field(default=None, repr=False)
-    #: Found automatically, with the version of the rules that found them; () clears.
+    #: Extracted entities, with the version of the extraction rules. () clears the entities.
     entities: tuple[str, ...] | None = None
     entities_extractor: int | None = None
     #: The source in the hidden origin of the event: `TOOL` or `ENRICHMENT`.
@@ -190,14 +199,14 @@ class PatchNote(_OfNote):
 
 
 class OutlineNeeded(LithosError):
-    """The body is long, and its outline is unknown: nothing was changed. Read the outline, then retry."""
+    """An error: the outline of a long body is unknown. Nothing was changed. Read the outline, then retry."""
 
 
 @frozen(kw_only=True)
 class EditNote(_OfNote):
-    """Change one place of a note's body, in the state that the writer reads; the rest is unchanged.
+    """Change one place of a note's body, in the state that the writer reads. The rest is unchanged.
 
-    The writer parses a long body itself only if `is_patient` is off.
+    The writer parses a long body itself only if `is_patient` is False.
     """
 
     edit: SectionEdit
@@ -214,39 +223,38 @@ class DeleteNote(_OfNote):
 
 @frozen(kw_only=True)
 class RestoreNote(_OfNote):
-    """Write earlier bytes of a note as its next version; a deleted note comes back at `path`.
+    """Write earlier bytes of a note as its next version. A deleted note is recreated at `path`.
 
-    Only id, version and times of the bytes may change. `title` and `source_url` are the values in the
-    bytes.
+    Only id, version and times in the bytes may change. `title` and `source_url` are the values in the bytes.
     """
 
     data: bytes
-    #: The bytes are those of a kept version. An undo, and every restore in a served vault, writes them
-    #: unchanged.
+    #: True if the bytes are those of a kept version. An undo, and every restore in a served vault, writes
+    #: them unchanged.
     is_kept: bool = False
     path: str
     title: str
     source_url: str | None
-    #: The newest version in the history; for a deleted note that of its deletion.
+    #: The newest version in the history. For a deleted note this is the version of its deletion.
     newest_version: int
-    #: The note did not exist when this request was made: a client that restores it knows the version it
+    #: True if the note did not exist when this request was made, so that the client knows which version it
     #: follows.
     is_return: bool = False
-    #: When the note was created, for bytes without that time; None: the note's current value.
+    #: Creation time of the note, if the bytes have none. None means the note's current value.
     created_at: datetime | None = None
-    #: Operation that the history records.
+    #: The operation that the history records.
     op: str = RESTORED
-    #: As in `DeleteNote`.
+    #: The source in the hidden origin of the event, as in `DeleteNote`.
     source: str = TOOL
 
 
 @frozen(kw_only=True)
 class ImportNote(Command[Accepted]):
-    """Create the note with this id at `path` with the bytes of an import, or replace its bytes.
+    """Create the note with this id at `path` from the bytes of an import, or replace its bytes.
 
-    `document` is the parsed `data`, and `identified` whether the data contains its id. `expected` is the
-    digest of the file to replace, whose next version `document` has; None creates a note. As for files,
-    another note may have the same title or address.
+    `document` is the parsed `data`, and `identified` says whether the data contains the id. `expected` is the
+    digest of the file to replace, and `document` has the next version of this file. With `expected` None, a
+    note is created. Another note may have the same title or address, as with any file.
     """
 
     id: str
@@ -263,46 +271,49 @@ class ImportNote(Command[Accepted]):
 class TakeOverNote(ImportNote):
     """Create a note that comes from another vault, with its kept versions.
 
-    Its bytes and its version stay unchanged; no other note may have its title or address.
+    Its bytes and its version stay unchanged. No other note may have its title or address.
     """
 
-    #: In recording order; kept in one commit with the note's own version, before its file is written.
+    #: The versions in recorded order. They are committed with the note's own version, before its file is
+    #: written.
     past: tuple[NewVersion, ...] = field(default=(), repr=False)
-    #: Whether the file itself contains the version, and when the note was created if the file does not say.
+    #: Whether the file contains the version, and the creation time if the file lacks it.
     says_version: bool = True
     created_at: datetime | None = None
 
 
 @frozen(kw_only=True)
 class MoveNote(_OfNote):
-    """Rename a note's file to `path`: a folder, or a file ending in `.md`.
+    """Rename a note's file to `path`, which is a folder or a file name ending in `.md`.
 
-    With `update_links`, links are rewritten afterwards, by `RelinkNote`.
+    With `update_links`, links are rewritten afterwards by `RelinkNote`.
     """
 
     path: str
     update_links: bool = True
-    #: The ids of the other notes whose links may be rewritten, as a person saw them; None: of all.
+    #: Ids of the other notes whose links may be rewritten, as a person saw them. None means all notes.
     relinks: frozenset[str] | None = None
-    #: As in `DeleteNote`; the rewritten links have it too.
+    #: The source in the hidden origin of the event, as in `DeleteNote`. The rewritten links have the same
+    #: source.
     source: str = TOOL
 
 
 class NothingToRelink(LithosError):
-    """The note has no link to rewrite: nothing was changed."""
+    """An error: the note has no link to rewrite, so nothing was changed."""
 
 
 @frozen(kw_only=True)
 class RelinkNote(Command[Accepted]):
-    """Rewrite the links of one note after a move, perhaps its own; nothing else in it changes.
+    """Rewrite the links of one note after a move. Nothing else in the note changes.
 
-    `is_resumed`: it may have been done before the last start.
+    The note may be the moved note itself. `is_resumed` means that the links may have been rewritten before
+    the last start.
     """
 
     id: str
     intent: MoveIntent
     is_resumed: bool = False
-    #: The agent that moved the note.
+    #: The agent or person that moved the note.
     by: Principal | None = None
 
 

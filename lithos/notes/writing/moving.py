@@ -1,7 +1,7 @@
 """Preparation of a move: the note at its new path, and the links to update.
 
-A move renames the file and leaves its bytes unchanged. The links to it, and the relative links in it, are
-rewritten later, note by note, with one request each, in the file's state at that time.
+A move renames the file without changing its bytes. The links to the note, and its own relative links, are
+rewritten later. Each note gets its own request, which uses its file's state at that time.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 @attrs.frozen(kw_only=True)
 class RelinkCanvas(Command[ExternalReply]):
-    """Rewrite the links on one canvas after a move; nothing else in it changes."""
+    """Rewrite the links on one canvas after a move. Nothing else on the canvas changes."""
 
     path: str
     intent: MoveIntent
-    #: The agent that moved the note.
+    #: The agent or person that moved the note.
     by: Principal | None = None
 
 
 def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
-    """Return the new path of a note at `path`; for a folder it keeps its file name. Raises `InvalidInput`.
+    """Return the new path of a note at `path`. In a folder it keeps its file name. Raises `InvalidInput`.
 
-    An undone move restores the former path, whatever its name.
+    Undoing a move restores the former path, whatever its name is.
     """
     resolved = resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
     return resolved if request.source == TAKING_BACK else catalogue.path_to_make(resolved)
 
 
 class MovePreparation:
-    """Prepares moves and rewritten links against the current catalogue; refusals are raised."""
+    """Prepares moves and rewritten links against the current catalogue. Its methods raise refusals."""
 
     def __init__(self, preparation: Preparation) -> None:
         self._catalogue = preparation.catalogue
@@ -74,7 +74,7 @@ class MovePreparation:
         self._refuse = preparation.refuse_ignored
 
     def prepare_move(self, request: MoveNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare a move; `source` is the file as it is now. `plan` plans its links."""
+        """Prepare a move. `source` is the current file. `plan` plans the links afterwards."""
         catalogue = self._catalogue
         entry, source = find_note(catalogue, request, source)
         path = target_of(request, entry.path, catalogue)
@@ -104,7 +104,7 @@ class MovePreparation:
 
     def _check_place(self, request: MoveNote, entry: Entry, new: Entry) -> None:
         if new.path == entry.path:
-            raise InvalidInput(f"The note is at {new.path} already. Give another path.")
+            raise InvalidInput(f"The note is already at {new.path}. Choose another path.")
         if request.source == TAKING_BACK:
             if self._catalogue.at_path(new.path) is not None:
                 raise path_collision(new.path, self._catalogue)
@@ -129,8 +129,8 @@ class MovePreparation:
         others = [each for each in planned.sources if each != new.note.id]
         if request.update_links and request.relinks is not None and not request.relinks.issuperset(others):
             raise VersionConflict(
-                "Other notes link to this one since you looked, and a move rewrites their links. Nothing was "
-                "moved; look again.",
+                "Other notes have linked to this one since you looked, and a move rewrites their "
+                "links. Nothing was moved. Read the note again, then retry.",
                 current_version=old.note.version,
             )
         intent = MoveIntent(
@@ -150,7 +150,7 @@ class MovePreparation:
     async def _canvases(
         self, old: Entry, new: Entry, files: NoteFiles, blocking: Blocking
     ) -> Sequence[CanvasLinks]:
-        """Return the canvases of the vault that may have links to change."""
+        """Return the canvases of the vault whose links may change."""
         if not len(self._catalogue.files):
             return ()
         paths = self._catalogue.files.paths()
@@ -161,19 +161,19 @@ class MovePreparation:
     def prepare_relinking(
         self, request: RelinkNote, source: ReadFile | Exception | None, data: bytes | None
     ) -> Prepared:
-        """Prepare a note with rewritten links: `data`, made from the current file.
+        """Prepare a note with rewritten links. `data` is made from the current file.
 
-        Raises `NothingToRelink` for a note without links to rewrite.
+        Raises `NothingToRelink` if the note has no links to rewrite.
         """
         entry, source = find_note(self._catalogue, request, source)
         if data is None or data == source.data:
-            raise NothingToRelink(f"The note {entry.path} has no link that has to be rewritten.")
+            raise NothingToRelink(f"The note {entry.path} has no link to rewrite.")
         now = self._clock()
         document, identified = self._read(entry, data, entry.path, now)
         if document.note.id != entry.note.id:
             raise no_such_note(request)
         own, digest = document.note.version, digest_of(data)
-        # The file does not contain its new version, as after an edit by a person.
+        # The file does not contain its new version, like a file that a person has edited.
         self._catalogue.see_version(entry.note.id, source.digest, own)
         version = self._catalogue.see_version(entry.note.id, digest, own)
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
@@ -215,7 +215,7 @@ def _entry(
 
 
 def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -> bytes | None:
-    """Return the bytes of the note at `path` with updated links; None if it cannot be read. Blocks."""
+    """Return the bytes of the note at `path` with updated links, or None if it cannot be read. Blocks."""
     moved = request.intent.relinking
     try:
         if request.id != request.intent.id:
@@ -229,7 +229,7 @@ def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -
 async def relink_canvas(
     request: RelinkCanvas, files: NoteFiles, blocking: Blocking, scopes: WriteScopes
 ) -> ExternalReply:
-    """Rewrite the links on a canvas, if the agent that moved the note may change it."""
+    """Rewrite the links on a canvas if the agent that moved the note may change it."""
     agent, path = request.intent.agent, request.path
     place = scopes.place_of(request.by, agent, path)
     if place != "write":

@@ -1,4 +1,4 @@
-"""Interfaces that the writing actors need from later capabilities; `lithos.kernel.parts` provides them."""
+"""Interfaces that the writing actors need from later packages. `lithos.kernel.parts` provides them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from lithos.notes.writing.messages import Accepted, WriteRequest
 from lithos.notes.writing.preparation import Prepared
 from lithos.notes.writing.recording import FileResult
 
-#: Seconds after which an index that lacks changes counts as failed (docs/spec/lifecycle.md §3).
+#: Seconds after which an index with missing changes counts as failed (docs/spec/lifecycle.md §3).
 PATIENCE: Final = 2.0
 
 
 class NoteIndex(Protocol):
-    """An index that follows the notes. The first of several is waited for."""
+    """An index that follows the notes. The publisher waits for the first of several indexes."""
 
     @property
     def is_in_demand(self) -> bool:
-        """Return whether it was searched recently, and is worth waiting for."""
+        """Return whether clients searched the index recently, so that the publisher should wait for it."""
 
     @property
     def is_converged(self) -> bool:
-        """Return whether it had all notes at the last comparison, and has taken every change since."""
+        """Return whether the index had all notes at the last comparison and has taken every change since."""
 
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
-        """Enqueue a change; returns the future of its reply."""
+        """Enqueue a change. Return the future of its reply."""
 
     def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
         """Make searches wait for an accepted change from now on."""
@@ -46,31 +46,31 @@ class NoteIndex(Protocol):
 
 
 class VersionStore(Protocol):
-    """The store of versions. Methods block, and raise `HistoryFailed` if it cannot be read."""
+    """The store of versions. Its methods block and raise `HistoryFailed` if it cannot be read."""
 
     @property
     def loss(self) -> str | None:
-        """Return what another program did to its files, and how to repair it."""
+        """Return what another program did to the store's files and how to repair it, or None."""
 
     def look(self) -> None:
-        """Check whether its files exist; `loss` returns the result."""
+        """Check whether the store's files exist. `loss` returns the result."""
 
     def places(self, ids: Collection[str]) -> Mapping[str, RecordedPlace]:
-        """Return the last paths of notes, without unknown and deleted ones."""
+        """Return the last known paths of notes. Unknown and deleted notes are left out."""
 
     def contents(self, note_id: str, most: int) -> Iterable[bytes]:
         """Return the kept versions of a note, newest first."""
 
     def content(self, note_id: str, version: int) -> bytes | None:
-        """Return the bytes of a version; None where it is not kept."""
+        """Return the bytes of a version, or None if they are not kept."""
 
 
 class VersionRecorder(Protocol):
-    """Stores the versions of changes; does nothing without a store."""
+    """Stores the versions of changes. Does nothing without a store."""
 
     @property
     def store(self) -> VersionStore | None:
-        """The store of versions; None if versions are not kept."""
+        """The store of versions, or None if versions are not kept."""
 
     @property
     def is_failing(self) -> bool:
@@ -79,20 +79,23 @@ class VersionRecorder(Protocol):
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
         """Keep the states that are about to be replaced, unless they are known to be kept.
 
-        Raises `HistoryFailed`; the caller must then replace nothing.
+        Raises `HistoryFailed`. Then the caller must not replace anything.
         """
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
-        """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
+        """Commit versions. Return their places for `settle`. Raises `HistoryFailed`."""
 
     async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
-        """Record the results of the changes of these rows; rows of refused changes are dropped now."""
+        """Record the results of the changes behind these rows. Rows of refused changes are deleted."""
 
     def look_again(self) -> None:
-        """Wake the catch-up task, since a version may be missing."""
+        """Wake the catch-up task, because a version may be missing."""
 
     async def keep_tidy(self) -> None:
-        """Background task: settle rows soon, even without another change, and retry a failed store."""
+        """Settle rows soon, even without another change, and retry a failed store.
+
+        Runs as a background task.
+        """
 
     async def finish(self) -> None:
         """Confirm the remaining rows at shutdown, so that the next start need not check them."""
@@ -123,17 +126,17 @@ class ProposedText:
 
 
 class ChangeGate(Protocol):
-    """Keeps changes that need a person's approval. Only the writer may call it."""
+    """Stores changes that need a person's approval. Only the writer may call it."""
 
     @property
     def has_any(self) -> bool:
-        """Return whether a change waits for approval."""
+        """Return whether any change waits for approval."""
 
     def own(self, note_id: str, agent: str) -> OwnProposal | None:
         """Return this agent's open proposal for the text of a note."""
 
     async def load(self, proposal_id: str) -> ProposedText | None:
-        """Return a text proposal with its files; None for another kind, and for one that was just deleted."""
+        """Return a text proposal with its files, or None if it was just deleted or is of another kind."""
 
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
@@ -147,4 +150,7 @@ class ChangeGate(Protocol):
         source: ReadFile | Exception | None,
         own: ProposedText | None,
     ) -> Accepted | Exception:
-        """Keep a prepared change durably; returns the caller's reply, or why the change could not be kept."""
+        """Store a prepared change on disk.
+
+        Return the reply, or the reason why the change cannot be stored.
+        """

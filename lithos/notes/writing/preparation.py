@@ -1,6 +1,6 @@
-"""Preparation of a write: from a request to the bytes, catalogue entry, reply and event; no I/O.
+"""Preparation of a write: from the request to bytes, catalogue entry, reply and event, without I/O.
 
-Everything is worked out before anything is written.
+Everything is computed before anything is written.
 """
 
 from __future__ import annotations
@@ -76,19 +76,18 @@ from lithos.text.yaml.vault_style import VaultStyle
 
 log = get_logger("lithos.writer")
 
-#: A name that is too long, or a file where the path needs a folder.
+#: Errors for a name that is too long, or for a file where the path needs a folder.
 _UNUSABLE_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST)
-#: The file or one of its folders does not exist, or is of another kind.
+#: Errors for a file or folder that does not exist or is of another kind.
 FILE_GONE = (FileNotFoundError, NotADirectoryError)
 _NOT_WRITTEN_YET = FileState(0, 0)
 
 
 @frozen
 class Passed:
-    """A state that a note passes on its way to a later change of the round: it gets a version, but no
-    file.
+    """A state between two edits of a round: it gets a version, but no file.
 
-    `entry` is the note in that state.
+    `entry` is the note in this state.
     """
 
     entry: Entry
@@ -96,15 +95,15 @@ class Passed:
 
     @property
     def path(self) -> str:
-        """The path of its file."""
+        """The path of the note's file."""
         return self.entry.path
 
 
 @frozen
 class Prepared:
-    """A validated change, ready to be written; `document` is `None` for a deletion.
+    """A validated change, ready to be written. `document` is `None` for a deletion.
 
-    A change with a `Passed` state has the entry and the document of the change before which it comes.
+    If the operation is a `Passed` state, `entry` and `document` are those of the next change of the note.
     """
 
     operation: Put | Remove | Move | Passed
@@ -112,22 +111,22 @@ class Prepared:
     document: Document | None
     outcome: WriteOutcome
     event: EventDraft
-    #: Whether the file itself contains the version.
+    #: True if the file itself contains the version.
     says_version: bool = True
     #: The intent to journal before a move.
     intent: MoveIntent | None = None
-    #: For an edit that is written to the file together with earlier ones: the note after the previous edit.
+    #: For an edit that shares its file write with earlier ones: the note after the previous edit.
     former: Entry | None = None
-    #: The version's operation, if it differs from the change's (`notes.model.versions.RESTORED`).
+    #: The operation of the version, if it differs from that of the change (`notes.model.versions.RESTORED`).
     op: str | None = None
-    #: The person who approved it.
+    #: The person who approved the change.
     approved_by: str | None = None
-    #: Versions of a note from another vault, which are kept before its own.
+    #: Versions of a note from another vault. They are stored before the note's own version.
     past: tuple[NewVersion, ...] = ()
 
     @property
     def makes(self) -> str | None:
-        """The path that the change creates; None if it changes an existing file."""
+        """Return the path that the change creates, or None if it changes an existing file."""
         operation = self.operation
         if isinstance(operation, Move):
             return operation.new
@@ -136,9 +135,9 @@ class Prepared:
 
 @frozen
 class ProposedFile(ReadFile):
-    """A file as an agent proposes it, from which the next proposal of that agent starts.
+    """A file as an agent proposed it. The agent's next proposal starts from it.
 
-    `entry` is the current note; for a note that is only proposed, the proposed note with version 0.
+    `entry` is the current note. For a note that is only proposed, it is the proposed note with version 0.
     """
 
     entry: Entry
@@ -146,13 +145,13 @@ class ProposedFile(ReadFile):
 
 @define(eq=False, slots=False)
 class Preparation:
-    """Prepares requests against the current catalogue; refusals are raised."""
+    """Prepares requests against the current catalogue. Its methods raise refusals."""
 
     catalogue: Catalogue
     content_limit: int
     clock: Callable[[], datetime]
     _new_id: Callable[[], str]
-    #: Rules of ignored paths, where no note is created.
+    #: Returns the ignored paths, where no note may be created.
     _ignored: Callable[[], Ignored] = Ignored
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
@@ -165,7 +164,7 @@ class Preparation:
         return self._prepared(put, entry, decision, request.agent, created=True)
 
     def refuse_ignored(self, path: str) -> None:
-        """Raise `InvalidInput` for the path of a note that searches and lists would never show."""
+        """Raise `InvalidInput` for a path where searches and lists would never show a note."""
         if self._ignored().covers(path):
             raise InvalidInput(
                 f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
@@ -175,9 +174,9 @@ class Preparation:
     def prepare_update(
         self, request: UpdateRequest, source: ReadFile | Exception | None, rebased: Rebased | None = None
     ) -> Prepared:
-        """Prepare the next version of a note; `source` is its file as it is now.
+        """Prepare the next version of a note. `source` is its current file.
 
-        `rebased` is the request merged with that file, for a request made for an earlier version.
+        `rebased` is the request merged with this file, if the request was made for an earlier version.
         """
         assert request.id is not None
         if isinstance(request, WriteNote):
@@ -207,7 +206,8 @@ class Preparation:
         refuse_broken(old, entry.path)
         if old.note.id != entry.note.id:
             raise no_such_note(request)
-        # An edit by a person since the last version counts as a version, before versions are compared.
+        # A person's edit since the last version counts as a version, so count it before versions are
+        # compared.
         version = version_read(self.catalogue, entry, source, old.note.version)
         if isinstance(request, WriteNote) and request.said:
             now_note = attrs.evolve(old.note, version=version)
@@ -225,7 +225,7 @@ class Preparation:
         try:
             made = reading.rewritten(decision.document, replace_body=_replaces_body(request))
         except UnreadableNote as problem:
-            # If no file could hold these values, the cause is not the existing file.
+            # If no file can hold these values, the existing file is not the cause.
             _render(decision.document, entry.path, self.catalogue.style)
             raise cannot_update(entry.path, problem) from problem
         return decision, made
@@ -238,7 +238,7 @@ class Preparation:
             entry,
             Document(note=entry.note, content=trim_content(decision.document.content)),
             agent,
-            min(entry.note.updated_at, self.clock()),  # a note may be ahead of a clock that was set back
+            min(entry.note.updated_at, self.clock()),  # the note may be newer than a clock that was set back
             warnings=decision.warnings,
             merged_with=decision.merged_with,
             **more,
@@ -258,7 +258,7 @@ class Preparation:
         )
 
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare a deletion; refused when `source`, the file as it is now, belongs to another note."""
+        """Prepare a deletion. Refuse it if the current file `source` belongs to another note."""
         entry = self.catalogue.get(request.id)
         if entry is None or (isinstance(source, ReadFile) and self._is_of_another(entry, source)):
             raise no_such_note(request)
@@ -280,7 +280,7 @@ class Preparation:
         return Prepared(operation, entry, None, outcome, event)
 
     def _current(self, entry: Entry, source: ReadFile | Exception | None) -> Note:
-        """Return the note with its file's version: new bytes have a version of their own."""
+        """Return the note with the version of its file. New bytes get a new version."""
         if not isinstance(source, ReadFile):
             return entry.note
         version = self.catalogue.see_version(entry.note.id, source.digest, entry.note.version)
@@ -293,27 +293,31 @@ class Preparation:
             modified = from_nanoseconds(source.state.mtime_ns)
             document = parse_document(source.data, entry.path, modified, entry.stand_in, self.catalogue.style)
         except UnreadableNote:
-            return False  # unreadable, so not another note: the remains of this one
+            return False  # an unreadable file is not another note but what is left of this one
         return document.note.id != entry.note.id
 
     def explain(self, prepared: Prepared, failure: Exception) -> LithosError:
-        """Return the refusal for a caller when the file system failed a change."""
+        """Return the error for the caller after the file system refused a change."""
         path = prepared.entry.path
         if isinstance(failure, FileOccupied):
             return path_collision(path, self.catalogue)
         if isinstance(failure, FileInCloud):
             return PathCollision(
                 f"There is a file {path} in the cloud: {failure.program} has the placeholder "
-                f"{failure.placeholder} for it. Nothing was changed; open it, so that it is downloaded, and "
-                "read it, or choose another path.",
+                f"{failure.placeholder} for it. Nothing was changed. Open the file, so that it is "
+                "downloaded, and read it, or choose another path.",
                 existing_id=None,
             )
         if isinstance(failure, OutsideKnowledge):
-            return InvalidInput(f"The path {path} must stay within knowledge directory; it leads out of it.")
+            return InvalidInput(
+                f"The path {path} must stay within knowledge directory, but it "
+                "leads out of it. Choose another path."
+            )
         if isinstance(failure, LinkedFile):
             return InvalidInput(
-                f"{failure.path} is a symbolic link to {failure.real}. A deletion or a move follows no link. "
-                f"Nothing was changed; change {failure.real}, or have a person remove the link."
+                f"{failure.path} is a symbolic link to {failure.real}. A deletion or a move does "
+                f"not follow links. Nothing was changed. Change {failure.real}, or have a person "
+                "remove the link."
             )
         if isinstance(failure, OSError) and failure.errno in _UNUSABLE_PATH:
             return InvalidInput(f"The path {path} cannot be used: {failure.strerror}. Choose another path.")
@@ -332,7 +336,7 @@ def _replaces_body(request: UpdateRequest) -> bool:
 
 
 def _render(document: Document, path: str, style: VaultStyle) -> bytes:
-    """Serialise the note as a new file; raises `InvalidInput` when no file can hold it."""
+    """Return the note as the bytes of a new file. Raises `InvalidInput` if no file can hold it."""
     try:
         return render_document(document, path, style)
     except UnreadableNote as problem:
@@ -340,7 +344,7 @@ def _render(document: Document, path: str, style: VaultStyle) -> bytes:
 
 
 def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
-    """Return the refusal for a file whose frontmatter cannot be edited."""
+    """Return the error for a file whose frontmatter cannot be edited."""
     return StorageFailed(
         f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
         "repair its frontmatter in an editor, then retry."
@@ -350,7 +354,7 @@ def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
 def find_note(
     catalogue: Catalogue, request: WriteRequest, source: ReadFile | Exception | None
 ) -> tuple[Entry, ReadFile]:
-    """Return the note of a request, and its file as just read. Raises the refusal."""
+    """Return the note of a request and the file as just read. Raises the refusal."""
     entry = catalogue.get(request.id or "")
     if entry is None and isinstance(source, ProposedFile):
         entry = source.entry
@@ -362,7 +366,10 @@ def find_note(
 
 
 def version_read(catalogue: Catalogue, entry: Entry, source: ReadFile, own: int) -> int:
-    """Return the version of the note as read; its file contains `own`. A proposed file adds no version."""
+    """Return the version of the note as read.
+
+    `own` is the version in its file. A proposed file adds no version.
+    """
     if isinstance(source, ProposedFile):
         return source.entry.note.version
     return catalogue.see_version(entry.note.id, source.digest, own)
@@ -381,7 +388,7 @@ def make_prepared(
     op: str | None = None,
     **told: Any,
 ) -> Prepared:
-    """Build a version of a note with its event and its reply, with `told` as extra fields."""
+    """Build a version of a note with its event and its reply. `told` are extra fields."""
     note = entry.note
     event = EventDraft(
         type=NOTE_CREATED if created else NOTE_UPDATED,
@@ -397,7 +404,7 @@ def make_prepared(
 
 
 def note_busy(path: str) -> NoteBusy:
-    """Return the refusal for a file that another program is writing."""
+    """Return the error for a file that another program is writing."""
     return NoteBusy(
         f"The file {path} is open for writing in another program, or keeps changing while it is written. "
         "Nothing was changed; retry when it is saved or closed there."
@@ -405,21 +412,22 @@ def note_busy(path: str) -> NoteBusy:
 
 
 def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
-    """Return the refusal for a note whose file cannot be read now."""
+    """Return the error for a note whose file cannot be read now."""
     path = entry.path
     if isinstance(failure, FileBusy):
         return note_busy(path)
     if isinstance(failure, FILE_GONE):
         return NoteAway(
-            f"The file {path} of this note is missing: another program moved or removed it. Nothing was "
-            "changed; read the note again and repeat the call in a moment, or put the file back.",
+            f"The file {path} of this note is missing: another program moved or removed it. "
+            "Nothing was changed. Read the note again and retry in a moment, or put the file "
+            "back.",
             current_version=entry.note.version,
         )
     if isinstance(failure, FileInCloud):
         return StorageFailed(
-            f"The file {path} cannot be read: {failure.strerror}. Nothing was changed; open it, so that it "
-            "is downloaded, then retry."
+            f"The file {path} cannot be read: {failure.strerror}. Nothing was changed. Open the "
+            "file, so that it is downloaded, then retry."
         )
     return StorageFailed(
-        f"The file {path} cannot be read: {failure}. Nothing was changed; check its permissions."
+        f"The file {path} cannot be read: {failure}. Nothing was changed. Check its permissions."
     )

@@ -1,8 +1,8 @@
-"""Rebasing an update: apply the changes of a request made for an earlier version to the current note.
+"""Rebasing of updates: changes requested for an earlier version are applied to the current note.
 
-Base is the version that the caller had read, mine is the result of the request on it, theirs is the file as
-the writer read it, even if another program saved it a moment ago. This runs in a worker thread: a merge of
-large texts takes up to a second.
+"Base" is the version that the caller had read, "mine" is the result of the request on it, and "theirs" is the
+file that the writer read, even if another program saved it a moment ago. Rebasing runs in a worker thread,
+because merging large texts takes up to a second.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Fields of a note that a request may change, and their names in the request.
+#: Fields of a note that a request may change, with their names in the request.
 _FIELDS = {name: name for name in (
     "title", "tags", "source_url", "derived_from_ids", "expires_at", "schema_version", "namespace",
     "access_scope", "note_type", "status", "summaries", "confidence", "supersedes", "entities",
     "entities_extractor", "quarantine_reason", "aliases",
 )} | {"source": "source_task"}  # fmt: skip
-#: Values that clear a field in a request, where None keeps it.
+#: Values that clear a field in a request. None would keep the field.
 _CLEARED: Mapping[str, Any] = {
     "source_url": "",
     "source": "",
@@ -47,12 +47,12 @@ _CLEARED: Mapping[str, Any] = {
 
 @frozen
 class Rebased:
-    """A request rebased on a file, or the reason why that is impossible."""
+    """A request rebased on a file, or the reason why it cannot be rebased."""
 
     outcome: UpdateRequest | Merged[Document] | LithosError
 
     def request_at(self, version: int, expected: int) -> UpdateRequest:
-        """Return the request that makes the merged note from the file, whose version is `version`.
+        """Return a request that turns the file with this `version` into the merged note.
 
         Raises `VersionConflict` if the changes overlap.
         """
@@ -66,16 +66,16 @@ class Rebased:
         count = "one place" if merged.total == 1 else f"{merged.total} places"
         coarse = "" if merged.is_complete else " Some texts differ too much to be compared line by line."
         raise VersionConflict(
-            f"The note is at version {version}, and what changed since version {expected} touches or "
-            f"overlaps your change in {count}: see conflicts.{coarse} Nothing was written. Read the note "
-            f"again, put both changes together and retry with expected_version {version}.",
+            f"The note is at version {version}, and what changed since version {expected} touches "
+            f"or overlaps your change in {count}: see conflicts.{coarse} Nothing was written. "
+            f"Read the note again, combine both changes and retry with expected_version {version}.",
             current_version=version,
             conflicts=[each.to_row() for each in merged.conflicts],
         )
 
 
 def rebase(request: UpdateRequest, entry: Entry, source: ReadFile, style: VaultStyle) -> Rebased | None:
-    """Rebase a request that has its base on the file; None if the file cannot be read as this note."""
+    """Rebase a request that has a base on the file. Return None if the file cannot be read as this note."""
     assert request.base is not None
     modified = from_nanoseconds(source.state.mtime_ns)
     try:
@@ -109,7 +109,7 @@ def _not_mergeable(request: UpdateRequest, reason: str) -> str:
 
 
 def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Document:
-    """Return the result of the request on its base, as it would be read from a file."""
+    """Return the result of the request on its base, in the form in which a file would be read."""
     note = base.note
     content = base.content
     if isinstance(request, WriteNote) and request.content is not None:
@@ -122,7 +122,7 @@ def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Docu
 
 
 def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> UpdateRequest:
-    """Return a request that changes `theirs` to `merged`, without the fields that are the same in both."""
+    """Return a request that changes `theirs` to `merged`. It has no fields that are equal in both."""
     known = attrs.fields_dict(type(request))
     changes: dict[str, Any] = {
         name: _changed(field, merged.note, theirs.note) for field, name in _FIELDS.items() if name in known
@@ -135,7 +135,7 @@ def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> 
 
 
 def _changed(field: str, merged: Note, theirs: Note) -> Any:
-    """Return the value for a request: None where nothing changes."""
+    """Return the value for a field of a request, or None if the field does not change."""
     value = getattr(merged, field)
     if value == getattr(theirs, field):
         return None

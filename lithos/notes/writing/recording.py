@@ -1,4 +1,4 @@
-"""Versions of changes: create the history's rows, and decide when they are confirmed."""
+"""Versions of changes: creation of the history rows, and the decision when they are confirmed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lithos.notes.writing.preparation import Passed, Prepared
 
 
 class NotKept(Exception):
-    """The file was changed, but its version could not be kept; `state` as in the file system's result."""
+    """The file was changed, but its version could not be kept. `state` is that of the new file."""
 
     def __init__(self, failure: HistoryFailed, state: FileState | None) -> None:
         super().__init__(failure.message)
@@ -48,8 +48,8 @@ def version_of(
 ) -> NewVersion:
     """Return the version that a prepared change makes.
 
-    `source` is the file as it was read, `former` the note in the catalogue, and `seen` the version assigned
-    to bytes that the catalogue does not have.
+    `source` is the file as read, `former` the note in the catalogue, and `seen` the version assigned to bytes
+    that the catalogue does not have.
     """
     event, note, operation = prepared.event, prepared.entry.note, prepared.operation
     former = prepared.former or former
@@ -102,10 +102,10 @@ def _new(
 
 
 def _state_before(former: Entry, source: ReadFile, seen: AssignedVersion | None, now: datetime) -> NewVersion:
-    """Return the state from which a change was made, in case it is not kept yet."""
+    """Return the state from which a change was made, in case the history lacks it."""
     if source.digest == former.digest:
         return first_version(former, source.data, now)
-    # Another program wrote it, and the watcher has not reported it yet.
+    # Another program wrote the file, and the watcher has not reported it yet.
     version = former.note.version + 1
     if seen is not None and seen.digest == source.digest:
         version = seen.version
@@ -113,7 +113,7 @@ def _state_before(former: Entry, source: ReadFile, seen: AssignedVersion | None,
 
 
 def first_version(entry: Entry, data: bytes, now: datetime) -> NewVersion:
-    """Return the state of a note that is older than its history."""
+    """Return the version of a note that existed before its history began."""
     note = entry.note
     agent = note.contributors[-1] if note.contributors else note.author
     op = CREATED if note.version == 1 else UPDATED
@@ -129,7 +129,7 @@ def outside_version(
     *,
     is_gone: bool = False,
 ) -> NewVersion:
-    """Return the version of an external change; `former` is the note before it.
+    """Return the version for an external change. `former` is the note before the change.
 
     If `data` is `None`, `former` has the bytes.
     """

@@ -1,9 +1,8 @@
-"""Preparation of given bytes: a restoring (earlier bytes of a note as its next version), an import, and what
-comes from another vault.
+"""Preparation of given bytes: restored earlier versions, imported notes, and notes from another vault.
 
-Only id, version, `updated_at` and a missing `created_at` of the bytes change. Kept bytes that an undo
-restores, and all kept bytes in a served vault, are written unchanged, with a version that the file does not
-contain, as after an edit by a person. So are bytes whose frontmatter cannot be edited.
+Only id, version, `updated_at` and a missing `created_at` of the bytes change. Bytes that an undo restores,
+and all kept bytes in a served vault, are written unchanged. Then the file does not contain its version, like
+a file that a person has edited. The same applies to bytes whose frontmatter cannot be edited.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class _Bytes:
 
 
 class RestorePreparation:
-    """Prepares restores against the current catalogue; refusals are raised."""
+    """Prepares restores against the current catalogue. Its methods raise refusals."""
 
     def __init__(self, preparation: Preparation) -> None:
         self._catalogue = preparation.catalogue
@@ -68,11 +67,11 @@ class RestorePreparation:
         self._refuse = preparation.refuse_ignored
 
     def prepare(self, request: RestoreNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare the next version of a note, or its return; `source` is its current file."""
+        """Prepare the next version of a note, or recreate a deleted note. `source` is its current file."""
         entry = self._catalogue.get(request.id)
         if entry is None:
             return self._prepare_return(request)
-        entry, source = find_note(self._catalogue, request, source)  # no file: it was restored meanwhile
+        entry, source = find_note(self._catalogue, request, source)  # no file: restored in the meantime
         current = self._current(entry, source)
         if current.id != entry.note.id:
             raise no_such_note(request)
@@ -86,18 +85,18 @@ class RestorePreparation:
         return self._prepared(request, made, operation, entry.serial, created=False)
 
     def _prepare_return(self, request: RestoreNote) -> Prepared:
-        """Prepare a deleted note at its former path."""
+        """Prepare the return of a deleted note to its former path."""
         newest = request.newest_version
         if not request.is_return:
             raise VersionConflict(
-                "The note was deleted a moment ago, so nothing was restored. Look at its history with "
-                "lithos_history, then retry.",
+                "The note was deleted a moment ago, so nothing was restored. Read its history "
+                "with lithos_history, then retry.",
                 current_version=None,
             )
         if request.expected_version not in (None, newest):
             raise VersionConflict(
-                f"The note is deleted, which is version {newest}, not {request.expected_version}. Look at "
-                "its history with lithos_history, then retry with that version.",
+                f"The note is deleted, which is version {newest}, not {request.expected_version}. "
+                "Read its history with lithos_history, then retry with that version.",
                 current_version=newest,
             )
         self._refuse(request.path)
@@ -111,7 +110,7 @@ class RestorePreparation:
         return self._prepared(request, made, operation, self._catalogue.take_serial(), created=True)
 
     def _current(self, entry: Entry, source: ReadFile) -> Note:
-        """Return the note with its file's content; a file that cannot be read counts as an edit."""
+        """Return the note with its file's content. An unreadable file counts as an edit."""
         style = self._catalogue.style
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
@@ -125,7 +124,7 @@ class RestorePreparation:
     def _make(
         self, request: RestoreNote, path: str, version: int, created_at: datetime | None, at: datetime
     ) -> _Bytes:
-        """Return the bytes with a new version. Raises `InvalidInput` when they are not a note any more."""
+        """Return the bytes with a new version. Raises `InvalidInput` if the bytes are no longer a note."""
         now, style = self._clock(), self._catalogue.style
         if created_at is not None:
             self._catalogue.records.put_creation(request.id, created_at)
@@ -161,7 +160,7 @@ class RestorePreparation:
         """Return the bytes unchanged."""
         records, says_version = self._catalogue.records, document.note.version == version
         if request.is_return:
-            # Values missing from the file must be durable before the file exists, because no index has them
+            # Values missing from the file must be stored before the file exists, because no index has them
             # either.
             records.put_version(request.id, AssignedVersion(version, digest_of(request.data)))
             if not identified:
@@ -178,18 +177,18 @@ class RestorePreparation:
         return attrs.evolve(document, note=self._catalogue.with_creation(document.note, now))
 
     def _keep(self, request: RestoreNote, path: str, version: int, now: datetime) -> _Bytes:
-        """Return the bytes unchanged, if none of their keys can be changed."""
+        """Return the bytes unchanged, if the file allows no change of its keys."""
         data = request.data
         try:
             document, identified = parse_identified(data, path, now, request.id, self._catalogue.style)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"The state of {path} cannot be restored: {problem.reason}. Read it with lithos_read and "
-                "write what is wanted with lithos_write."
+                f"The state of {path} cannot be restored: {problem.reason}. Read it with "
+                "lithos_read and write the text you want with lithos_write."
             ) from problem
         if document.note.id != request.id:
             raise DocNotFound(
-                f"The state of {path} is that of the note {document.note.id!r}. Restore that one instead."
+                f"The state of {path} belongs to the note {document.note.id!r}. Restore that note instead."
             )
         self._catalogue.records.put_version(request.id, AssignedVersion(version, digest_of(data)))
         document = self._dated(document, now)
@@ -197,7 +196,7 @@ class RestorePreparation:
         return _Bytes(data, document, identified, says_version=False)
 
     def prepare_import(self, request: ImportNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare the note of an import, or the next version of a note imported before."""
+        """Prepare a newly imported note, or the next version of a note that was imported before."""
         entry = self._catalogue.get(request.id)
         made = _Bytes(request.data, request.document, request.identified, says_version=True)
         if entry is None:
@@ -214,26 +213,26 @@ class RestorePreparation:
             or made.document.note.version <= self._current(entry, source).version
         ):
             raise VersionConflict(
-                f"The note at {entry.path} changed while it was imported. Import again.",
+                f"The note at {entry.path} changed while it was imported. Import it again.",
                 current_version=entry.note.version,
             )
         put = Put(entry.path, made.data, source.digest, saves_old=source.digest != entry.digest)
         return self._prepared(request, made, put, entry.serial, created=False)
 
     def prepare_arrival(self, request: TakeOverNote) -> Prepared:
-        """Prepare a note that comes from another vault, unchanged."""
+        """Prepare an unchanged note that comes from another vault."""
         note, path, records = request.document.note, request.path, self._catalogue.records
         there = self._catalogue.get(request.id)
         if there is not None:
             raise VersionConflict(
-                f"The note is there already, at {there.path}. Look at it before you move the other one.",
+                f"The note already exists at {there.path}. Read it before you move the other one.",
                 current_version=there.note.version,
             )
         self._refuse(path)
         check_free(path, self._catalogue)
         check_unique(note, None, path, self._catalogue)
-        # Values missing from the file must be durable before the file exists: a killed process would lose
-        # them. A recorded version has the rest committed with it.
+        # Values missing from the file must be stored before the file exists, because a killed process would
+        # lose them. A recorded version commits the remaining values.
         says_version = request.says_version and request.identified
         if not says_version:
             records.put_version(request.id, AssignedVersion(note.version, digest_of(request.data)))

@@ -1,7 +1,7 @@
-"""Validation of a write request against the catalogue: uniqueness, versions, merging; pure, no I/O.
+"""Validation of write requests against the catalogue: uniqueness, versions and merging, without I/O.
 
-Every check of docs/spec/tools.md that needs other notes is here, in that order, without side effects; a
-refusal is a `LithosError`.
+This module contains every check of docs/spec/tools.md that needs other notes, in the order of that document
+and without side effects. A refusal is a `LithosError`.
 """
 
 from __future__ import annotations
@@ -65,19 +65,20 @@ _PATCHED_FIELDS = (
 class Decision:
     """An accepted request: the document to store at `path`, and warnings for the caller.
 
-    Its content is unchanged, including the surrounding blank lines.
+    The content is stored unchanged, including leading and trailing blank lines.
     """
 
     document: Document
     path: str
     warnings: tuple[str, ...]
-    #: The version with which the request was merged.
+    #: The version that the request was merged with.
     merged_with: int | None = None
 
 
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
-    """Return the unique keys (id, slug, URL, path) of a request: requests that share one are never in one
-    batch.
+    """Return the unique keys of a request: id, slug, URL and path.
+
+    Requests that share a key are never in one batch.
     """
     keys = {("id", request.id)} if request.id else set()
     if isinstance(request, DeleteNote | EditNote | RelinkNote):
@@ -94,7 +95,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
         try:
             keys.add(("url", normalise_url(request.source_url)))
         except LithosError:
-            return keys  # the decision will refuse it
+            return keys  # the later decision refuses the request
     if request.path:
         keys.add(("path", name_key(request.path.rstrip("/"))))
     return keys
@@ -103,7 +104,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
 def decide_creation(
     request: WriteNote, catalogue: Catalogue, note_id: str, now: datetime, content_limit: int
 ) -> Decision:
-    """Validate the creation of a note; raises the refusal."""
+    """Validate the creation of a note. Raises the refusal."""
     check_values(request, content_limit)
     changes = _plain_changes(request)
     source_url = _decide_url(request.source_url, None, catalogue)
@@ -147,9 +148,9 @@ def decide_update(
     content_limit: int,
     is_signed: bool = True,
 ) -> Decision:
-    """Validate an update (next version) of a note, full or of some values; `old` is its current file.
+    """Validate an update of a note, in full or of some values. `old` is its current file.
 
-    The agent is added to the contributors if the note `is_signed`.
+    The agent is added to the contributors if `is_signed`.
     """
     note, content = old.note, old.content
     inline, url = note.inline_tags, dict[str, Any]()
@@ -175,9 +176,9 @@ def decide_update(
 
 
 def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields of a note that a request changes, without the checks that need other notes.
+    """Return the fields of a note that a request changes. Checks that need other notes are not made.
 
-    `inline` are the tags in its text, which are not repeated in the frontmatter.
+    `inline` are the tags in the note's text, which are not repeated in the frontmatter.
     """
     changes: dict[str, Any]
     if isinstance(request, WriteNote):
@@ -205,22 +206,25 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
 
 
 def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Note:
-    """Return the next version of a note of which only the body changes; `is_signed` as above."""
+    """Return the next version of a note whose body alone changes.
+
+    `is_signed` adds the agent to the contributors.
+    """
     return _next_version(old, agent if is_signed else None, now)
 
 
 def refuse_broken(old: Document, path: str) -> None:
-    """Raise `InvalidInput` for a note with an unreadable frontmatter, whose values cannot be changed."""
+    """Raise `InvalidInput` if the note's frontmatter cannot be read, and so not be changed."""
     problem = old.note.frontmatter_problem
     if problem is not None:
         raise InvalidInput(
             f"The frontmatter of {path} cannot be read, so the note cannot be changed: {problem}. "
-            "Nothing was changed; repair the file, then retry."
+            "Nothing was changed. Repair the file, then retry."
         )
 
 
 def check_values(request: WriteNote, content_limit: int) -> None:
-    """Make the checks that need no lookup of a note."""
+    """Raise the refusal for invalid values. Checks that need other notes are not made."""
     if request.content is not None:
         check_content(request.content, content_limit)
     if request.confidence is not None:
@@ -228,7 +232,7 @@ def check_values(request: WriteNote, content_limit: int) -> None:
 
 
 def check_content(content: str, limit: int) -> None:
-    """Raise `ContentTooLarge` beyond the limit in bytes; exactly the limit passes."""
+    """Raise `ContentTooLarge` if the content has more bytes than the limit."""
     size = len(content.encode())
     if size > limit:
         raise ContentTooLarge(
@@ -238,7 +242,7 @@ def check_content(content: str, limit: int) -> None:
 
 
 def read_confidence(value: object) -> float:
-    """Parse a confidence of 0..1, also from numeric text; raises `InvalidInput`."""
+    """Return a confidence of 0..1 from a number or numeric text. Raises `InvalidInput`."""
     if not isinstance(value, bool) and isinstance(value, int | float | str):
         try:
             confidence = float(value)
@@ -250,18 +254,20 @@ def read_confidence(value: object) -> float:
 
 
 def check_version(expected: int | None, note: Note) -> None:
-    """Raise `VersionConflict` when the caller has read another version (compare-and-swap)."""
+    """Raise `VersionConflict` if the caller has read another version (compare-and-swap)."""
     if expected is not None and expected != note.version:
         raise VersionConflict(
-            f"The note is at version {note.version}, not {expected}. "
-            "Read it again, merge your change and retry with the current version.",
+            f"The note is at version {note.version}, not {expected}. Read the note again, merge "
+            "your change and retry with the current version.",
             current_version=note.version,
         )
 
 
 def no_such_note(request: WriteRequest) -> LithosError:
     """Return the refusal for an unknown id."""
-    found = f"No note has the id {(request.id or '')[:100]!r}. Find it with lithos_search or lithos_list"
+    found = (
+        f"No note has the id {(request.id or '')[:100]!r}. Find the note with lithos_search or lithos_list"
+    )
     if isinstance(request, PatchNote):
         return NoteNotFound(f"{found}.")
     hint = "; to create a note, leave id out" if isinstance(request, WriteNote) else ""
@@ -269,7 +275,7 @@ def no_such_note(request: WriteRequest) -> LithosError:
 
 
 def check_free(path: str, catalogue: Catalogue, own_id: str | None = None) -> None:
-    """Raise `PathCollision` when another note has the path, in any spelling."""
+    """Raise `PathCollision` if another note has the path, in any spelling."""
     if catalogue.holder(path, own_id) is not None:
         raise path_collision(path, catalogue, own_id)
 
@@ -289,7 +295,7 @@ def _given(request: UpdateRequest, fields: Sequence[str]) -> dict[str, Any]:
 
 
 def _settle_reason(changes: Mapping[str, Any], note: Note) -> dict[str, Any]:
-    """Settle the quarantine reason: only a quarantined note keeps or gets one."""
+    """Return the change of the quarantine reason, if any. Only quarantined notes have a reason."""
     if "status" not in changes and "quarantine_reason" not in changes:
         return {}
     if changes.get("status", note.status) != "quarantined":
@@ -298,7 +304,7 @@ def _settle_reason(changes: Mapping[str, Any], note: Note) -> dict[str, Any]:
 
 
 def _plain_changes(request: WriteNote) -> dict[str, Any]:
-    """Return the fields that are stored without a check against other notes, without those not given."""
+    """Return the given fields that are stored without a check against other notes."""
     changes = _given(request, _PLAIN_FIELDS)
     if request.confidence is not None:
         changes["confidence"] = read_confidence(request.confidence)
@@ -306,22 +312,24 @@ def _plain_changes(request: WriteNote) -> dict[str, Any]:
 
 
 def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:
-    """Raise `InvalidInput` for a new note whose content is the file of an existing one."""
+    """Raise `InvalidInput` for a new note whose content is the file of an existing note."""
     holder = catalogue.get((request.said or {}).get("id", ""))
     if holder is not None:
         raise InvalidInput(
-            f"content begins with the frontmatter of the note {holder.note.title[:200]!r}. To change that "
-            f"note, give its id, {holder.note.id}; for a copy of it leave the id line out."
+            f"content begins with the frontmatter of the note {holder.note.title[:200]!r}. To "
+            f"change that note, give its id, {holder.note.id}. To create a copy, leave the id "
+            "line out."
         )
 
 
 def check_unique(
     note: Note, current: Note | None, path: str, catalogue: Catalogue, *, is_restored: bool = False
 ) -> None:
-    """Raise `SlugCollision` or `Duplicate` when another note has the title or URL of a restored state.
+    """Raise `SlugCollision` or `Duplicate` if another note has the title or URL of a restored state.
 
-    `current` is the current note, which keeps a slug that it already shares; None for a deleted one.
-    `is_restored`: the file is restored at its own path, and people's files in a vault may share a title.
+    `current` is the current note, which keeps a slug that it already shares, or None for a deleted note.
+    `is_restored` means that the file is restored at its own path. Then other files in the vault may share its
+    title.
     """
     if is_restored and catalogue.style.is_foreign:
         pass
@@ -351,14 +359,14 @@ def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> st
 
 
 def _check_new_title(title: str, note: Note, path: str, catalogue: Catalogue) -> None:
-    """Check a new title; a note keeps a slug that it already shares, as files may."""
+    """Check a new title. A note keeps a slug that it already shares, because files may share slugs."""
     slug = slug_of(title, note.id)
     if slug != slug_of(note.title, note.id):
         check_slug(slug, catalogue, path, note.id)
 
 
 def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = None) -> None:
-    """Raise `SlugCollision` when another note has the slug, in some cases only in the folder of `path`."""
+    """Raise `SlugCollision` if another note has the slug, in some cases only within the folder of `path`."""
     owner = catalogue.slug_owner(slug, path)
     if owner is not None and owner != own_id:
         holder = catalogue.get(owner)
@@ -374,9 +382,7 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
 
 
 def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the given tags without those only in the text, so that a client that sends all tags copies
-    none.
-    """
+    """Return the given tags without tags that are only in the text, so that none is copied."""
     written, only_told = tag_keys(note.tags), tag_keys(inline)
     return tuple(tag for tag in given if (key := tag_key(tag)) in written or key not in only_told)
 
@@ -388,11 +394,14 @@ def _folder_name(path: str) -> str:
 
 def _check_scope(note: Note) -> None:
     if note.access_scope == "task" and not note.source:
-        raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
+        raise InvalidInput("access_scope 'task' needs source_task: name the task that the note belongs to.")
 
 
 def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Merge metadata with a patch: `None` keeps, `{}` clears, otherwise per key; a null deletes a key."""
+    """Return metadata merged with a patch.
+
+    `None` keeps all, `{}` clears all, and a null value deletes its key.
+    """
     if patch is None:
         return dict(old)
     if not patch:
@@ -422,8 +431,8 @@ def _check_sources(given: Sequence[str], catalogue: Catalogue) -> None:
         entry = entry or catalogue.at_path(each)
         if entry is not None and is_id(entry.note.id):
             raise InvalidInput(
-                f"derived_from_ids takes note ids (UUIDs), not {each[:100]!r}; the note at {entry.path} has "
-                f"the id {entry.note.id}."
+                f"derived_from_ids takes note ids (UUIDs), not {each[:100]!r}. The note at "
+                f"{entry.path} has the id {entry.note.id}."
             )
 
 

@@ -1,4 +1,4 @@
-"""How a bridge ends: by a stop, by an owner that refuses it, by a take-over that fails."""
+"""Tests of how a bridge ends: by a stop, an owner that refuses it, or a failed take-over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ pytestmark = pytest.mark.autojump
 
 @contextmanager
 def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
-    """Stdin with these messages and no end; the descriptor that stdout can be read from."""
+    """Replace stdin by a pipe with these messages and no end.
+
+    Yield the descriptor from which stdout can be read.
+    """
     stdin, feed = os.pipe()
     answers, stdout = os.pipe()
     os.set_blocking(answers, False)
@@ -40,7 +43,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
             os.close(descriptor)
 
 
-async def test_failed_take_over_answers_all_waiting_calls_first(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_take_over_first_answers_all_waiting_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError("the disk is on fire")
 
@@ -55,7 +58,7 @@ async def test_failed_take_over_answers_all_waiting_calls_first(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("status", "told"), [(401, "LITHOS_AUTH_TOKEN"), (403, "allowed_hosts")])
-async def test_an_owner_that_refuses_the_token_ends_the_bridge(
+async def test_bridge_ends_when_owner_refuses_its_token(
     status: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house, _ = owned(status=status)
@@ -64,7 +67,7 @@ async def test_an_owner_that_refuses_the_token_ends_the_bridge(
     assert caught.group_contains(OwnerRefuses, match=told)
 
 
-async def test_a_stop_ends_the_bridge_and_the_server_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stop_ends_the_bridge_and_its_in_process_server(monkeypatch: pytest.MonkeyPatch) -> None:
     house, shutdown = House(), trio.Event()
     with pipes(monkeypatch, rpc("initialize", 1)):
         async with trio.open_nursery() as nursery:

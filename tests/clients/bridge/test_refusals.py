@@ -1,4 +1,4 @@
-"""Invalid messages are answered over every transport (behaviour 391)."""
+"""Tests that invalid messages are answered over every transport (behaviour 391)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SERVED = (
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_no_message_stays_unanswered(name: str) -> None:
+def test_every_invalid_message_is_answered(name: str) -> None:
     """behaviour 391"""
     data, code, request_id = REFUSED[name]
     for line in (data, data + b"\n", b"  " + data + b"\r\n"):
@@ -72,7 +72,7 @@ def test_no_message_stays_unanswered(name: str) -> None:
 
 
 @pytest.mark.parametrize("data", SERVED)
-def test_messages_of_the_protocol_pass(data: bytes) -> None:
+def test_valid_protocol_messages_pass(data: bytes) -> None:
     assert refuse_message(data) is None
 
 
@@ -95,8 +95,8 @@ MESSAGES = st.fixed_dictionaries(
 
 @settings(max_examples=300)
 @given(MESSAGES | st.lists(MESSAGES, max_size=2) | VALUES)
-def test_the_sdk_understands_all_requests_that_pass(message: Any) -> None:
-    """A request that the SDK cannot read, or takes for a notification, would never be answered."""
+def test_sdk_understands_every_request_that_passes(message: Any) -> None:
+    """The SDK would never answer a request that it cannot read or mistakes for a notification."""
     data = json.dumps(message).encode()
     if refuse_message(data) is not None or not isinstance(message, dict) or "method" not in message:
         return
@@ -113,8 +113,8 @@ def test_messages_that_the_sdk_refuses_do_not_pass(message: Any) -> None:
         assert refuse_message(data) is not None or "method" not in message
 
 
-async def test_lines_answer_what_they_do_not_pass_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 391: a line that never ends too; blank lines are passed over"""
+async def test_invalid_stdio_lines_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 391: also a line that never ends. Blank lines are ignored."""
     monkeypatch.setattr(stdio, "LONGEST_LINE", 100_000)
     long = b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":"' + b"x" * 400_000 + b'"}}\n'
     whole = b'{"jsonrpc":"2.0","id":9,"method":"ping"}'
@@ -139,13 +139,13 @@ async def test_lines_answer_what_they_do_not_pass_on(monkeypatch: pytest.MonkeyP
     assert "longer than" in told[1]["error"]["message"]
 
 
-async def test_http_answers_them_alike() -> None:
+async def test_http_answers_invalid_messages_like_stdio() -> None:
     """behaviour 391"""
     async with running_front() as front, httpx2.AsyncClient(base_url=front.url) as client:
         for name, (data, code, request_id) in REFUSED.items():
             for path in ("/mcp", "/messages/?session_id=" + "0" * 32):
                 if (name, path) == ("deep", "/mcp"):
-                    continue  # a plain call, whose tool refuses it
+                    continue  # a plain call, which the tool itself refuses
                 answer = await client.post(path, content=data, headers={"Content-Type": "application/json"})
                 assert answer.status_code == 400, (name, path)
                 told = answer.json()

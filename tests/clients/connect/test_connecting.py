@@ -1,4 +1,4 @@
-"""Where clients keep their configuration on each system, and how entries are recognised."""
+"""Tests of where clients keep their configuration on each system, and how entries are recognised."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TARGET = ConnectTarget(
         ("openclaw", "linux", {"OPENCLAW_CONFIG_PATH": "/f.json"}, "/f.json"),
     ],
 )
-def test_the_file_is_where_the_client_looks(
+def test_configuration_file_is_where_the_client_expects_it(
     client: str, system: str, environment: dict[str, str], path: str
 ) -> None:
     files = CLIENTS[client].files(Surroundings(system, environment, HOME, HERE))
@@ -65,7 +65,7 @@ def test_file_with_comments_is_chosen_when_no_other_exists(tmp_path: Path) -> No
         ({"command": "lithos", "args": ["-d"]}, False),
     ],
 )
-def test_an_entry_for_this_server_is_known_however_it_is_spelled(
+def test_entry_for_this_server_is_recognised_in_every_spelling(
     entry: dict[str, object], is_here: bool
 ) -> None:
     link = ServerLink.of(entry)
@@ -78,20 +78,20 @@ def test_value_without_program_or_address_is_not_a_link(entry: object) -> None:
     assert ServerLink.of(entry) is None
 
 
-def test_target_of_an_entry_is_shown_without_its_secrets() -> None:
+def test_entry_target_is_shown_without_secrets() -> None:
     link = ServerLink.of({"url": "http://ann:secret@host:1/mcp?token=secret"})
     assert link is not None
     assert link.place == "http://host:1/mcp"
 
 
-def test_the_second_version_of_opencode_has_no_switch_to_turn_on() -> None:
+def test_opencode_2_entry_has_no_enabled_key() -> None:
     entry = CLIENTS["opencode"].stdio(TARGET)
     text = OpencodeFormat(("mcp",))
     assert text.written('{"mcp": {"servers": {}}}', entry).keys() == {"type", "command"}
     assert text.written('{"mcp": {"servers": {"type": "local", "command": []}}}', entry) == entry
 
 
-def test_list_names_a_connected_client_only_once_when_its_program_is_missing() -> None:
+def test_list_names_connected_client_once_when_program_is_missing() -> None:
     rows = [
         {
             "client": client, "installed": False, "scope": "project", "path": f"/w/{client}", "state": state,
@@ -104,5 +104,5 @@ def test_list_names_a_connected_client_only_once_when_its_program_is_missing() -
     assert list(_describe(rows)) == [
         "cursor          project  connected over stdio",
         "                         /w/cursor",
-        "Not found here: zed.",
+        "Not installed: zed.",
     ]

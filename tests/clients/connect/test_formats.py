@@ -1,4 +1,4 @@
-"""Texts of configurations: only the entry changes, whatever else is in them."""
+"""Tests that an edit of a configuration text changes only the entry."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_json_keeps_every_value_and_its_layout(tree: Any, other: Any, indent: An
         'a = """\n[mcp_servers.lithos]\n"""\n',
     ],
 )
-def test_toml_keeps_every_byte_before_and_after_the_entry(text: str) -> None:
+def test_toml_keeps_every_byte_around_the_entry(text: str) -> None:
     with_entry = TOML.edit(text, "lithos", ENTRY)
     assert with_entry.startswith(text)
     assert tomllib.loads(with_entry)["mcp_servers"]["lithos"] == ENTRY
@@ -63,7 +63,7 @@ def test_toml_keeps_every_byte_before_and_after_the_entry(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["mcp_servers = {}\n", "mcp_servers = { a = { command = 'x' } }", "mcp_servers = 1"]
 )
-def test_toml_without_tables_for_servers_is_refused(text: str) -> None:
+def test_toml_is_refused_when_servers_are_not_tables(text: str) -> None:
     with pytest.raises(CannotEdit):
         TOML.edit(text, "lithos", ENTRY)
 
@@ -76,7 +76,7 @@ def test_json_with_comments_is_read_but_not_edited(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '{"a" 1}', "{'a': 1}", '{"a": "\n"}', "{} {}", '{"a": 1} x'])
-def test_invalid_json_is_refused_with_its_place(text: str) -> None:
+def test_invalid_json_is_refused_with_the_position(text: str) -> None:
     with pytest.raises(InvalidText, match="line"):
         JSON.edit(text, "lithos", ENTRY)
 
@@ -84,6 +84,6 @@ def test_invalid_json_is_refused_with_its_place(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['{"a": 1, "a": 2}', "[]", '{"mcp": []}', '{"a": "\\ud800ö"}', '{"a": 1.10}']
 )
-def test_json_that_would_lose_something_is_refused(text: str) -> None:
+def test_json_is_refused_when_an_edit_would_lose_something(text: str) -> None:
     with pytest.raises(CannotEdit):
         JSON.edit(text, "lithos", ENTRY)

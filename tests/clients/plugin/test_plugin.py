@@ -1,4 +1,4 @@
-"""The plugin of Claude Code: its files are as published, and no other file is touched (244, 245)."""
+"""Tests of the Claude Code plugin: its files are valid, and no other file is changed (244, 245)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.app.options import parse_arguments
 from lithos.clients.plugin.writing import make_skill, write_plugin
 from tests.release import bundle
 
-#: Events and matchers of the hooks reference that the plugin uses.
+#: Events and matchers that the plugin uses, from the client's hooks reference.
 EVENTS = {
     "SessionStart": {"startup", "resume", "clear", "compact"},
     "PreCompact": {"manual", "auto"},
@@ -46,7 +46,7 @@ def connect(folder: Path, *more: str) -> int:
 
 
 def commands_of(folder: Path) -> dict[str, list[str]]:
-    """Shell lines of the hooks by their event."""
+    """Return the shell lines of the hooks by event."""
     return {
         event: [hook["command"] for group in groups for hook in group["hooks"]]
         for event, groups in read(folder / "hooks" / "hooks.json")["hooks"].items()
@@ -54,8 +54,8 @@ def commands_of(folder: Path) -> dict[str, list[str]]:
 
 
 def check_plugin(folder: Path) -> None:
-    """The rules of the plugins reference that a validator checks."""
-    assert files_of(folder).keys() == FILES  # only the manifest in .claude-plugin
+    """Check the rules of the client's plugins reference, as a validator does."""
+    assert files_of(folder).keys() == FILES  # .claude-plugin contains only the manifest
     manifest = read(folder / ".claude-plugin" / "plugin.json")
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", manifest["name"])
     assert manifest.keys() <= {"name", "version", "description", "author", "license", "keywords"}
@@ -78,7 +78,9 @@ def check_plugin(folder: Path) -> None:
                 assert hook["type"] == "command"
 
 
-def test_a_plugin_has_what_claude_code_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plugin_has_the_files_that_claude_code_loads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Behaviour 245."""
     folder = tmp_path / "plugin"
     assert connect(folder) == 0
@@ -91,8 +93,8 @@ def test_a_plugin_has_what_claude_code_loads(tmp_path: Path, capsys: pytest.Capt
     assert entry["args"][-5:] == ["--data-dir", str(tmp_path / "my data"), "serve", "--transport", "stdio"]
 
 
-def test_the_hooks_call_options_that_exist(tmp_path: Path) -> None:
-    """Behaviour 244: after the guard, in each form."""
+def test_hooks_use_only_existing_options(tmp_path: Path) -> None:
+    """Behaviour 244: the part after the guard is checked, in each form."""
     write_plugin(tmp_path / "own", (sys.executable, "-m", "lithos"), ("--data-dir", "/my data"))
     bundle.write_plugin(tmp_path / "portable")
     for form in ("own", "portable"):
@@ -116,7 +118,7 @@ def test_the_hooks_call_options_that_exist(tmp_path: Path) -> None:
 
 
 def stub_of_lithos(folder: Path) -> Path:
-    """A folder with a program `lithos`."""
+    """Return a folder with a fake program `lithos`."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
     (programs / "lithos").write_text("#!/bin/sh\n")
@@ -125,8 +127,8 @@ def stub_of_lithos(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["own", "portable"])
-def test_hooks_are_silent_where_lithos_is_not_installed(form: str, tmp_path: Path) -> None:
-    """Behaviour 244: the environment it was in may be gone."""
+def test_hooks_are_silent_when_lithos_is_not_installed(form: str, tmp_path: Path) -> None:
+    """Behaviour 244: the environment that had Lithos may be gone."""
     if form == "own":
         write_plugin(tmp_path, (str(tmp_path / "gone" / "lithos"),), ("-d", "x"))
     else:
@@ -139,7 +141,9 @@ def test_hooks_are_silent_where_lithos_is_not_installed(form: str, tmp_path: Pat
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_writing_again_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_write_of_the_plugin_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "plugin"
     assert connect(folder) == 0
     before = {path: os.stat(folder / path).st_mtime_ns for path in files_of(folder)}
@@ -170,7 +174,7 @@ def test_folder_of_another_program_is_left_unchanged(
     assert files_of(folder) == before
 
 
-def test_file_or_link_instead_of_the_folder_is_refused(
+def test_file_or_link_instead_of_plugin_folder_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("theirs")
@@ -180,12 +184,14 @@ def test_file_or_link_instead_of_the_folder_is_refused(
     shutil.rmtree(tmp_path / "plugin" / "hooks")
     (tmp_path / "plugin" / "hooks").symlink_to(tmp_path / "elsewhere")
     assert connect(tmp_path / "plugin") == 2
-    assert "leads out of the folder by a link" in capsys.readouterr().err
+    assert "leads out of the folder through a link" in capsys.readouterr().err
     assert files_of(tmp_path / "elsewhere") == {}
     assert (tmp_path / "file").read_text() == "theirs"
 
 
-def test_only_claude_code_has_plugins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plugin_option_is_refused_for_other_clients(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["connect", "cursor", "--plugin", str(tmp_path / "plugin")]) == 2
-    assert "--plugin is for claude-code" in capsys.readouterr().err
+    assert "--plugin is only for claude-code" in capsys.readouterr().err
     assert not (tmp_path / "plugin").exists()

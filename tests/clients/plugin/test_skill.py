@@ -1,4 +1,4 @@
-"""The skill names only what there is, and is as the Agent Skills format wants it (behaviour 244)."""
+"""Tests that the skill names only existing things and follows the Agent Skills format (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lithos.clients.plugin.writing import SKILL, make_skill
 ROOT = Path(__file__).parents[3]
 TOOLS = {tool.name: set(tool.reader.schema["properties"]) for tool in all_tools()}
 REFERENCE = (ROOT / "docs" / "reference" / "tools.md").read_text(encoding="utf-8")
-#: Backticked words that are neither a parameter nor a key of an answer.
+#: Words in backticks that are neither a parameter nor a key of an answer.
 COMMANDS = {'lithos checkpoint --text "..."', "lithos wait --types proposal.approved"}
 
 
 def answer_keys(tool: str | None) -> set[str]:
-    """Keys in the examples of the reference, which were made by running them."""
+    """Return the keys in the reference's examples, which come from real runs."""
     page = REFERENCE
     if tool is not None:
         page = page.partition(f"### {tool}\n")[2].partition("\n##")[0]
@@ -32,13 +32,13 @@ def answer_keys(tool: str | None) -> set[str]:
 
 
 def blocks_of(text: str) -> Iterator[str]:
-    """Paragraphs and list items, lines joined."""
+    """Yield paragraphs and list items, with their lines joined."""
     for part in re.split(r"\n\n|\n(?=\* |\d+\. )", text):
         yield " ".join(part.split())
 
 
 def unknown_words(text: str) -> list[str]:
-    """Return names that Lithos lacks: tools, and backticked words unknown to the tools of their block."""
+    """Return unknown tool names, and words in backticks that no tool of their block knows."""
     codes = {each.code for each in list_errors()}
     wrong = [name for name in re.findall(r"lithos_\w+", text) if name not in TOOLS]
     for block in blocks_of(text):
@@ -53,7 +53,7 @@ def unknown_words(text: str) -> list[str]:
 
 
 @pytest.mark.needs("proposals")
-def test_the_skill_names_only_tools_and_parameters_that_exist() -> None:
+def test_skill_names_only_existing_tools_and_parameters() -> None:
     """Behaviour 244."""
     text = make_skill()
     assert len(set(re.findall(r"lithos_\w+", text))) > 15
@@ -63,13 +63,13 @@ def test_the_skill_names_only_tools_and_parameters_that_exist() -> None:
     assert unknown_words(text) == []
 
 
-def test_the_reminders_name_only_tools_that_exist() -> None:
+def test_reminders_name_only_existing_tools() -> None:
     """Behaviour 244."""
     for event in ("PreCompact", "SessionStart", None):
         assert unknown_words(reminder_for(event)) == []
 
 
-def test_the_skill_is_as_the_format_wants_it() -> None:
+def test_skill_follows_the_agent_skills_format() -> None:
     """Agent Skills: name, description, and only the keys of the specification."""
     _, front, body = make_skill().split("---\n", 2)
     head = yaml.safe_load(front)
@@ -83,12 +83,12 @@ def test_the_skill_is_as_the_format_wants_it() -> None:
     assert body.lstrip().startswith("# Lithos\n")
 
 
-def test_an_agent_can_afford_to_read_the_skill() -> None:
-    """At most 1,500 tokens, of 3.5 bytes as models count English."""
+def test_skill_has_at_most_1500_tokens() -> None:
+    """The estimate is 3.5 bytes per token, as models count English."""
     assert len(make_skill().encode()) / 3.5 <= 1_500
 
 
-def test_the_kinds_of_warnings_are_those_there_are() -> None:
+def test_skill_lists_exactly_the_existing_warning_kinds() -> None:
     page = (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8")
     kinds = {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE), "cut"} - {"kind"}
     section = make_skill().partition("## Warnings")[2].partition("\n## ")[0]
@@ -96,10 +96,10 @@ def test_the_kinds_of_warnings_are_those_there_are() -> None:
     assert {kind for line in told for kind in line.split(", ")} == kinds
 
 
-def test_the_command_prints_the_skill(
+def test_skill_command_prints_the_skill(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the configuration: it is the same for all."""
+    """The configuration does not matter, because the skill is the same for all."""
     monkeypatch.setenv("LITHOS_PORT", "no number")
     assert main(["skill"]) == 0
     assert capsys.readouterr().out == make_skill()

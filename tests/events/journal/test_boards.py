@@ -1,4 +1,4 @@
-"""Boards: handlers of capabilities in the coordinator's transaction."""
+"""Tests of boards: handlers of other packages that run in the coordinator's transaction."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.autojump
 
 @frozen(kw_only=True)
 class Ring(BoardCommand[str]):
-    """Ring the bell."""
+    """A command to ring the bell."""
 
 
 class Bell(Board):
-    """Rings when it is asked, echoes what rings, and rings by the clock."""
+    """A board that rings on command and by the clock, and reports each ring with a follow-up event."""
 
     def __init__(self) -> None:
         self.handlers = {Ring: self._ring}
@@ -69,7 +69,7 @@ def store(tmp_path: Path) -> CoordinationStore:
     return CoordinationStore.open(tmp_path / "coordination.db", START)
 
 
-async def test_command_of_a_board_is_journalled_with_its_followers(store: CoordinationStore) -> None:
+async def test_board_command_is_journalled_with_its_follow_up_events(store: CoordinationStore) -> None:
     bell = Bell()
     desk = Coordinator(store, Boards([bell]), Inline(), Broadcaster(10, 10), Clock(), journal_size=100)
     async with served(desk.mailbox, desk.start):
@@ -78,7 +78,7 @@ async def test_command_of_a_board_is_journalled_with_its_followers(store: Coordi
     assert bell.seen[:2] == ["begun", "committed"]
 
 
-async def test_board_forgets_when_the_commit_fails(store: CoordinationStore) -> None:
+async def test_board_discards_its_state_when_the_commit_fails(store: CoordinationStore) -> None:
     bell, switch = Bell(), Switch(store)
     desk = Coordinator(store, Boards([bell]), Inline(), Broadcaster(10, 10), Clock(), journal_size=100)
     switch.instead_of_commit = apsw.FullError("full")
@@ -90,7 +90,7 @@ async def test_board_forgets_when_the_commit_fails(store: CoordinationStore) -> 
     assert store.events_after(0) == []
 
 
-def test_boards_are_due_with_the_first_of_them() -> None:
+def test_boards_are_due_when_the_first_board_is_due() -> None:
     early, late, never = Bell(), Bell(), Bell()
     early.due, late.due = START, START + timedelta(hours=1)
     assert Boards([never]).next_due(START) is None
@@ -98,7 +98,7 @@ def test_boards_are_due_with_the_first_of_them() -> None:
 
 
 @pytest.mark.needs("proposals")
-def test_every_board_of_a_capability_is_made_by_it() -> None:
+def test_capabilities_create_the_expected_boards() -> None:
     assert {each.name: len(each.boards) for each in CAPABILITIES if each.boards} == {
         "tasks": 1,
         "events": 1,

@@ -1,4 +1,4 @@
-"""The broadcaster: a ring and one bounded queue per listener."""
+"""Tests of the broadcaster: a ring of recent events, and one bounded queue per listener."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def make_events(first: int, last: int) -> list[Event]:
 
 
 async def drain(subscription) -> list[int]:
-    """The seqs until the subscription ends."""
+    """Return the sequence numbers received until the subscription ends."""
     with trio.fail_after(60):
         return [event.seq async for event in subscription.events]
 
 
-async def test_a_listener_gets_every_event_in_order_from_now_on():
+async def test_listener_gets_every_new_event_in_order():
     broadcaster = Broadcaster(ring=10, queue=10)
     broadcaster.publish(make_events(1, 2))
     with subscribed(broadcaster) as subscription:
@@ -32,7 +32,7 @@ async def test_a_listener_gets_every_event_in_order_from_now_on():
     assert not subscription.overflowed
 
 
-def test_the_ring_holds_the_last_n():
+def test_ring_keeps_the_last_n_events():
     """behaviour 129"""
     broadcaster = Broadcaster(ring=3, queue=1)
     broadcaster.publish(make_events(1, 2))
@@ -41,7 +41,10 @@ def test_the_ring_holds_the_last_n():
 
 
 def test_event_size_is_the_same_with_full_and_empty_ring(monkeypatch):
-    """Else what a call costs depends on how much was written before it: each event is sized once."""
+    """Each event is sized once.
+
+    Otherwise the cost of a call would depend on how much was written before it.
+    """
     sized = []
     monkeypatch.setattr(module, "event_size", lambda event: sized.append(event.seq) or event_size(event))
     broadcaster = Broadcaster(ring=3, queue=1)
@@ -64,7 +67,7 @@ def test_ring_is_limited_by_bytes_for_events_of_any_size(monkeypatch):
     assert [event.seq for event in broadcaster.recent] == [10, 11, 12]
 
 
-async def test_a_slow_listener_is_cut_off_and_counted_and_others_are_not():
+async def test_only_the_slow_listener_is_cut_off_and_counted():
     """behaviours 128, 129: events that were queued before can still be read."""
     broadcaster = Broadcaster(ring=10, queue=2)
     with subscribed(broadcaster) as slow, subscribed(broadcaster) as quick:
@@ -79,7 +82,7 @@ async def test_a_slow_listener_is_cut_off_and_counted_and_others_are_not():
     assert not quick.overflowed
 
 
-async def test_a_batch_larger_than_the_queue_cuts_off_once():
+async def test_batch_larger_than_the_queue_cuts_a_listener_off_once():
     broadcaster = Broadcaster(ring=10, queue=2)
     with subscribed(broadcaster) as slow:
         broadcaster.publish(make_events(1, 9))
@@ -88,7 +91,7 @@ async def test_a_batch_larger_than_the_queue_cuts_off_once():
     assert broadcaster.drops == 1
 
 
-async def test_leaving_frees_the_place_also_after_an_error():
+async def test_leaving_frees_the_place_even_after_an_error():
     broadcaster = Broadcaster(ring=1, queue=1)
     with pytest.raises(KeyError), subscribed(broadcaster):
         raise KeyError
@@ -96,7 +99,7 @@ async def test_leaving_frees_the_place_also_after_an_error():
     assert broadcaster.drops == 0
 
 
-async def test_closed_subscriber_is_gone_and_not_slow():
+async def test_closed_subscriber_does_not_count_as_slow():
     broadcaster = Broadcaster(ring=1, queue=1)
     with subscribed(broadcaster) as subscription:
         subscription.events.close()
@@ -105,7 +108,7 @@ async def test_closed_subscriber_is_gone_and_not_slow():
     assert broadcaster.drops == 0
 
 
-async def test_closing_ends_every_listener_those_to_come_too():
+async def test_closing_ends_current_and_future_listeners():
     broadcaster = Broadcaster(ring=1, queue=5)
     with subscribed(broadcaster) as early:
         broadcaster.publish(make_events(1, 1))
@@ -117,7 +120,7 @@ async def test_closing_ends_every_listener_those_to_come_too():
     assert broadcaster.drops == 0
 
 
-async def test_a_waiting_listener_is_woken_by_an_event_and_by_the_end():
+async def test_waiting_listener_is_woken_by_event_and_by_close():
     broadcaster, got = Broadcaster(ring=1, queue=5), []
 
     async def listen(subscription) -> None:

@@ -1,4 +1,4 @@
-"""The wall clock jumps under a running server, or between two of its runs."""
+"""Tests of jumps of the wall clock during a server's run or between two runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving
 
 FAR = {"days": 60 * 365}
-#: Tables whose rows are deleted by age.
+#: Tables with rows that are deleted by age.
 TABLES = {
     "history.db": ("versions",),
     "coordination.db": ("access_log", "claims", "cursors", "agents"),
@@ -60,7 +60,7 @@ async def types_after(lithos: Lithos, seq: int) -> list[str]:
     return [event.draft.type for event in lithos.server.get(Coordinator)._store.events_after(seq)]
 
 
-def test_no_claim_that_runs_ends_later_than_the_longest_one() -> None:
+def test_running_claim_never_ends_later_than_the_longest_claim() -> None:
     times = ClaimTimes(longest_minutes=480)
     assert times.latest(START) == START + timedelta(hours=8)
     assert times.expiry(100_000, START) == times.latest(START)
@@ -141,7 +141,7 @@ async def kept(lithos: Lithos) -> dict[str, int]:
     await lithos.server.get(Coordinator).mailbox.ask(Flush())
     counts = {"displaced": len(displaced_in(lithos.data).list())}
     for file, tables in TABLES.items():
-        # Read only: of two copies of SQLite in one process the one that closes first removes the WAL.
+        # Read-only: if one process has two copies of SQLite, the first one that closes removes the WAL.
         place = f"file:{lithos.data / '.lithos' / file}?mode=ro"
         with closing(sqlite3.connect(place, uri=True)) as connection:
             for table in tables:
@@ -167,7 +167,7 @@ async def fill(lithos: Lithos, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("jump", [{"days": 400}, pytest.param(FAR, marks=pytest.mark.slow)])
-async def test_a_clock_far_ahead_deletes_nothing_by_its_age_also_over_restarts(
+async def test_clock_far_ahead_deletes_no_rows_even_after_restarts(
     tmp_path: Path, jump: dict[str, int]
 ) -> None:
     clock = Clock()
@@ -215,8 +215,8 @@ async def test_old_rows_are_deleted_some_time_after_a_long_absence() -> None:
 
 
 @pytest.mark.autojump
-async def test_corrected_clock_is_believed_after_being_behind() -> None:
-    """A machine without a battery begins in 1970, until a time server answers."""
+async def test_corrected_clock_is_accepted_after_being_behind() -> None:
+    """A machine without a battery starts in 1970 and stays there until a time server answers."""
     clock = Clock()
     right = clock.now
     clock.now = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -233,7 +233,7 @@ PAST = ("1970-01-01T00:00:00+00:00", "2016-01-01T00:00:00+00:00")
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("past", PAST)
 async def test_rows_of_a_past_clock_stay_when_it_is_corrected(tmp_path: Path, past: str) -> None:
-    """Behaviour 414: versions, displaced bytes and proposals, of notes from before and new ones."""
+    """Behaviour 414: versions, displaced bytes and proposals, of old and new notes."""
     clock = Clock()
     right = clock.now
     async with serving(tmp_path, clock=clock) as lithos:
@@ -256,7 +256,7 @@ async def test_rows_of_a_past_clock_stay_when_it_is_corrected(tmp_path: Path, pa
         await check_kept(lithos, before, proposal)
     async with serving(tmp_path, clock=clock) as lithos:
         await check_kept(lithos, before, proposal)
-        clock.advance(days=400)  # now it is old by the system clock
+        clock.advance(days=400)  # now the rows are old by the system clock
         assert lithos.server.find(HistoryUpkeep) is not None
         lithos.server.find(HistoryUpkeep)._clock = clock
         await prune_all(lithos)
@@ -279,8 +279,8 @@ async def check_kept(lithos: Lithos, before: dict[str, int], proposal: str) -> N
     assert [each["id"] for each in waiting["proposals"]] == [proposal]
 
 
-def test_bytes_displaced_by_a_crash_are_recent(tmp_path: Path) -> None:
-    """Behaviour 414: a start after a power failure, on a machine whose clock begins in 1970."""
+def test_bytes_displaced_by_a_crash_count_as_recent(tmp_path: Path) -> None:
+    """Behaviour 414: the server starts after a power failure on a machine whose clock starts in 1970."""
     assert _last_written(tmp_path).timestamp() == 0
     for name, time in (("history.db", 2_000), ("stats.db-wal", 3_000), ("lock", 4_000)):
         (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""The coordinator: one order of events, group commit, and a database that refuses to write."""
+"""Tests of the coordinator: one order of events, group commit, and a database that refuses to write."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.autojump
 
 
 class Desk(CoordinatorDesk):
-    """Reads the journal; asks together what waits together."""
+    """A coordinator whose journal can be read and whose messages can be sent in one batch."""
 
     async def together(self, *messages) -> list[object]:
-        """Replies and refusals of messages of one batch."""
+        """Return the replies and refusals of messages sent in one batch."""
         return await ask_together(self.mailbox.ask, self.gate, Flush(), *messages)
 
     def journal(self) -> list[str]:
@@ -57,7 +57,7 @@ def row(n: int, operation: str = READ) -> AuditRow:
 
 
 async def test_seq_strictly_increases_over_all_kinds_of_events(desk):
-    """behaviour 186: listeners see the order of the journal."""
+    """behaviour 186: listeners see events in the order of the journal."""
     async with desk.served():
         with subscribed(desk.broadcaster) as subscription:
             replies = [
@@ -82,8 +82,8 @@ async def test_waiting_commands_are_committed_in_one_transaction(desk):
     assert len(desk.coordinator.agents) == 50
 
 
-async def test_an_event_is_journalled_before_anyone_hears_of_it(desk):
-    """behaviour 187: nor does the asker get its reply."""
+async def test_event_is_journalled_before_any_listener_gets_it(desk):
+    """behaviour 187: the caller gets its reply only afterwards, too."""
     desk.gate.shut()
     async with desk.served() as nursery:
         with subscribed(desk.broadcaster) as subscription:
@@ -95,7 +95,7 @@ async def test_an_event_is_journalled_before_anyone_hears_of_it(desk):
             assert (await subscription.events.receive()).seq in desk.seqs()
 
 
-async def test_old_events_are_pruned_now_and_then(tmp_path, monkeypatch):
+async def test_old_events_are_pruned_regularly(tmp_path, monkeypatch):
     monkeypatch.setattr(commits, "PRUNE_EVERY", 20)
     desk = Desk(tmp_path / "c.db", journal_size=10)
     async with desk.served():
@@ -106,7 +106,7 @@ async def test_old_events_are_pruned_now_and_then(tmp_path, monkeypatch):
     desk.store.close()
 
 
-async def test_servers_that_restart_often_prune_too(tmp_path):
+async def test_frequently_restarted_servers_prune_too(tmp_path):
     desk = Desk(tmp_path / "c.db", journal_size=5)
     for n in range(10):
         async with desk.served():
@@ -120,21 +120,21 @@ async def test_servers_that_restart_often_prune_too(tmp_path):
 # -- agents -----------------------------------------------------------------------------------------
 
 
-async def test_two_registrations_in_one_batch_are_one_new_agent(desk):
+async def test_two_registrations_in_one_batch_create_one_agent(desk):
     """behaviour 90"""
     async with desk.served():
         replies = await desk.together(make_registration("a", name="x"), make_registration("a", name="y"))
     assert replies == [True, False]
 
 
-async def test_a_clock_that_jumps_back_does_not_move_last_seen_back(desk):
+async def test_clock_jump_back_does_not_move_last_seen_back(desk):
     desk.coordinator.touch("a")
     desk.clock.advance(-3600)
     desk.coordinator.touch("a")
     assert desk.coordinator.agents["a"].last_seen_at == START
 
 
-async def test_an_action_during_the_registration_is_not_forgotten(desk):
+async def test_action_during_the_registration_updates_last_seen(desk):
     desk.gate.shut()
     async with desk.served() as nursery:
         nursery.start_soon(desk.mailbox.ask, make_registration("a", name="Ann"))
@@ -149,7 +149,7 @@ async def test_an_action_during_the_registration_is_not_forgotten(desk):
     assert (agent.name, agent.last_seen_at) == ("Ann", later)
 
 
-async def test_agents_and_read_counts_are_there_after_a_restart(desk):
+async def test_agents_and_read_counts_survive_a_restart(desk):
     async with desk.served():
         desk.coordinator.touch("a")
         desk.coordinator.record_access([row(1), row(1), row(1, SEARCH_RESULT)])
@@ -168,14 +168,14 @@ def audited(desk: Desk) -> list[str]:
     return [str(r[2]) for r in reversed(desk.store.audit(agent=None, doc=None, after=None, limit=1000))]
 
 
-async def test_accesses_are_stored_within_a_second_without_any_message(desk):
+async def test_accesses_are_stored_within_a_second_without_messages(desk):
     async with desk.served():
         desk.coordinator.record_access([row(1)])
         await trio.sleep(1)
         assert audited(desk) == ["doc1"]
 
 
-async def test_an_idle_coordinator_commits_nothing(desk):
+async def test_idle_coordinator_commits_nothing(desk):
     async with desk.served():
         await trio.sleep(60)
     assert desk.switch.commits == 0
@@ -205,7 +205,7 @@ async def test_accesses_and_touches_survive_a_failing_commit_in_order(desk):
         assert [agent.id for agent in desk.store.agents()] == ["a"]
 
 
-async def test_accesses_during_a_commit_are_neither_lost_nor_stored_twice(desk):
+async def test_accesses_during_a_commit_are_stored_exactly_once(desk):
     async with desk.served() as nursery:
         desk.coordinator.record_access([row(1)])
         desk.gate.shut()
@@ -217,7 +217,7 @@ async def test_accesses_during_a_commit_are_neither_lost_nor_stored_twice(desk):
     assert audited(desk) == ["doc1", "doc2"]
 
 
-async def test_a_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
+async def test_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
     monkeypatch.setattr(module, "AUDIT_BACKLOG", 3)
     desk.store.close()
     desk.open()
@@ -233,8 +233,8 @@ async def test_a_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
 # -- a database that refuses ------------------------------------------------------------------------
 
 
-async def test_a_failing_journal_fails_no_operation_and_nothing_overtakes(desk):
-    """behaviour 128: the events are retried in their order and journalled once."""
+async def test_failing_journal_fails_no_operation_and_keeps_the_order(desk):
+    """behaviour 128: the events are retried in order and journalled once."""
     async with desk.served():
         with subscribed(desk.broadcaster) as subscription:
             before = await desk.mailbox.ask(make_append(0))
@@ -253,7 +253,7 @@ async def test_a_failing_journal_fails_no_operation_and_nothing_overtakes(desk):
     assert [event.draft.payload["n"] async for event in subscription.events] == [0, 1, 2, 3, 4]
 
 
-async def test_unwritten_events_are_retried_without_any_message(desk):
+async def test_unwritten_events_are_retried_without_messages(desk):
     """behaviour 128"""
     async with desk.served():
         desk.failing = True
@@ -264,7 +264,7 @@ async def test_unwritten_events_are_retried_without_any_message(desk):
         assert desk.journal() == ["1"]
 
 
-async def test_unwritten_events_are_retried_at_the_end_of_mail(desk):
+async def test_unwritten_events_are_retried_when_the_mailbox_ends(desk):
     desk.failing = True
     async with desk.served():
         await desk.mailbox.ask(make_append(1))
@@ -272,7 +272,7 @@ async def test_unwritten_events_are_retried_at_the_end_of_mail(desk):
     assert desk.journal() == ["1"]
 
 
-async def test_a_registration_that_cannot_be_stored_is_refused_and_changes_nothing(desk):
+async def test_refused_registration_changes_nothing_when_it_cannot_be_stored(desk):
     async with desk.served():
         await desk.mailbox.ask(make_registration("known", name="before"))
         desk.failing = True
@@ -287,7 +287,7 @@ async def test_a_registration_that_cannot_be_stored_is_refused_and_changes_nothi
     assert [(agent.id, agent.name) for agent in desk.store.agents()] == [("known", "before")]
 
 
-async def test_in_a_failing_batch_registrations_are_refused_and_events_kept_in_order(desk):
+async def test_failing_batch_refuses_registrations_and_keeps_event_order(desk):
     desk.failing = True
     async with desk.served():
         first, refused, second = await desk.together(make_append(1), make_registration("r"), make_append(2))
@@ -298,7 +298,7 @@ async def test_in_a_failing_batch_registrations_are_refused_and_events_kept_in_o
     assert desk.store.agents() == []
 
 
-async def test_a_crash_keeps_queued_mail_and_the_order(desk, monkeypatch):
+async def test_crash_keeps_queued_messages_and_their_order(desk, monkeypatch):
     real, crashes = desk.store.append_events, [1]
 
     def append_events(events):

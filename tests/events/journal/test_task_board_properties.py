@@ -1,4 +1,4 @@
-"""Claims and the task graph against simple models, driven by random commands."""
+"""Tests of claims and the task graph against simple models, with random commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def minutes_granted(wanted: float | None) -> float:
 
 
 class ClaimMachine(RuleBasedStateMachine):
-    """The model: holder and end of each aspect's claim, and the highest fence given."""
+    """The model of claims: holder and end of each aspect's claim, and the highest issued fence."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +122,10 @@ class ClaimMachine(RuleBasedStateMachine):
 
 
 class GraphMachine(RuleBasedStateMachine):
-    """The model: statuses and edge sets over five tasks, the last of them a gate; searched naively."""
+    """The model of the graph: statuses and edge sets of five tasks.
+
+    The last task is a gate. All searches are naive.
+    """
 
     KINDS: ClassVar = st.sampled_from([BLOCKS, WAITS_ON_GATE, PARENT_CHILD])
 
@@ -165,9 +168,7 @@ class GraphMachine(RuleBasedStateMachine):
         return {source for source, waiter, kind in self.edges if waiter == slot and kind != PARENT_CHILD}
 
     def inherits(self, slot: int, parent: int) -> set[int]:
-        """Return what a task inherits from its parent's waits: neither its children nor tasks that
-        wait for it.
-        """
+        """Return the tasks that a task waits for through its parent, without its children and dependents."""
         return {
             source
             for source in self.before(parent)
@@ -175,7 +176,7 @@ class GraphMachine(RuleBasedStateMachine):
         }
 
     def dependents(self, source: int) -> set[int]:
-        """All that waits for a task, also through a parent."""
+        """Return all tasks that wait for a task, also through a parent."""
         return {
             slot
             for slot in range(5)
@@ -198,7 +199,7 @@ class GraphMachine(RuleBasedStateMachine):
         return "cycle" if self.ties(source, target, kind) else None
 
     def ties(self, source: int, target: int, kind: str) -> bool:
-        """Whether tasks would wait for each other through a parent once there is this edge."""
+        """Return whether this edge would make tasks wait for each other through a parent."""
         known, self.edges = self.edges, self.edges | {(source, target, kind)}
         try:
             waiting = {target, *(slot for slot in range(5) if target in self.above(slot))}

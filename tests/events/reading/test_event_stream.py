@@ -1,4 +1,4 @@
-"""Event streams: positions, filters, seeking meanwhile, cancellation, the end."""
+"""Tests of event streams: positions, filters, position changes, cancellation and end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = EventFilter()
 
 
 class House:
-    """A journal, its broadcaster and streams over them."""
+    """A journal with its broadcaster, and streams that read from both."""
 
     def __init__(self, path: Path, ring: int = 500, queue: int = 100) -> None:
         self.store = CoordinationStore.open(path, START)
@@ -61,7 +61,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 async def take_all(stream: EventStream) -> list[int | Resync]:
-    """Take all that is available now: seqs and notices."""
+    """Return all sequence numbers and notices that are available now."""
     taken: list[int | Resync] = []
     with trio.move_on_after(1):
         while True:
@@ -70,7 +70,7 @@ async def take_all(stream: EventStream) -> list[int | Resync]:
     return taken
 
 
-async def test_known_positions_replay_what_is_strictly_later(house: House) -> None:
+async def test_known_position_replays_strictly_later_events(house: House) -> None:
     """behaviours 132, 133: the newest id replays nothing."""
     before = house.streams.head
     seqs = house.publish(3)
@@ -78,7 +78,7 @@ async def test_known_positions_replay_what_is_strictly_later(house: House) -> No
         assert await take_all(await house.open(since)) == due
 
 
-async def test_unknown_positions_resync_and_then_are_live(house: House) -> None:
+async def test_unknown_position_gets_resync_and_then_live_events(house: House) -> None:
     """behaviour 133"""
     house.publish(3)
     for since in ("17", "x", "-1", "", "99999999999999999999", "1.0", "٣", "9" * 400):
@@ -91,7 +91,7 @@ async def test_unknown_positions_resync_and_then_are_live(house: House) -> None:
         assert await take_all(stream) == later
 
 
-async def test_a_pruned_position_resyncs_but_the_last_pruned_one_does_not(house: House) -> None:
+async def test_pruned_position_gets_resync_except_the_last_pruned_one(house: House) -> None:
     """behaviour 133"""
     seqs = house.publish(10)
     house.prune(4)
@@ -101,7 +101,7 @@ async def test_a_pruned_position_resyncs_but_the_last_pruned_one_does_not(house:
 
 
 @pytest.mark.parametrize("position", [None, 0])
-async def test_filters_apply_to_replay_and_live_alike(house: House, position: int | None) -> None:
+async def test_filters_apply_to_replay_and_live_events_alike(house: House, position: int | None) -> None:
     """behaviours 131, 132: untagged events fail a tag filter."""
 
     def publish() -> dict[str, list[int]]:
@@ -131,7 +131,7 @@ async def test_filters_apply_to_replay_and_live_alike(house: House, position: in
         assert await take_all(streams[text]) == [seq for name in names for seq in seqs[name]], text
 
 
-async def test_a_replaced_filter_applies_from_now_on(house: House) -> None:
+async def test_replaced_filter_applies_from_now_on(house: House) -> None:
     """behaviour 188"""
     stream = await house.open(None, EventFilter.of(["task.created"]))
     async with trio.open_nursery() as nursery:
@@ -156,7 +156,7 @@ async def test_a_replaced_filter_applies_from_now_on(house: House) -> None:
 
 
 @pytest.mark.parametrize("reading", [False, True])
-async def test_seeking_moves_a_receiver_that_waits_or_reads(tmp_path: Path, reading: bool) -> None:
+async def test_seek_moves_a_waiting_or_reading_receiver(tmp_path: Path, reading: bool) -> None:
     """behaviour 188: no event of the old position follows."""
     house = House(tmp_path / "c.db", ring=1)
     seqs = house.publish(5)
@@ -189,7 +189,7 @@ async def test_seeking_moves_a_receiver_that_waits_or_reads(tmp_path: Path, read
     house.store.close()
 
 
-async def test_a_cancelled_receive_loses_nothing_wherever_it_is(tmp_path: Path) -> None:
+async def test_cancelled_receive_loses_no_event_at_any_point(tmp_path: Path) -> None:
     """behaviour 189"""
     house = House(tmp_path / "c.db", ring=2)
     due = house.publish(700)
@@ -206,7 +206,7 @@ async def test_a_cancelled_receive_loses_nothing_wherever_it_is(tmp_path: Path) 
     house.store.close()
 
 
-async def test_a_slow_subscriber_gets_what_was_queued_and_then_the_end(tmp_path: Path) -> None:
+async def test_slow_subscriber_gets_queued_events_before_the_stream_ends(tmp_path: Path) -> None:
     """behaviours 129, 189: resuming after the last event loses nothing."""
     house = House(tmp_path / "c.db", queue=3)
     stream = await house.open()
@@ -222,7 +222,7 @@ async def test_a_slow_subscriber_gets_what_was_queued_and_then_the_end(tmp_path:
     house.store.close()
 
 
-async def test_the_end_of_the_server_ends_streams_after_what_is_queued(house: House) -> None:
+async def test_server_stop_ends_streams_after_the_queued_events(house: House) -> None:
     stream = await house.open()
     assert await take_all(stream) == []
     due = house.publish(2)
@@ -234,7 +234,7 @@ async def test_the_end_of_the_server_ends_streams_after_what_is_queued(house: Ho
         assert not ended.has_overflowed
 
 
-async def test_closing_frees_the_place(house: House) -> None:
+async def test_closing_a_stream_frees_its_place(house: House) -> None:
     stream = await house.open()
     stream.close()
     assert await take_all(stream) == []

@@ -1,4 +1,4 @@
-"""A stream for pages: the first event at once, what follows together after a pause."""
+"""Tests of the stream for pages: the first event at once, later events together after a pause."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.kernel.values.events import Event, EventDraft
 
 
 class FakeStream:
-    """Gives the events that were put in; `None` ends it."""
+    """A stream of the events that a test puts in. `None` ends the stream."""
 
     has_overflowed = False
 

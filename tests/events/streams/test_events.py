@@ -1,4 +1,4 @@
-"""`GET /events`: frames, filters, positions, refusals and the ways a stream ends."""
+"""Tests of `GET /events`: frames, filters, positions, refusals and the end of a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.server.streaming import Station, broadcasting, open_sse, station_at
 GET = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-async def test_a_frame_has_id_event_and_data_and_hides_the_origin(tmp_path: Path) -> None:
+async def test_frame_has_id_event_and_data_without_the_origin(tmp_path: Path) -> None:
     """behaviour 130"""
     async with broadcasting(tmp_path) as (station, front):
         client = await open_sse(front)
@@ -36,7 +36,7 @@ async def test_a_frame_has_id_event_and_data_and_hides_the_origin(tmp_path: Path
         assert station.counts.delivered == 1
 
 
-async def test_keys_of_the_envelope_win_over_those_of_the_payload(tmp_path: Path) -> None:
+async def test_envelope_keys_override_payload_keys(tmp_path: Path) -> None:
     """behaviour 130"""
     async with broadcasting(tmp_path) as (station, front):
         client = await open_sse(front)
@@ -49,7 +49,7 @@ async def test_keys_of_the_envelope_win_over_those_of_the_payload(tmp_path: Path
         }  # fmt: skip
 
 
-async def test_the_head_is_that_of_an_event_stream(tmp_path: Path) -> None:
+async def test_response_head_is_that_of_an_event_stream(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (_, front):
         stream = await front.connect()
         await stream.send_all(GET)
@@ -62,7 +62,7 @@ async def test_the_head_is_that_of_an_event_stream(tmp_path: Path) -> None:
             assert line in head
 
 
-async def test_filters_hold_for_replay_and_live_alike(tmp_path: Path) -> None:
+async def test_filters_apply_to_replay_and_live_events_alike(tmp_path: Path) -> None:
     """behaviours 131, 132"""
     async with broadcasting(tmp_path) as (station, front):
         start = station.head
@@ -80,7 +80,7 @@ async def test_filters_hold_for_replay_and_live_alike(tmp_path: Path) -> None:
         assert await client.seqs(2) == due
 
 
-async def test_since_replays_what_is_later_and_last_event_id_beats_it(tmp_path: Path) -> None:
+async def test_since_replays_later_events_and_last_event_id_overrides_it(tmp_path: Path) -> None:
     """behaviours 132, 133"""
     async with broadcasting(tmp_path) as (station, front):
         seqs = await station.publish_many(4)
@@ -107,7 +107,7 @@ async def test_unknown_id_gets_a_resync_and_then_live_events(tmp_path: Path) -> 
             later = await station.publish()
             assert await client.seqs(1) == [later]
         await wait_all_tasks_blocked()
-        assert station.counts.delivered == 3  # the second to both
+        assert station.counts.delivered == 3  # both clients got the second event
 
 
 async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None:
@@ -164,10 +164,10 @@ async def test_slow_client_gets_queue_and_overflow_comment_without_loss(tmp_path
         assert station.counts.dropped == station.broadcaster.drops == 1
 
 
-async def test_a_stop_ends_streams_at_once_and_cleanly(
+async def test_server_stop_ends_streams_at_once_and_cleanly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the patience
+    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the time limit of the test
     async with broadcasting(tmp_path) as (station, front):
         clients = [await open_sse(front) for _ in range(3)]
         front.shutdown.set()
@@ -177,14 +177,14 @@ async def test_a_stop_ends_streams_at_once_and_cleanly(
         assert station.counts.dropped == 0
 
 
-async def test_the_end_of_events_ends_streams_cleanly(tmp_path: Path) -> None:
+async def test_end_of_events_ends_streams_cleanly(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         client = await open_sse(front)
         station.broadcaster.close()
         await read_until(client.stream, b"0\r\n\r\n")
 
 
-async def test_a_stream_that_fails_to_start_frees_its_place(tmp_path: Path) -> None:
+async def test_failed_stream_start_frees_its_place(tmp_path: Path) -> None:
     """behaviour 134"""
     async with broadcasting(tmp_path) as (station, front):
 
@@ -198,7 +198,7 @@ async def test_a_stream_that_fails_to_start_frees_its_place(tmp_path: Path) -> N
 
 
 class Plain:
-    """The endpoint without a server: messages in a list."""
+    """The endpoint without a server. It collects messages in a list."""
 
     def __init__(self, station: Station) -> None:
         self.station = station
@@ -222,7 +222,7 @@ class Plain:
 
 
 @pytest.mark.autojump
-async def test_silence_is_broken_by_comments(tmp_path: Path) -> None:
+async def test_idle_stream_sends_comments(tmp_path: Path) -> None:
     with station_at(tmp_path) as station:
         plain = Plain(station)
         async with trio.open_nursery() as nursery:
@@ -240,7 +240,7 @@ async def test_silence_is_broken_by_comments(tmp_path: Path) -> None:
 
 
 @pytest.mark.autojump
-async def test_cancelling_or_failing_anywhere_frees_the_place(tmp_path: Path) -> None:
+async def test_cancellation_or_failure_at_any_point_frees_the_place(tmp_path: Path) -> None:
     """behaviour 134"""
     with station_at(tmp_path) as station:
         for steps in range(12):
@@ -256,8 +256,8 @@ async def test_cancelling_or_failing_anywhere_frees_the_place(tmp_path: Path) ->
 
 
 @pytest.mark.autojump
-async def test_nothing_but_events_and_resync_is_a_message_and_positions_still_resume(tmp_path: Path) -> None:
-    """A block without data is a comment: some clients take one that has only an `id` for an empty message."""
+async def test_only_events_and_resync_have_data_and_positions_resume(tmp_path: Path) -> None:
+    """A block without data is a comment, because some clients treat an `id` alone as an empty message."""
     with station_at(tmp_path, queue=3) as station:
         first = Plain(station)
         async with trio.open_nursery() as nursery:
@@ -265,7 +265,7 @@ async def test_nothing_but_events_and_resync_is_a_message_and_positions_still_re
             await trio.sleep(KEEPALIVE + 1)
             station.broadcast(2)
             await trio.sleep(1)
-            station.broadcast(5)  # more than the queue takes
+            station.broadcast(5)  # more events than the queue can hold
             await trio.sleep(1)
         blocks = [block.split(b"\n") for block in b"".join(first.sent).split(b"\n\n") if block]
         comments = [block for block in blocks if block[0].startswith(b":")]

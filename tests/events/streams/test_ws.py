@@ -1,4 +1,4 @@
-"""`/events/ws`: hello, filters, cursors, bad frames, refusals and the ways a connection ends."""
+"""Tests of `/events/ws`: hello, filters, cursors, bad frames, refusals and the end of a connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.streaming import Station, WsClient, broadcasting, open_ws
 
 
 async def closing_code(client: WsClient, *, acknowledges: bool = False) -> int:
-    """Read to the end; the code the server closed with."""
+    """Read to the end. Return the code with which the server closed the connection."""
     try:
         while True:
             frame = await client.next()
@@ -32,7 +32,7 @@ async def closing_code(client: WsClient, *, acknowledges: bool = False) -> int:
 
 
 async def refused(front: Front, query: str = "", **headers: str) -> tuple[int, bytes]:
-    """Status and body of an upgrade that must be refused."""
+    """Return the status and body of an upgrade that must be refused."""
     stream = await front.connect()
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]
     target = f"/events/ws?{query}"
@@ -50,7 +50,7 @@ async def all_gone(station: Station) -> None:
         await trio.sleep(0.001)
 
 
-async def test_the_hello_comes_first_and_then_events(tmp_path: Path) -> None:
+async def test_hello_comes_first_and_then_events(tmp_path: Path) -> None:
     """behaviour 188"""
     async with broadcasting(tmp_path) as (station, front):
         before = await station.publish()
@@ -70,7 +70,7 @@ async def test_the_hello_comes_first_and_then_events(tmp_path: Path) -> None:
             assert station.counts.delivered == 1
 
 
-async def test_filters_and_since_in_the_query(tmp_path: Path) -> None:
+async def test_query_sets_filters_and_since(tmp_path: Path) -> None:
     """behaviours 132, 188"""
     async with broadcasting(tmp_path) as (station, front):
         start = station.head
@@ -83,7 +83,7 @@ async def test_filters_and_since_in_the_query(tmp_path: Path) -> None:
             assert await client.seqs(2) == due
 
 
-async def test_subscribe_replaces_the_filter_and_replays_where_asked(tmp_path: Path) -> None:
+async def test_subscribe_replaces_the_filter_and_replays_on_request(tmp_path: Path) -> None:
     """behaviour 188"""
     async with (
         broadcasting(tmp_path) as (station, front),
@@ -105,8 +105,8 @@ async def test_subscribe_replaces_the_filter_and_replays_where_asked(tmp_path: P
         assert await client.seqs(1) == [tagged]
 
 
-async def test_a_named_subscriber_resumes_after_what_it_acknowledged(tmp_path: Path) -> None:
-    """behaviour 188: also after a restart, and a new name starts at the head."""
+async def test_named_subscriber_resumes_after_its_last_acknowledged_event(tmp_path: Path) -> None:
+    """behaviour 188: also after a restart. A new name starts at the head."""
     async with broadcasting(tmp_path) as (station, front):
         await station.publish()
         start = station.head
@@ -134,7 +134,7 @@ async def test_a_named_subscriber_resumes_after_what_it_acknowledged(tmp_path: P
             assert await client.seqs(4) == seqs
 
 
-async def test_connections_of_one_name_share_the_cursor(tmp_path: Path) -> None:
+async def test_connections_with_one_name_share_the_cursor(tmp_path: Path) -> None:
     """behaviour 188"""
     async with (
         broadcasting(tmp_path) as (station, front),
@@ -165,7 +165,7 @@ async def test_ack_above_the_last_sent_event_is_an_error(tmp_path: Path) -> None
         assert station.store.cursor("ada") == hello["head"]
 
 
-async def test_a_lost_cursor_resyncs_and_can_be_moved_on(tmp_path: Path) -> None:
+async def test_lost_cursor_gets_resync_and_can_be_moved_on(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         async with open_ws(front, "subscriber=ada"):
             await station.publish_many(9)
@@ -178,7 +178,7 @@ async def test_a_lost_cursor_resyncs_and_can_be_moved_on(tmp_path: Path) -> None
             assert again["cursor"] == hello["head"]
 
 
-async def test_without_a_name_acks_are_ignored(tmp_path: Path) -> None:
+async def test_acks_are_ignored_without_a_name(tmp_path: Path) -> None:
     """behaviour 188"""
     async with (
         broadcasting(tmp_path) as (station, front),
@@ -198,7 +198,7 @@ BAD: list[Any] = [
 ]  # fmt: skip
 
 
-async def test_a_bad_frame_gets_an_error_and_the_connection_stays(tmp_path: Path) -> None:
+async def test_bad_frame_gets_an_error_and_the_connection_stays(tmp_path: Path) -> None:
     """behaviour 188"""
     async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         for frame in BAD:
@@ -211,7 +211,7 @@ async def test_a_bad_frame_gets_an_error_and_the_connection_stays(tmp_path: Path
         assert await client.seqs(1) == [seq]
 
 
-async def test_invalid_positions_do_no_harm(tmp_path: Path) -> None:
+async def test_invalid_positions_get_resync_or_an_error(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (_, front), open_ws(front, "subscriber=ada") as (client, _):
         for since in ("-5", "9" * 5000):
             await client.send(f'{{"op":"subscribe","since":{since}}}')
@@ -222,8 +222,8 @@ async def test_invalid_positions_do_no_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_ten_thousand_bad_frames_do_not_hurt(tmp_path: Path) -> None:
-    """Neither calls that are answered nor calls whose answers are never read."""
+async def test_thousands_of_bad_frames_do_not_disturb_other_clients(tmp_path: Path) -> None:
+    """The server answers some of the frames, and the client never reads the answers of others."""
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (good, _):
         async with open_ws(front) as (client, _):
             async with trio.open_nursery() as nursery:
@@ -282,7 +282,7 @@ async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None
             assert station.ws_clients.active == 1
 
 
-async def test_the_gate_refuses_foreign_pages_and_those_without_the_token(tmp_path: Path) -> None:
+async def test_gate_refuses_foreign_pages_and_requests_without_token(tmp_path: Path) -> None:
     """behaviours 201, 202"""
     async with broadcasting(tmp_path, auth_token="secret") as (_, front):
         assert (await refused(front))[0] == 401
@@ -291,13 +291,13 @@ async def test_the_gate_refuses_foreign_pages_and_those_without_the_token(tmp_pa
             pass
 
 
-async def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+async def test_too_long_name_is_refused(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         assert (await refused(front, f"subscriber={'x' * 201}"))[0] == 400
         assert station.ws_clients.active == 0
 
 
-async def test_a_full_queue_closes_with_1013_and_resuming_loses_nothing(tmp_path: Path) -> None:
+async def test_full_queue_closes_with_1013_and_resume_loses_nothing(tmp_path: Path) -> None:
     """behaviours 129, 189"""
     async with broadcasting(tmp_path, queue=5) as (station, front):
         async with open_ws(front, "subscriber=ada") as (client, _):
@@ -330,10 +330,10 @@ async def test_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
         assert station.counts.dropped == 1
 
 
-async def test_a_stop_closes_with_1001_and_keeps_what_was_acknowledged(
+async def test_server_stop_closes_with_1001_and_keeps_acknowledged_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the patience
+    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the time limit of the test
     async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         (seq,) = await station.publish_many(1)
         assert await client.seqs(1) == [seq]
@@ -347,17 +347,17 @@ async def test_a_stop_closes_with_1001_and_keeps_what_was_acknowledged(
         assert station.store.cursor("ada") == seq
 
 
-async def test_the_end_of_events_closes_with_1001(tmp_path: Path) -> None:
+async def test_end_of_events_closes_with_1001(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (client, _):
         await wait_all_tasks_blocked(0.01)
         station.broadcaster.close()
         assert await closing_code(client) == 1001
 
 
-async def test_clients_are_pinged_and_those_that_do_not_answer_are_cut_off(
+async def test_clients_that_do_not_answer_pings_are_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Long enough that a busy machine's client answers in time, short enough to watch.
+    # Long enough for an answer from a client on a busy machine, but short enough for a test.
     monkeypatch.setattr(wire, "PING_INTERVAL", 0.5)
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (alive, _):
         mute = WSConnection(ConnectionType.CLIENT)

@@ -164,7 +164,7 @@ async def test_file_name_that_is_not_text_does_not_stop_watching(tmp_path, caplo
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
         os.close(os.open(os.fsencode(lithos.knowledge) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
-        await until(lambda: "watcher in trouble" in caplog.text)
+        await until(lambda: "watcher failing" in caplog.text)
         put_note(tmp_path, "a.md", note(1))
         assert await told(events) == ("note.created", "a.md")
         await until(lambda: component_status(lithos) == "ok")

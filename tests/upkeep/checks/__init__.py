@@ -1,1 +1,1 @@
-"""Tests of checks and samples of a running server."""
+"""Tests of the checks and samples of a running server."""

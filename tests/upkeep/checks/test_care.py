@@ -1,4 +1,4 @@
-"""`lithos care`: its findings, that nothing changes, and that each task is opened once (behaviour 288)."""
+"""Tests of `lithos care`: it changes nothing, and opens each task once (behaviour 288)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 
 def long(thing: str) -> str:
-    """A text that shares no two neighbouring words with that about another thing."""
+    """Return a text that shares no two neighbouring words with the text about another subject."""
     return " ".join(f"{thing}{number} {thing}{number * 7}." for number in range(1, 60))
 
 
 def write_vault(data: Path) -> None:
-    """Notes with one defect each, and one without."""
+    """Write one note without defects, and a note for each kind of defect."""
     old = "updated_at: 2025-01-01T00:00:00+00:00\ncreated_at: 2025-01-01T00:00:00+00:00\n"
     put_note(data, "hub.md", f"# Hub\n\n[[Pump]], [[On pumps]], [[stub]], [[Wind station]] {long('thing')}")
     put_note(data, "pump.md", f"# Pump\n\n{PUMP} See [[Hub]].")
@@ -70,7 +70,7 @@ async def command(lithos: Lithos, tool: str, **given: Any) -> dict[str, Any]:
 
 
 def paths(answer: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """The paths of each row by group."""
+    """Return the paths of each row by group."""
     found: dict[str, list[list[str]]] = {}
     for row in answer["rows"]:
         found.setdefault(row["group"], []).append(sorted(note["path"] for note in row["notes"]))
@@ -106,13 +106,16 @@ async def test_care_finds_each_defect_and_changes_nothing(tmp_path: Path) -> Non
 
 
 def templated(subject: str) -> str:
-    """A page of a template that says more than half of what is on it."""
+    """Return a page whose template is more than half of its text."""
     asked = " ".join(f"form{number} asks{number}" for number in range(20))
     return f"# {subject}\n\n{asked}\n\n{' '.join(f'{subject}{number}' for number in range(14))}"
 
 
-async def test_pages_of_one_template_are_not_duplicates_in_any_folder(tmp_path: Path) -> None:
-    """behaviour 400: a few in one folder, or one in each of many; copies are reported, small groups first."""
+async def test_pages_from_one_template_are_not_duplicates_in_any_folder(tmp_path: Path) -> None:
+    """behaviour 400: a few pages in one folder, or one page in each of many.
+
+    Copies are reported, small groups first.
+    """
     for number in range(5):
         put_note(tmp_path, f"few/{number}.md", templated(f"few{number}x"))
     for number in range(12):
@@ -133,14 +136,14 @@ async def test_pages_of_one_template_are_not_duplicates_in_any_folder(tmp_path: 
         assert groups.index("dead_links") < groups.index("duplicates") < groups.index("stubs")
 
 
-async def test_read_notes_count_as_used_and_settled_ones_not_duplicate(tmp_path: Path) -> None:
+async def test_read_notes_are_used_and_settled_notes_are_not_duplicates(tmp_path: Path) -> None:
     """behaviour 288"""
     async with cared_for(tmp_path) as lithos:
         ids = {item["path"]: item["id"] for item in (await lithos.call("lithos_list"))["items"]}
         await lithos.read(ids["old.md"], agent_id="ben")
         await lithos.write("Pump", id=ids["pump.md"], derived_from_ids=[ids["pump-again.md"]], content=PUMP)
         await lithos.server.get(VectorIndexer).converged()
-        await lithos.audit()  # has the read stored
+        await lithos.audit()  # wait until the read is stored
         found = paths(await command(lithos, "lithos_care"))
         assert "unused" not in found
         assert "duplicates" not in found
@@ -179,7 +182,7 @@ async def test_each_group_gets_one_task_until_its_rows_change(tmp_path: Path) ->
         shown = (await lithos.call("lithos_task_status", task_id=stubs))["tasks"][0]
         assert shown["title"] == "Care for notes: stubs"
         assert "stub.md: 5 words" in shown["description"]
-        # One that is done is not opened again for the same notes, and is for others.
+        # A completed task is not opened again for the same notes, but for other notes.
         await lithos.call("lithos_task_complete", task_id=stubs, agent="ann")
         assert not any(
             task["is_new"] for task in (await command(lithos, "lithos_care_tasks", by="ann"))["tasks"]

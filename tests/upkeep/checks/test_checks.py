@@ -1,4 +1,4 @@
-"""The registry of checks: one decorated function is in all its views."""
+"""Tests of the check registry: one decorated function appears in all views."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.servers import serving
 
 
 @pytest.mark.parametrize("view", [DOCTOR, SYSTEM, VALIDATE, RECONCILE])
-def test_names_of_a_view_are_unique(view: str) -> None:
+def test_check_names_are_unique_within_a_view(view: str) -> None:
     names = [each.name for each in checks_of(view)]
     assert names
     assert len(names) == len(set(names))
@@ -42,7 +42,7 @@ def test_only_checks_of_derived_state_and_files_can_repair() -> None:
     }  # fmt: skip
 
 
-async def test_a_registered_check_is_made_by_doctor_and_server(
+async def test_registered_check_runs_in_doctor_and_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_checks()

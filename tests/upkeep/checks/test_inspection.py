@@ -1,4 +1,4 @@
-"""The checks that a running server makes of itself."""
+"""Tests of the checks that a running server makes of itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:
     return {check.name: check for check in checks}
 
 
-async def test_every_check_passes_on_a_sound_server(tmp_path: Path) -> None:
+async def test_every_check_passes_on_a_healthy_server(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await lithos.write("One", "See [[Two]].")
         await lithos.server.searchable()
@@ -33,7 +33,7 @@ async def test_every_check_passes_on_a_sound_server(tmp_path: Path) -> None:
         assert [check.name for check in checks][:3] == ["configuration", "data directory", "disk space"]
 
 
-async def test_files_that_are_not_served_as_they_should_be_are_named(tmp_path: Path) -> None:
+async def test_wrongly_served_files_are_named(tmp_path: Path) -> None:
     put_note(tmp_path, "broken.md", "---\ntitle: [unclosed\n---\ntext")
     put_note(tmp_path, "twice-a.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\na")
     put_note(tmp_path, "twice-b.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\nb")
@@ -44,7 +44,9 @@ async def test_files_that_are_not_served_as_they_should_be_are_named(tmp_path: P
         assert "twice-" in found["duplicated"].message
 
 
-async def test_callers_during_a_run_get_its_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_callers_get_the_same_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = 0
 
     async def counted(check: Check, patient: object, bound: float) -> CheckResult:
@@ -66,7 +68,7 @@ async def test_callers_during_a_run_get_its_results(tmp_path: Path, monkeypatch:
         assert runs == 2
 
 
-async def test_a_check_that_fails_does_not_stop_the_others(
+async def test_failing_check_does_not_stop_the_other_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Reconciling derived state without a server (docs/spec/cli-config.md §2.2)."""
+"""Tests of reconciling derived state without a server (docs/spec/cli-config.md §2.2)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def make_data(data: Path) -> Config:
-    """A data directory whose derived state is right, with an edge that a person asserted."""
+    """Create a data directory with correct derived state and an edge that a person asserted."""
     for path, text in NOTES.items():
         put_note(data, path, text)
     async with serving(data) as server:
@@ -48,7 +48,7 @@ async def make_data(data: Path) -> Config:
 
 
 async def run(config: Config, *scopes: str, dry_run: bool = False) -> list[dict[str, Any]]:
-    """The envelopes; a dry run must leave every byte and every time as it was."""
+    """Reconcile and return the envelopes. A dry run must leave every byte and every time unchanged."""
     data = config.of(StorageConfig).data_dir
     before = (snapshot(data), tree(data))
     results = await reconcile(config, scopes or SCOPES, dry_run=dry_run)
@@ -71,7 +71,7 @@ def projected(config: Config) -> list[tuple[Any, ...]]:
     return connection.execute(sql).fetchall()
 
 
-async def test_a_sound_directory_needs_nothing(tmp_path: Path) -> None:
+async def test_reconcile_changes_nothing_in_a_healthy_directory(tmp_path: Path) -> None:
     config = await make_data(tmp_path)
     for dry_run in (True, False):
         envelopes = await run(config, dry_run=dry_run)
@@ -85,8 +85,8 @@ async def test_a_sound_directory_needs_nothing(tmp_path: Path) -> None:
         assert envelopes[0]["summary"] == {"scanned": 2, "repaired": 0, "failed": 0, "skipped": 0}
 
 
-async def test_everything_is_made_from_the_notes_alone(tmp_path: Path) -> None:
-    """Behaviour 162: a dry run writes nothing, the run repairs, the second run has nothing to do."""
+async def test_reconcile_rebuilds_everything_from_the_notes(tmp_path: Path) -> None:
+    """Behaviour 162: a dry run writes nothing, the first run repairs, and the second run changes nothing."""
     for path, text in NOTES.items():
         put_note(tmp_path, path, text)
     config = Config(storage=StorageConfig(data_dir=tmp_path))
@@ -134,10 +134,8 @@ def break_index(data: Path, damage: str) -> None:
         ("other notes", ["doc_set_mismatch", "doc_set_mismatch"]),
     ],
 )
-async def test_a_damaged_index_is_found_and_repaired(
-    tmp_path: Path, damage: str, expected: list[str]
-) -> None:
-    """Behaviour 162: also the same number of notes, but other ones."""
+async def test_damaged_index_is_found_and_repaired(tmp_path: Path, damage: str, expected: list[str]) -> None:
+    """Behaviour 162: also if the index has the right number of notes, but wrong ones."""
     config = await make_data(tmp_path)
     break_index(tmp_path, damage)
     (looked,) = await run(config, "indices", dry_run=True)
@@ -148,7 +146,7 @@ async def test_a_damaged_index_is_found_and_repaired(
     assert (await run(config, "indices"))[0]["status"] == "noop"
 
 
-async def test_provenance_edges_are_repaired_while_asserted_edges_stay(tmp_path: Path) -> None:
+async def test_provenance_edges_are_repaired_and_asserted_edges_are_kept(tmp_path: Path) -> None:
     """Behaviour 88."""
     config = await make_data(tmp_path)
     assert projected(config) == [(TWO, ONE, 1.0)]
@@ -171,7 +169,7 @@ async def test_provenance_edges_are_repaired_while_asserted_edges_stay(tmp_path:
         assert [(edge["from_id"], edge["to_id"]) for edge in listed["results"]] == [(ONE, TWO)]
 
 
-async def test_an_incomplete_scan_removes_nothing(tmp_path: Path) -> None:
+async def test_incomplete_scan_removes_no_edges(tmp_path: Path) -> None:
     """Behaviour 88."""
     config = await make_data(tmp_path)
     put_note(tmp_path, "two.md", b"\x00 binary now")
@@ -182,8 +180,10 @@ async def test_an_incomplete_scan_removes_nothing(tmp_path: Path) -> None:
     assert projected(config) == [(TWO, ONE, 1.0)]
 
 
-async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behaviour 162: a scope repairs nothing of another one, and its failure does not stop the others."""
+async def test_failing_scope_does_not_affect_other_scopes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 162: a scope repairs only its own state, and its failure does not stop the others."""
     config = await make_data(tmp_path)
     remove_index(tmp_path / ".tantivy")
 
@@ -204,7 +204,9 @@ async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert envelopes[1]["failures"][0]["code"] == code
 
 
-async def test_unrepairable_index_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unrepairable_index_is_reported_as_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = await make_data(tmp_path)
     config = Config(
         storage=config.of(StorageConfig), search=SearchConfig(embedding_model=str(tmp_path / "no model"))
@@ -228,8 +230,8 @@ async def test_unreadable_note_is_not_an_index_error(tmp_path: Path) -> None:
     assert (await run(config, "indices"))[0]["status"] == "noop"
 
 
-async def test_a_dry_run_reads_what_a_killed_server_left_behind(tmp_path: Path) -> None:
-    """The newest rows of a database may be in its write-ahead log only."""
+async def test_dry_run_reads_the_wal_of_a_killed_server(tmp_path: Path) -> None:
+    """The newest rows of a database may be only in its write-ahead log."""
     config = await make_data(tmp_path)
     path = tmp_path / ".lithos" / "edges.db"
     writer = apsw.Connection(str(path))
@@ -252,7 +254,7 @@ async def test_dry_run_works_while_a_server_runs(tmp_path: Path) -> None:
         assert "check_failed" not in reasons(indices)
 
 
-async def test_owning_ends_with_the_block(tmp_path: Path) -> None:
+async def test_ownership_ends_with_the_block(tmp_path: Path) -> None:
     for _ in range(2):
         async with owned(StorageConfig(data_dir=tmp_path)):
             pass

@@ -1,4 +1,4 @@
-"""Runs of checks of all notes: on request, shared for a while, in slices that let others run."""
+"""Tests of check runs over all notes: on request, shared for a while, and in slices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers import serving
 async def rounds(
     data: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[CareRun], AsyncIterator[Issue]]
 ) -> AsyncIterator[CareRuns]:
-    """Rounds of one check over 20 notes, which run."""
+    """Yield runs of one check over 20 notes. The runs are started."""
     check = Check(name="made", views=("made",), place=1, look=look)
     monkeypatch.setattr(care, "checks_of", lambda view: [check])
     async with serving(data, settled=False) as lithos, trio.open_nursery() as nursery:

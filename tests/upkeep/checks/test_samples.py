@@ -1,4 +1,4 @@
-"""Samples of a running server: rates, durations from differences of histograms, and what bounds them."""
+"""Tests of a running server's samples: rates, durations from histogram differences, and limits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def make_samples(metrics: Metrics) -> Samples:
 
 
 @pytest.mark.autojump
-async def test_sample_shows_only_events_since_the_last_one() -> None:
+async def test_sample_shows_only_events_since_the_last_sample() -> None:
     metrics = Metrics()
     samples = make_samples(metrics)
-    for _ in range(100):  # before the first sample
+    for _ in range(100):  # calls before the first sample
         metrics.count("tool_calls", "lithos_read")
         metrics.observe("search_duration_seconds", 9.0, "hybrid", "true")
     async with trio.open_nursery() as nursery:
@@ -50,7 +50,7 @@ async def test_sample_shows_only_events_since_the_last_one() -> None:
 
 
 @pytest.mark.autojump
-async def test_the_samples_of_an_hour_are_kept() -> None:
+async def test_samples_are_kept_for_an_hour() -> None:
     samples = make_samples(Metrics())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(samples.run)
@@ -60,7 +60,7 @@ async def test_the_samples_of_an_hour_are_kept() -> None:
     assert KEPT * INTERVAL == 3600
 
 
-def test_a_quantile_is_interpolated_inside_its_bucket() -> None:
+def test_quantile_is_interpolated_within_its_bucket() -> None:
     table = {  # counts up to 1, 2 and infinity, and the share
         (0, 0, 0, 0.5): None,
         (10, 10, 10, 0.5): 0.5,
@@ -72,11 +72,11 @@ def test_a_quantile_is_interpolated_inside_its_bucket() -> None:
     assert found == table
 
 
-def test_the_resident_memory_is_that_of_a_python_process() -> None:
+def test_resident_memory_is_plausible_for_a_python_process() -> None:
     assert 5_000_000 < resident_memory() < 50_000_000_000
 
 
-def test_totals_are_over_all_labels() -> None:
+def test_totals_are_summed_over_all_labels() -> None:
     metrics = Metrics()
     metrics.count("tool_calls", "a")
     metrics.count("tool_calls", "b", by=2)

@@ -1,4 +1,4 @@
-"""`lithos validate` as typed, and what `--fix` does to files."""
+"""Tests of the command `lithos validate`, and of what `--fix` changes in files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _nobody_else_opens_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "GRACE", 0.01)
 
 
-#: Prefixes of lines that were added.
+#: Prefixes of the lines that `--fix` may add.
 KEYS = (b"id", b"lithos_id", b"title", b"author", b"---", b"")
 NEW = "22222222-2222-4222-8222-22222222222{}"
 WHOLE = "---\nid: {id}\ntitle: {title}\nauthor: me\n{more}---\n{body}\n"
@@ -45,7 +45,7 @@ def put_whole(data: Path, path: str, *, note_id: str, title: str, more: str = ""
 
 
 def put_one_of_each(data: Path) -> None:
-    """At least one issue of every group."""
+    """Write at least one issue of every group."""
     put_note(data, "bare.md", "No frontmatter.\n")
     put_note(data, "binary.md", b"\x00")
     url = "source_url: https://example.org/Page{}\n"
@@ -62,7 +62,7 @@ def issues_of(answer: Any) -> dict[str, list[str]]:
     return {group: [each["path"] for each in issues] for group, issues in answer["groups"].items()}
 
 
-def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
+def test_validate_finds_every_group_and_changes_nothing(program: Program) -> None:
     put_one_of_each(program.data)
     copy = "x/same.sync-conflict-20260304-050607-ABCDEFG.md"
     put_whole(program.data, copy, note_id="id-3", title="Same one", body="as another machine wrote it")
@@ -90,7 +90,7 @@ def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
     assert (done.answer["total"], done.code) == (12, 1)
 
 
-def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> None:
+def test_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> None:
     links = " ".join(f"[[Missing {chr(97 + number)}]]" for number in range(12))
     put_whole(program.data, "a.md", note_id="id-1", title="A", body=links)
     done = program.run("validate")
@@ -112,7 +112,7 @@ def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) ->
 
 
 def test_fix_adds_missing_fields_once_and_keeps_other_bytes(program: Program) -> None:
-    """A vault as people keep it: every line that was there is still there, in its order."""
+    """A vault as people keep it: all existing lines stay in their order."""
     folder = make_vault(program.data)
     before = snapshot(folder)
     first = program.run("validate", "--fix", "ids", "--yes", "--json").answer
@@ -138,7 +138,7 @@ def test_fix_adds_missing_fields_once_and_keeps_other_bytes(program: Program) ->
     assert snapshot(folder) == after
 
 
-async def test_the_fixed_id_is_the_one_that_the_server_used(tmp_path: Path) -> None:
+async def test_fixed_id_is_the_id_that_the_server_used(tmp_path: Path) -> None:
     """Behaviour 177."""
     file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
     async with serving(tmp_path) as lithos:
@@ -154,8 +154,8 @@ async def test_the_fixed_id_is_the_one_that_the_server_used(tmp_path: Path) -> N
         assert (read["metadata"]["author"], read["title"]) == ("unknown", "idea")
 
 
-def test_a_note_that_moved_is_given_the_id_it_kept(tmp_path: Path, program: Program) -> None:
-    """behaviour 270: also when it moved while nothing ran, and no server has started since."""
+def test_moved_note_gets_the_id_that_it_had_before(tmp_path: Path, program: Program) -> None:
+    """behaviour 270: also if it moved while no server ran, and no server has started since."""
     file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
     trio.run(_start_once, tmp_path)
     file.rename(file.with_name("moved.md"))
@@ -169,7 +169,7 @@ async def _start_once(data: Path) -> None:
 
 
 def fix(data: Path) -> Fixing:
-    """`fix_notes` without the program around it, for tests inside an event loop."""
+    """Run `fix_notes` without the program, for tests inside an event loop."""
     files = NoteFiles(data / "knowledge")
     before = validate_notes(files)
     return fix_notes(
@@ -178,7 +178,7 @@ def fix(data: Path) -> Fixing:
 
 
 async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path) -> None:
-    """Also where the new text is as long as the old one, and where the old id was its own source."""
+    """Also if the new text is as long as the old one, and if the note was derived from its own old id."""
     old = "11111111-1111-4111-8111-111111111111"
     more = f"derived_from_ids: [{old}]\n"
     put_whole(tmp_path, "a.md", note_id=old, title="A", more=more)
@@ -195,7 +195,7 @@ async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path)
     assert fix(tmp_path).fixed == 0
 
 
-def test_a_file_that_cannot_be_written_does_not_stop_the_others(
+def test_unwritable_file_does_not_stop_fixes_of_other_files(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "b", "c"):
@@ -233,7 +233,7 @@ def test_validate_is_read_only_while_a_server_runs(program: Program) -> None:
         lock.release()
 
 
-def test_without_a_folder_of_notes_nothing_is_made(program: Program) -> None:
+def test_validate_creates_nothing_when_the_notes_folder_is_missing(program: Program) -> None:
     for arguments in (["validate"], ["validate", "--fix"]):
         done = program.run(*arguments)
         assert (done.code, done.out) == (1, "")
@@ -242,7 +242,7 @@ def test_without_a_folder_of_notes_nothing_is_made(program: Program) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.endswith(".md")])
-def test_amending_changes_only_the_given_fields(path: str) -> None:
+def test_amended_document_differs_only_in_the_given_fields(path: str) -> None:
     modified = from_nanoseconds(1_600_000_000_000_000_000)
     old = parse_document(FILES[path], path, modified)
     data = amend_document(FILES[path], path, modified, {"id": NEW.format(9), "author": "somebody"})
@@ -293,13 +293,13 @@ def test_equal_titles_in_two_folders_are_allowed_per_folder(
 
 
 class Terminal(io.StringIO):
-    """Types answers at a terminal."""
+    """A terminal at which a person types answers."""
 
     def isatty(self) -> bool:
         return True
 
 
-def test_fix_shows_what_it_will_change_and_asks(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fix_shows_planned_changes_and_asks_first(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """behaviour 261"""
     put_note(program.data, "a.md", "text\n")
     before = snapshot(program.data / "knowledge")
@@ -309,7 +309,7 @@ def test_fix_shows_what_it_will_change_and_asks(program: Program, monkeypatch: p
         assert "To be written into 1 files:\n  a.md: title: a, author: unknown\n" in done.out
         assert "Change 1 files? [y/N]" in done.err
         assert done.code == 1
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # without a terminal there is no question
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # without a terminal, no question is asked
     done = program.run("validate", "--fix")
     assert "--yes" in done.err
     assert "?" not in done.err
@@ -324,7 +324,7 @@ def test_fix_shows_what_it_will_change_and_asks(program: Program, monkeypatch: p
     assert text == "---\ntitle: a\nauthor: unknown\n---\n\ntext\n"
 
 
-def test_ids_are_written_only_where_that_is_asked_for(program: Program) -> None:
+def test_ids_are_written_only_on_request(program: Program) -> None:
     """behaviour 261"""
     put_whole(program.data, "a.md", note_id="id-1", title="A")
     put_whole(program.data, "b.md", note_id="id-1", title="B")
@@ -336,7 +336,7 @@ def test_ids_are_written_only_where_that_is_asked_for(program: Program) -> None:
     assert (done.answer["fixed"], done.answer["remaining"], done.code) == (1, 0, 0)
 
 
-def test_counted_note_keeps_its_id_when_copy_sorts_first(program: Program) -> None:
+def test_served_note_keeps_its_id_when_a_copy_sorts_first(program: Program) -> None:
     async def create() -> str:
         async with serving(program.data) as lithos:
             return str(await lithos.create("Shared", "text", path="shared.md"))

@@ -1,4 +1,4 @@
-"""The list of agents and the timeline of one (docs/spec/console.md §2)."""
+"""Tests of the agent list and an agent's timeline (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.servers import Clock
 
 
 def entries_of(page: Element) -> list[str]:
-    """The text of each entry of a timeline, in order."""
+    """Return the text of each timeline entry, in order."""
     return [one.told for one in page.all("li") if one.attributes.get("class", "").startswith("k-")]
 
 
 async def test_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> None:
-    """behaviour 235: every page renders, on an empty vault too"""
+    """behaviour 235: every page renders, also with an empty vault"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         assert "No agent has connected yet." in (await person.look("/console/agents")).text
@@ -43,7 +43,7 @@ async def test_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> N
         assert ("/console/agents/ann" in codex, "/console/agents/bob" in codex) == (True, False)
 
 
-async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path) -> None:
+async def test_timeline_has_all_activities_of_an_agent_newest_first(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock, settled=True) as person:
 
@@ -91,7 +91,7 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
 
 
 async def test_searches_are_shown_even_without_results(tmp_path: Path) -> None:
-    """docs/spec/console.md §2: an agent's queries are on its page, next to a retrieval of that moment"""
+    """docs/spec/console.md §2: the page shows an agent's queries next to a retrieval at the same time"""
     async with visiting(tmp_path, settled=True) as person:
         call = person.lithos.call
         await call("lithos_write", title="Source", content="Numbers.", agent="bob")
@@ -109,7 +109,7 @@ async def test_searches_are_shown_even_without_results(tmp_path: Path) -> None:
         assert "/console/search?q=zebra" in page.links
 
 
-async def test_a_long_timeline_comes_in_pages_without_gaps(tmp_path: Path) -> None:
+async def test_long_timeline_has_pages_without_gaps(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock, history=HistoryConfig(enabled=False)) as person:
         call = person.lithos.call
@@ -135,8 +135,8 @@ async def test_a_long_timeline_comes_in_pages_without_gaps(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-async def test_hostile_names_and_texts_of_agents_do_nothing(tmp_path: Path) -> None:
-    """behaviour 236: agent names, titles, queries and texts do nothing on the pages of agents"""
+async def test_hostile_agent_names_and_texts_have_no_effect(tmp_path: Path) -> None:
+    """behaviour 236: hostile agent names, titles, queries and texts have no effect on the agent pages"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         for text in HOSTILE:

@@ -1,4 +1,4 @@
-"""The console's page Care, and what the overview says of the notes' worth (behaviours 288 and 289)."""
+"""Tests of the console's page Care and of the notes' usage on the overview (behaviours 288 and 289)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.servers import put_note
 from tests.upkeep.checks.test_care import write_vault
 
 
-async def test_a_person_sees_what_wants_care_and_opens_tasks_for_it(tmp_path: Path) -> None:
+async def test_care_page_shows_issues_and_opens_tasks(tmp_path: Path) -> None:
     """behaviour 288"""
     async with visiting(tmp_path) as person:
         page = await person.look("/console/care")
@@ -34,14 +34,14 @@ async def test_a_person_sees_what_wants_care_and_opens_tasks_for_it(tmp_path: Pa
         assert "tasks were opened" in done.text
         again = await person.submit("/console/care", "/console/care")
         assert "0 tasks were opened" in again.text
-        # The page shows the last report; a new one is requested.
+        # The page shows the last report until a new one is requested.
         await person.lithos.write("Stub", id=stub["id"], content="One two three. " * 20)
         assert "5 words" in (await person.look("/console/care")).text
         assert "5 words" not in (await person.look("/console/care?look=1")).text
 
 
-async def test_long_groups_are_folded_and_each_can_be_jumped_to(tmp_path: Path) -> None:
-    """behaviour 400: the first rows of every group are in reach, whatever the other groups contain."""
+async def test_long_groups_are_folded_and_have_jump_links(tmp_path: Path) -> None:
+    """behaviour 400: the first rows of every group are easy to reach, even if other groups are long."""
     for number in range(12):
         put_note(tmp_path, f"stub-{number}.md", f"# Stub {number}\n\nTo be written by {number}.")
     async with visiting(tmp_path) as person:

@@ -1,4 +1,4 @@
-"""The overview: health, the live feed and what fills it up, work and concerns (docs/spec/console.md §2)."""
+"""Tests of the overview: health, the live feed and its gaps, work and concerns (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows_of(page: Element) -> list[Element]:
 
 
 def sentences_of(page: Element) -> list[str]:
-    """The sentences of the feed, newest first."""
+    """Return the sentences of the feed, newest first."""
     return [row.all("span", "told")[0].text for row in rows_of(page)]
 
 
@@ -53,7 +53,7 @@ async def told(person: Visitor, query: str = "") -> list[str]:
 
 
 async def looked_through(person: Visitor) -> Element:
-    """The overview once the notes have been looked through."""
+    """Return the overview after a check of all notes."""
     while "being checked" in (page := await person.look("/console/")).text:
         pass
     return page
@@ -68,8 +68,8 @@ def of_no_notes() -> EventFeed:
     return EventFeed(make_environment(), NoNotes())  # type: ignore[arg-type]
 
 
-async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> None:
-    """behaviour 235: every page renders on an empty vault."""
+async def test_each_event_type_is_shown_as_sentence_with_links(tmp_path: Path) -> None:
+    """behaviour 235: every page renders with an empty vault."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         await lithos.server.searchable()
@@ -112,7 +112,7 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
 
 
 @pytest.mark.needs("proposals")
-async def test_outcomes_of_proposals_are_shown_with_links_to_them(tmp_path: Path) -> None:
+async def test_proposal_outcomes_are_shown_with_links(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one", agent="ann")
@@ -147,7 +147,7 @@ async def test_outcomes_of_proposals_are_shown_with_links_to_them(tmp_path: Path
         )] == [True] * 3  # fmt: skip
 
 
-def test_the_filter_knows_every_type_of_event() -> None:
+def test_feed_filter_knows_every_event_type() -> None:
     assert set(TYPES) == set(EVENTS)
     assert FeedFilter.of({"type": "note.invented"}).type == ""
     assert FeedFilter.of({"type": "task"}).wanted.types == {
@@ -158,8 +158,8 @@ def test_the_filter_knows_every_type_of_event() -> None:
     assert FeedFilter.of({"tag": " #raft "}).tag == "raft"
 
 
-def test_hostile_texts_in_any_event_stay_text() -> None:
-    """behaviour 236: events with script in their texts, agents and tags do nothing."""
+def test_hostile_texts_in_any_event_are_shown_as_text() -> None:
+    """behaviour 236: script in texts, agents and tags of events has no effect."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     for kind in (*sorted(TYPES), "unknown.kind"):
         _, keys = EVENTS.get(kind, ("", ("title",)))
@@ -174,7 +174,7 @@ def test_hostile_texts_in_any_event_stay_text() -> None:
         assert "\u202e" not in str(row.sentence), kind
 
 
-async def test_hostile_texts_stay_text_on_the_whole_page(tmp_path: Path) -> None:
+async def test_hostile_texts_are_shown_as_text_on_the_overview(tmp_path: Path) -> None:
     """behaviour 236, on the overview."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
@@ -193,7 +193,7 @@ async def test_hostile_texts_stay_text_on_the_whole_page(tmp_path: Path) -> None
         assert len(rows_of(typed)) == 5
 
 
-async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
+async def test_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.write("By Ann", agent="ann", tags=["raft"])
         await person.lithos.write("By Bob", agent="bob", tags=["ops"])
@@ -210,14 +210,14 @@ async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> Non
         assert "No such events happened recently." in none.text
 
 
-async def test_events_after_a_position_are_shown_once_and_whole(tmp_path: Path) -> None:
-    """behaviour 238: the feed fills up after a lost connection, without loss or duplicates."""
+async def test_events_after_a_position_are_shown_completely_and_once(tmp_path: Path) -> None:
+    """behaviour 238: after a lost connection, the feed gets the missing events without loss or duplicates."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before")
         page = await person.look("/console/")
         seen = [row.attributes["data-seq"] for row in rows_of(page)]
         position, written = head_of(page), []
-        for burst in range(4):  # the connection is gone while each burst happens
+        for burst in range(4):  # each burst happens while the connection is lost
             for number in range(EVENTS_AWAY):
                 written.append((await person.lithos.write(f"Burst {burst}, {number}"))["id"])
             news = await piece(person, f"&after={position}")
@@ -232,8 +232,8 @@ async def test_events_after_a_position_are_shown_once_and_whole(tmp_path: Path) 
         assert len(written) == 4 * EVENTS_AWAY
 
 
-async def test_the_journal_fills_the_feed_after_a_restart(tmp_path: Path) -> None:
-    """behaviour 238: a page that was open over a restart of the server continues at its position."""
+async def test_feed_continues_from_the_journal_after_a_restart(tmp_path: Path) -> None:
+    """behaviour 238: a page that was open during a server restart continues at its position."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before the restart")
         position = head_of(await person.look("/console/"))
@@ -247,9 +247,7 @@ async def test_the_journal_fills_the_feed_after_a_restart(tmp_path: Path) -> Non
         ]
 
 
-async def test_a_page_holds_a_bounded_number_of_events(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_page_shows_a_limited_number_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overview, "SHOWN", 3)
     monkeypatch.setattr(overview, "MORE_SHOWN", 5)
     monkeypatch.setattr(overview, "MOST_SHOWN", 5)
@@ -267,8 +265,8 @@ async def test_a_page_holds_a_bounded_number_of_events(
         assert len(await told(person, "&after=not-a-number")) == 3
 
 
-async def test_changes_are_shown_as_commits_and_lead_to_their_undo(tmp_path: Path) -> None:
-    """Lines added and taken away, the difference, and the page that takes them back."""
+async def test_changes_are_shown_as_commits_with_undo_links(tmp_path: Path) -> None:
+    """A commit shows the numbers of added and removed lines, the difference and an undo link."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Harbour names", content="One.\n\nTwo.\n\nThree.", agent="ann")
         await person.lithos.call("lithos_note_update", id=note, tags=["port"], agent="ann")
@@ -310,7 +308,7 @@ def test_similar_rows_within_minutes_are_folded_into_the_newest() -> None:
     assert [1 + len(row.folded) for row in fold(rows(*[(0, "note.created", "ann")] * 130))] == [51, 51, 28]
 
 
-async def test_machinery_is_shown_on_request(tmp_path: Path) -> None:
+async def test_technical_events_are_shown_only_on_request(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.call("lithos_agent_register", id="ann")
         await person.lithos.call("lithos_task_create", title="A task", agent="ann")
@@ -322,7 +320,7 @@ async def test_machinery_is_shown_on_request(tmp_path: Path) -> None:
         assert len(rows_of(page)) == 3
 
 
-def test_sentences_are_made_once_and_kept_up_to_a_limit() -> None:
+def test_sentences_are_made_once_and_cached_up_to_a_limit() -> None:
     at, happenings = datetime(2026, 1, 1, tzinfo=UTC), of_no_notes()
     events = [
         Event(seq=seq, draft=EventDraft(type="task.ready", agent="a", payload={"task_id": "t"}, timestamp=at))
@@ -334,8 +332,8 @@ def test_sentences_are_made_once_and_kept_up_to_a_limit() -> None:
     assert again.sentence is rows[-1].sentence
 
 
-async def test_console_stream_shows_the_same_as_events(tmp_path: Path) -> None:
-    """behaviour 238: an open page hears of a write, also one that it missed."""
+async def test_console_stream_shows_the_same_events_as_the_event_stream(tmp_path: Path) -> None:
+    """behaviour 238: an open page gets every write, also one that it missed."""
     async with visiting(tmp_path) as person:
         position = head_of(await person.look("/console/"))
         await person.lithos.write("Missed")
@@ -346,7 +344,7 @@ async def test_console_stream_shows_the_same_as_events(tmp_path: Path) -> None:
             assert b"event: note.created" in await read_until(stream, b"Missed")
             await person.lithos.write("Heard")
             assert b"Missed" not in await read_until(stream, b"Heard")
-        # Pieces are not pages.
+        # Partial answers are not pages.
         answer = await person.client.get("/console/feed?type=note&after=5")
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/?type=note")
         assert (await person.client.get("/console/state")).headers["location"] == "/console/"
@@ -396,7 +394,7 @@ async def test_work_conflicts_and_concerns_are_shown(tmp_path: Path) -> None:
 
 
 async def test_errors_are_shown_first_with_advice(tmp_path: Path) -> None:
-    """behaviour 235: every page renders degraded; here a folder that is gone."""
+    """behaviour 235: every page renders in degraded state, here with a missing folder."""
     async with visiting(tmp_path) as person:
         shutil.rmtree(person.lithos.knowledge)
         page = await person.look("/console/")
@@ -406,10 +404,10 @@ async def test_errors_are_shown_first_with_advice(tmp_path: Path) -> None:
         assert "Check that the folder exists" in trouble.text
 
 
-#: Notes written while the connection is gone.
+#: Number of notes written while the connection is lost.
 EVENTS_AWAY = 10
 DEGRADED = ("/console/", "/console/state?partial=1", "/console/system")
-#: Each read that these pages make of a database.
+#: Every database read that these pages make.
 READS = (
     "lithos.events.rows.store.CoordinationStore.counts",
     "lithos.tasks.rows.tasks.TaskRows.active_claims",
@@ -421,7 +419,7 @@ READS = (
 
 
 async def test_pages_render_when_disk_is_full_or_database_hangs(tmp_path: Path) -> None:
-    """behaviour 235: every page renders degraded: notes cannot be written, or a read fails."""
+    """behaviour 235: every page renders in degraded state: notes cannot be written, or a read fails."""
 
     def fail(*_: object, **__: object) -> None:
         raise DatabaseFailed("disk I/O error")
@@ -447,7 +445,7 @@ async def test_pages_render_when_disk_is_full_or_database_hangs(tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
+async def test_overview_of_a_busy_vault_stays_small(tmp_path: Path) -> None:
     """docs/spec/console.md §1: a page is at most 200 kB."""
     for number in range(300):
         put_note(tmp_path, f"n{number}.md", f"# Note {number}\n\ntext")
@@ -478,7 +476,7 @@ async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: 
         assert listed.count("line 2 is malformed YAML") == 15
         assert "binary.md" in listed
         assert "it has NUL bytes" in listed
-    async with visiting(tmp_path) as person:  # where they are not served, they are skipped and counted
+    async with visiting(tmp_path) as person:  # unserved notes are skipped and counted
         await person.lithos.server.searchable()
         assert "Knowledge: 16 unreadable." in (await looked_through(person)).text
         listed = (await person.look("/console/notes?status=broken")).text
@@ -486,7 +484,7 @@ async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: 
 
 
 async def test_headline_warns_of_open_conflicts_and_quarantined_notes(tmp_path: Path) -> None:
-    """behaviour 235: server and knowledge have a headline each, and what waits leads to its list."""
+    """behaviour 235: server and knowledge have one headline each, and each open issue links to its list."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         await lithos.server.searchable()

@@ -1,4 +1,4 @@
-"""The system page: checks on demand, state, configuration, charts (docs/spec/console.md §2)."""
+"""Tests of the system page: checks on demand, state, configuration, charts (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_samples(count: int) -> list[ActivitySample]:
 
 
 def table_of(page: Element, label: str) -> list[list[str]]:
-    """The cells of the first table with this label."""
+    """Return the cells of the first table with this label."""
     regions = page.all("div", "table")
     region = next(each for each in regions if each.attributes["aria-label"].startswith(label))
     return [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in region.all("tr")]
@@ -64,7 +64,9 @@ async def test_page_shows_state_and_runs_checks_only_on_request(tmp_path: Path) 
         assert table_of(again, "Results of the checks") == rows
 
 
-async def test_samples_are_charts_with_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_samples_are_shown_as_charts_with_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with visiting(tmp_path) as person:
         empty = await person.look("/console/system")
         assert "There are no samples yet." in empty.text
@@ -88,7 +90,7 @@ async def test_samples_are_charts_with_tables(tmp_path: Path, monkeypatch: pytes
         assert oldest[1:] == ["40", "4", str(0 + 1 + 2 + 3), "8", "7.0 ms", "9.0 ms", "200 MB"]
 
 
-def test_charts_have_gaps_where_nothing_happened() -> None:
+def test_charts_have_gaps_for_times_without_events() -> None:
     by_key = {chart.key: chart for chart in charts(make_samples(5))}
     median, _ = by_key["search-times"].lines
     assert len(median.pieces) == 2
@@ -98,7 +100,7 @@ def test_charts_have_gaps_where_nothing_happened() -> None:
     assert by_key["writes"].lines[0].last == 16
 
 
-def test_points_are_inside_the_chart_with_the_newest_right() -> None:
+def test_chart_points_are_inside_with_the_newest_at_the_right() -> None:
     chart = make_chart("k", "T", "", [("one", [0.0, 3.0, 7.5, None, 1.0])], 40)
     for line in chart.lines:
         for piece in line.pieces:
@@ -113,7 +115,7 @@ def test_points_are_inside_the_chart_with_the_newest_right() -> None:
     assert sparkline([0.0, 0.0]) != ""
 
 
-def test_a_scale_ends_at_a_round_number() -> None:
+def test_chart_scale_ends_at_a_round_number() -> None:
     tops = {0: 1, 1: 1, 3: 5, 5.1: 10, 0.03: 0.05, 1234: 2000, 2.4: 2.5, 99: 100}
     assert {value: round_up(value) for value in tops} == pytest.approx(tops)
 
@@ -140,21 +142,21 @@ def test_settings_show_their_source_but_not_secrets(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("access")
-async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
+async def test_page_contains_no_secret(tmp_path: Path) -> None:
     async with visiting(tmp_path, server={"auth_token": "a-secret-token"}) as person:
         await person.submit("/console/login", token="a-secret-token")
         assert "a-secret" not in await person.page("/console/system?run=1")
         assert len(table_of(await person.look("/console/system?run=1"), "Settings server")) > 1
 
 
-def test_every_setting_is_in_one_section() -> None:
+def test_every_setting_is_in_exactly_one_section() -> None:
     told = list(configured(Config(server=ServerConfig()), {}))
     grouped = system.sections(told)
     assert sum(len(rows) for _, rows in grouped) == len(SETTINGS)
     assert len({name for name, _ in grouped}) == len(grouped)
 
 
-def test_commands_in_sentences_are_code_and_nothing_else_is_markup() -> None:
+def test_only_commands_in_sentences_become_markup() -> None:
     assert commands("Run `lithos doctor` <b>now</b>.") == (
         "Run <code>lithos doctor</code> &lt;b&gt;now&lt;/b&gt;."
     )

@@ -1,4 +1,4 @@
-"""Baselines: compared values, the meaning of worse, and invalid files."""
+"""Tests of baselines: compared values, the definition of "worse", and invalid files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def baseline(*outcomes: QuestionResult, depth: int = DEPTH) -> Baseline:
         (outcome(2, forbidden_rank=1), outcome(2, forbidden_rank=3), None),
     ],
 )
-def test_worse_is_a_lower_rank_or_a_forbidden_note(
+def test_lower_rank_or_forbidden_note_counts_as_worse(
     before: QuestionResult, now: QuestionResult, kind: str | None
 ) -> None:
     """Behaviour 234."""
@@ -56,7 +56,7 @@ def test_shallower_or_deeper_search_is_not_a_change() -> None:
     assert compare(baseline(outcome(None), depth=10), [outcome(30)], 50).same == 1
 
 
-def test_questions_of_one_side_are_only_named() -> None:
+def test_questions_of_only_one_side_are_named_but_not_compared() -> None:
     """Behaviour 234."""
     compared = compare(
         baseline(outcome(1, "gone"), outcome(1, "both"), outcome(1, "asked otherwise")),
@@ -71,7 +71,7 @@ def test_questions_of_one_side_are_only_named() -> None:
     assert (compared.changed, compared.changes, compared.same) == (("asked otherwise",), (), 1)
 
 
-def test_a_baseline_reads_back() -> None:
+def test_written_baseline_can_be_read_back() -> None:
     saved = baseline(outcome(3, "ä\x1b", forbidden_rank=1, tags=("t",), mode="fulltext"), outcome(None))
     text = saved.encode()
     assert read_baseline(text.encode()) == saved

@@ -1,4 +1,4 @@
-"""`lithos evaluate` over files: ranks, failures, baselines, and files written from what was cited."""
+"""Tests of `lithos evaluate` with files: ranks, failures, baselines, and files made from citations."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def judged(program: Program, content: str, *options: str, code: int) -> Any:
     return done.answer
 
 
-def test_a_question_passes_when_an_expected_note_is_near_enough(program: Program) -> None:
-    """Behaviour 234: by path, id and title; the ranks and the measures."""
+def test_question_passes_when_an_expected_note_ranks_high_enough(program: Program) -> None:
+    """Behaviour 234: by path, id and title, with ranks and measures."""
     before = snapshot(program.data)
     ids = judged(program, PORTS, code=0)["questions"][0]["expect"][0]["id"]
     for name in ("net/ports.md", "net/ports", ids, "Ports", "ports"):
@@ -59,8 +59,10 @@ def test_a_question_passes_when_an_expected_note_is_near_enough(program: Program
     assert snapshot(program.data) == before, "reading the files must change nothing, nor make any"
 
 
-def test_a_vault_is_read_as_it_is_served(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Behaviour 234: links and what the vault's owner hides included, and nothing in it changes."""
+def test_evaluation_reads_a_vault_as_the_server_does(
+    program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Behaviour 234: including links and the owner's ignored files. The vault is not changed."""
     vault = tmp_path_factory.mktemp("vault")
     for path, text in {
         "net/ports.md": "The server uses port 8765.\n",
@@ -100,7 +102,7 @@ def test_failure_reports_its_reason_and_exits_with_code_1(program: Program, item
     assert (told["passed"], told["failed"]) == (0, 1)
 
 
-def test_the_table_has_ranks_and_control_characters_do_nothing(program: Program) -> None:
+def test_table_shows_ranks_and_control_characters_have_no_effect(program: Program) -> None:
     """Behaviour 234."""
     put_note(program.data, "evil.md", '---\ntitle: "Red \\e[31m"\n---\nA door.\n')
     content = PORTS + '- question: "door \\e[31m"\n  expect: [evil.md]\n  forbid: ["x \\e[2J.md"]\n'
@@ -116,7 +118,7 @@ def test_the_table_has_ranks_and_control_characters_do_nothing(program: Program)
     assert "hit@5 1.000  recall@5 1.000  MRR 1.000  nDCG@10 1.000" in done.out
 
 
-def test_modes_of_questions_give_way_to_the_option(program: Program) -> None:
+def test_mode_option_overrides_modes_of_questions(program: Program) -> None:
     content = PORTS + "- question: bake\n  expect: [bread.md]\n  mode: fulltext\n"
     modes = [each["mode"] for each in judged(program, content, code=0)["questions"]]
     assert modes == ["hybrid", "fulltext"]
@@ -125,14 +127,14 @@ def test_modes_of_questions_give_way_to_the_option(program: Program) -> None:
         assert (told["mode"], [each["mode"] for each in told["questions"]]) == (mode, [mode, mode])
 
 
-def test_within_and_k_decide_how_deep_it_looks(program: Program) -> None:
+def test_within_and_k_set_the_search_depth(program: Program) -> None:
     for number in range(30):
         put_note(program.data, f"many/{number}.md", f"# Port {number}\n\nA server port.\n")
     told = judged(program, PORTS.replace("net/", "net/") + "  within: 20\n", "--k", "30", code=0)
     assert (told["k"], told["depth"]) == (30, 30)
 
 
-def test_worse_than_the_baseline_is_a_failure_although_the_test_passes(
+def test_result_worse_than_the_baseline_fails_a_passed_test(
     program: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Behaviour 234."""
@@ -164,7 +166,7 @@ def test_worse_than_the_baseline_is_a_failure_although_the_test_passes(
         (None, "There is no file"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_a_usage_error(
+def test_unusable_file_is_a_usage_error(
     program: Program, tmp_path: Path, content: bytes | None, told: str
 ) -> None:
     """Behaviour 234: an empty file does not pass silently."""
@@ -180,12 +182,12 @@ def test_a_file_that_cannot_be_used_is_a_usage_error(
 def test_unreadable_file_is_reported(program: Program, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert "no question" in program.run("evaluate", str(pipe)).err  # and it does not wait for a writer
+    assert "no question" in program.run("evaluate", str(pipe)).err  # without waiting for a writer
     assert "cannot be read" in program.run("evaluate", str(tmp_path)).err
     locked = tmp_path / "locked.yaml"
     locked.write_text(PORTS)
     locked.chmod(0)
-    if not os.access(locked, os.R_OK):  # the superuser may read everything
+    if not os.access(locked, os.R_OK):  # the superuser can read everything
         assert "cannot be read" in program.run("evaluate", str(locked)).err
 
 
@@ -226,8 +228,10 @@ def learn(data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["made.yaml", "made.jsonl"])
-def test_citations_of_agents_become_a_file_that_runs(program: Program, tmp_path: Path, name: str) -> None:
-    """Behaviour 234: newest first, one question once, nothing private, no note that has gone."""
+def test_citations_of_agents_become_a_test_file_that_runs(
+    program: Program, tmp_path: Path, name: str
+) -> None:
+    """Behaviour 234: newest first, each question once, without private or deleted notes."""
     learn(program.data)
     before = snapshot(program.data)
     made = tmp_path / "made" / name
@@ -248,7 +252,7 @@ def test_citations_of_agents_become_a_file_that_runs(program: Program, tmp_path:
     assert list(made.parent.iterdir()) == [made]
 
 
-def test_missing_citations_are_reported_and_make_no_file(program: Program, tmp_path: Path) -> None:
+def test_missing_citations_are_reported_and_create_no_file(program: Program, tmp_path: Path) -> None:
     done = program.run("evaluate", str(tmp_path / "made.yaml"), "--from-receipts")
     assert done.code == 1
     assert "No agent has cited" in done.err
@@ -265,10 +269,10 @@ def doctor(program: Program, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {check["name"]: check for check in done.answer["checks"]} | {"code": done.code}
 
 
-def test_the_doctor_runs_the_tests_of_the_data_directory(
+def test_doctor_runs_the_tests_of_the_data_directory(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behaviour 234; without the file there is no word of it."""
+    """Behaviour 234: without the file, doctor does not mention it."""
     assert "knowledge_tests" not in doctor(program, monkeypatch)
     tests = program.data / "knowledge-tests.yaml"
     tests.write_text(PORTS)
@@ -286,8 +290,10 @@ def test_the_doctor_runs_the_tests_of_the_data_directory(
     assert "no question in the file" in doctor(program, monkeypatch)["knowledge_tests"]["message"]
 
 
-def test_only_files_are_read_and_written(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Pipes do not block, and only files are replaced; errors are reported before the first question."""
+def test_evaluation_reads_and_writes_only_regular_files(
+    program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Pipes do not block, and only files are replaced. Errors are reported before the first question."""
     folder = tmp_path_factory.mktemp("odd")
     os.mkfifo(folder / "pipe")
     (folder / "folder").mkdir()
@@ -311,7 +317,7 @@ def test_only_files_are_read_and_written(program: Program, tmp_path_factory: pyt
 def test_refused_question_is_reported_in_a_sentence(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is raised among the tasks of a server, whose errors come in groups."""
+    """The error is raised among the server's tasks, whose errors come in groups."""
     hostile = "- question: port\n  expect: ['../../../etc/passwd', '/etc/passwd', '(a+)+$', '%2e%2e/']\n"
     assert "no such note" in program.run("evaluate", write(program, hostile)).out
 

@@ -1,4 +1,4 @@
-"""The measures of a ranking, against numbers worked out by hand."""
+"""Tests of the ranking measures against numbers calculated by hand."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from lithos.upkeep.evaluation.model_baseline import (
 )
 
 
-def test_a_hit_counts_up_to_k() -> None:
+def test_hits_count_only_up_to_rank_k() -> None:
     assert [hit_at(k, [3, 7]) for k in (1, 2, 3, 10)] == [0, 0, 1, 1]
     assert hit_at(5, []) == 0
 
 
-def test_recall_is_the_share_of_the_expected_notes() -> None:
+def test_recall_is_the_share_of_found_expected_notes() -> None:
     assert recall_at(5, [1, 6], 4) == 0.25
     assert recall_at(6, [1, 6], 4) == 0.5
     assert recall_at(5, [], 0) == 0
 
 
-def test_the_reciprocal_rank_is_that_of_the_first() -> None:
+def test_reciprocal_rank_uses_the_first_hit() -> None:
     assert reciprocal_rank([4, 2]) == 0.5
     assert reciprocal_rank([]) == 0
 
@@ -38,11 +38,11 @@ def test_ndcg_discounts_by_the_logarithm_of_the_rank() -> None:
     ideal = 1 + 1 / math.log2(3)
     assert ndcg_at(10, [1, 3], 2) == pytest.approx(1.5 / ideal)
     assert ndcg_at(10, [11], 1) == 0
-    assert ndcg_at(2, [1, 2], 5) == 1  # the ideal ranking is cut, too
+    assert ndcg_at(2, [1, 2], 5) == 1  # the ideal ranking is cut off too
     assert ndcg_at(10, [], 0) == 0
 
 
-def test_scores_are_means_over_the_questions() -> None:
+def test_scores_are_means_over_all_questions() -> None:
     scores = Scores.of([Ranking((1,), 1), Ranking((2, 6), 2), Ranking((), 1)], k=5)
     assert (scores.hit, scores.recall, scores.mrr) == pytest.approx((2 / 3, 0.5, 0.5))
     assert Scores.of([], k=5) == Scores(0, 0, 0, 0)

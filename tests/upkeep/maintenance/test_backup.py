@@ -1,4 +1,4 @@
-"""Backup while a server is written to, restore to another place, and refusals."""
+"""Tests of backups of a running server, restores to another place, and refusals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 async def fill(lithos: Lithos) -> dict[str, Any]:
-    """One object of each kind, to be compared after a restore."""
+    """Create one object of each kind, to compare after a restore."""
     note = await lithos.create("Kept", "zanzibar is kept")
     other = await lithos.create("Other", "and so is mombasa")
     task = (await lithos.call("lithos_task_create", title="Work", agent="a"))["task_id"]
@@ -99,7 +99,7 @@ async def test_backup_of_a_running_server_restores_every_acknowledged_change(tmp
         assert await lithos.found("zanzibar") == ["Kept"]
 
 
-async def test_a_backup_keeps_the_versions_of_every_note(tmp_path: Path) -> None:
+async def test_backup_keeps_the_versions_of_every_note(tmp_path: Path) -> None:
     """behaviour 226: backup and restore keep history"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     async with serving(data) as lithos:
@@ -124,13 +124,13 @@ def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]
     return [(row, store.content(note_id, row.version)) for row in store.rows(note_id, 100)[0]]
 
 
-async def test_no_seq_and_no_fence_is_given_out_again_after_a_restore(tmp_path: Path) -> None:
+async def test_no_seq_or_fence_is_issued_again_after_a_restore(tmp_path: Path) -> None:
     """behaviour 191"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     async with serving(data) as lithos:
         made = await fill(lithos)
         await Threads().run(lambda: back_up(config_of(data), backup))
-        # All of this is undone by the restore.
+        # The restore undoes all of this.
         await lithos.create("Lost", "x")
         await lithos.call("lithos_task_release", task_id=made["task"], aspect="all", agent="a")
         await lithos.call("lithos_task_claim", task_id=made["task"], aspect="all", agent="a")
@@ -148,8 +148,8 @@ async def test_no_seq_and_no_fence_is_given_out_again_after_a_restore(tmp_path: 
         assert not store.knows_position(lost_head), "an old cursor gets a resync"
 
 
-async def test_writes_during_the_backup_are_whole_or_absent(tmp_path: Path) -> None:
-    """behaviour 200: each file whole, everything acknowledged before it began is there."""
+async def test_writes_during_the_backup_are_complete_or_absent(tmp_path: Path) -> None:
+    """behaviour 200: each file is complete, and the backup has everything acknowledged before it began."""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     long = "word " * 20_000
     async with serving(data) as lithos:
@@ -178,7 +178,7 @@ async def test_writes_during_the_backup_are_whole_or_absent(tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished backup."""
+    """Return a finished backup."""
     folder = tmp_path_factory.mktemp("original")
     data, target = folder / "data", folder / "backup"
 
@@ -193,7 +193,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def backup(original: Path, tmp_path: Path) -> Path:
-    """A copy to tamper with."""
+    """Return a copy of the backup to tamper with."""
     return shutil.copytree(original, tmp_path / "backup")
 
 
@@ -248,7 +248,7 @@ TAMPERING = [
 
 
 @pytest.mark.parametrize("tamper", TAMPERING)
-async def test_a_tampered_backup_is_refused_and_nothing_is_touched(
+async def test_tampered_backup_is_refused_and_the_target_is_unchanged(
     tamper: Callable[[Path], None], backup: Path, tmp_path: Path
 ) -> None:
     """behaviour 200"""
@@ -261,9 +261,7 @@ async def test_a_tampered_backup_is_refused_and_nothing_is_touched(
     assert tree(target) == before
 
 
-async def test_a_full_directory_is_refused_without_force_and_moved_aside_with_it(
-    backup: Path, tmp_path: Path
-) -> None:
+async def test_full_directory_is_refused_or_moved_aside_with_force(backup: Path, tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §8"""
     target = tmp_path / "target"
     put_note(target, "mine.md", "mine\n")
@@ -280,7 +278,7 @@ async def test_a_full_directory_is_refused_without_force_and_moved_aside_with_it
     assert not (target / "knowledge" / "mine.md").exists()
 
 
-async def test_a_directory_that_is_served_is_not_restored_into(backup: Path, tmp_path: Path) -> None:
+async def test_served_directory_is_never_a_restore_target(backup: Path, tmp_path: Path) -> None:
     """behaviour 197"""
     lock = OwnerLock(tmp_path / "target" / ".lithos" / "lock")
     lock.acquire("2026-01-01T00:00:00Z")
@@ -291,7 +289,7 @@ async def test_a_directory_that_is_served_is_not_restored_into(backup: Path, tmp
         lock.release()
 
 
-async def test_a_backup_that_fails_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_backup_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/spec/lifecycle.md §8"""
     data = tmp_path / "data"
     put_note(data, "a.md", "a\n")
@@ -311,7 +309,7 @@ async def test_a_backup_that_fails_has_no_index(tmp_path: Path, monkeypatch: pyt
         restore(config_of(tmp_path / "target"), tmp_path / "backup")
 
 
-def test_backup_needs_an_empty_folder_outside_of_the_notes(tmp_path: Path) -> None:
+def test_backup_needs_an_empty_folder_outside_the_notes(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "a\n")
     occupied = tmp_path / "occupied"
@@ -328,7 +326,7 @@ def test_backup_needs_an_empty_folder_outside_of_the_notes(tmp_path: Path) -> No
         back_up(config_of(tmp_path / "nowhere"), tmp_path / "backup")
 
 
-async def test_an_archive_restores_like_a_directory_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+async def test_archive_restores_like_a_directory_and_broken_archive_is_refused(tmp_path: Path) -> None:
     data, archive = tmp_path / "data", tmp_path / "all.tar"
     async with serving(data, settled=False) as lithos:
         await fill(lithos)
@@ -344,7 +342,7 @@ async def test_an_archive_restores_like_a_directory_and_a_broken_one_is_refused(
         restore(config_of(tmp_path / "third"), tmp_path / "absent")
 
 
-def test_an_archive_cannot_write_outside_of_its_folder(tmp_path: Path) -> None:
+def test_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     evil = tmp_path / "evil.tar"
     (tmp_path / "x").write_text("x")
     with tarfile.open(evil, "w") as tar:
@@ -354,7 +352,7 @@ def test_an_archive_cannot_write_outside_of_its_folder(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "escaped").exists()
 
 
-def test_links_among_notes_are_kept_and_others_are_named(
+def test_links_among_notes_are_kept_and_other_links_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviour 200, docs/spec/lifecycle.md §8"""
@@ -385,7 +383,7 @@ def test_links_among_notes_are_kept_and_others_are_named(
     assert "Plan" in capsys.readouterr().out
 
 
-async def test_the_export_has_one_line_for_each_thing(tmp_path: Path) -> None:
+async def test_export_has_one_line_per_object(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with serving(data, settled=False) as lithos:
         made = await fill(lithos)
@@ -404,7 +402,7 @@ async def test_the_export_has_one_line_for_each_thing(tmp_path: Path) -> None:
     assert note["metadata"]["author"]
 
 
-def test_the_commands_back_up_restore_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_back_up_restore_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """behaviour 209"""
     data, backup, target = tmp_path / "data", tmp_path / "backup", tmp_path / "target"
     put_note(data, "a.md", "# A\n\nzanzibar\n")
@@ -446,7 +444,7 @@ def test_archive_is_written_to_stdout_and_can_be_restored(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
-def test_a_backup_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_backup_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n")
     CoordinationStore.open(data / ".lithos" / "coordination.db", utc_now()).close()

@@ -1,4 +1,4 @@
-"""`lithos doctor` on data directories that are broken in one way each."""
+"""Tests of `lithos doctor` on data directories with one error each."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WATCH_MODE = "LITHOS_INDEX__WATCH_MODE"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory that was served and stopped properly."""
+    """Return a data directory that was served and stopped properly."""
     data = tmp_path_factory.mktemp("sound")
     for number in range(NOTES):
         put_note(
@@ -88,7 +88,7 @@ program = pytest.fixture(make_program)
 
 @define
 class Ward:
-    """One data directory to break, and what to give back afterwards."""
+    """One data directory to break, and the resources to release afterwards."""
 
     program: Program
     monkeypatch: pytest.MonkeyPatch
@@ -103,14 +103,14 @@ class Ward:
         return self.data / ".lithos"
 
     def own(self, url: str | None) -> None:
-        """Own the directory, as a server that reports this address."""
+        """Own the directory like a server that reports this address."""
         lock = OwnerLock(self.private / "lock")
         lock.acquire("2026-01-01T00:00:00+00:00")
         self.closing.append(lock.release)
         lock.publish(OwnerRecord(os.getpid(), "somewhere", url, "2026-01-01T00:00:00+00:00", "s3cret"))
 
     def listen(self) -> int:
-        """Take a port and never answer there."""
+        """Open a port that never answers, and return it."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.closing.append(listener.close)
         return int(listener.getsockname()[1])
@@ -121,7 +121,7 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
     for name in list(os.environ):
         if name.startswith("LITHOS_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("LITHOS_PORT", "0")  # whatever runs on this machine
+    monkeypatch.setenv("LITHOS_PORT", "0")  # use any free port of this machine
     monkeypatch.setenv(WATCH_MODE, "poll")  # a probe takes a third of a second
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "load_embedder", load_once)
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ANSWER_WAIT", 0.3)
@@ -136,7 +136,7 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 @frozen
 class Fault:
-    """How to break a directory, and which check must say what: words of the cause and of the way out."""
+    """How to break a directory, which check must report it, and words of its cause and way out."""
 
     check: str
     status: str
@@ -146,7 +146,7 @@ class Fault:
 
 
 def damage(ward: Ward, name: str) -> None:
-    """Overwrite the second page, so that only a full check finds it."""
+    """Overwrite the second page, so that only a full check finds the damage."""
     with (ward.private / name).open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096)
@@ -261,7 +261,7 @@ def use_up_inodes(ward: Ward) -> None:
 
 
 def fail_to_read(ward: Ward) -> None:
-    """As SQLite does on a full disk, where it can make no `-shm`."""
+    """Fail like SQLite on a full disk, where it cannot create a `-shm` file."""
     real = checks_storage.check_integrity
 
     def read(path: Path, *, is_live: bool) -> str | None:
@@ -401,7 +401,7 @@ FAULTS = {
         lambda ward: os.utime(ward.data / "knowledge" / "notes" / "n00.md", (4e9, 4e9)),
     ),
 }  # fmt: skip
-#: A doctor never advises what cannot be undone.
+#: Words of irreversible commands, which doctor must never recommend.
 DESTRUCTIVE = ("delete", "rm ", "wipe", "erase", "drop")
 
 
@@ -413,7 +413,7 @@ DESTRUCTIVE = ("delete", "rm ", "wipe", "erase", "drop")
     ],
 )
 def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
-    """Behaviour 210; looking changes no file, also not one that is broken."""
+    """Behaviour 210: the checks change no file, not even a broken one."""
     fault = FAULTS[name]
     fault.seed(ward)
     before = snapshot(ward.data)
@@ -431,7 +431,7 @@ def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
     assert done.err == ""
 
 
-def test_a_sound_directory_gives_only_ok_lines(ward: Ward) -> None:
+def test_healthy_directory_gives_only_ok_lines(ward: Ward) -> None:
     ward.monkeypatch.delenv(WATCH_MODE)
     before = snapshot(ward.data)
     done = ward.program.run("doctor")
@@ -474,7 +474,7 @@ def test_unserved_notes_are_not_an_error(ward: Ward) -> None:
 
 
 @pytest.mark.parametrize("kind", ["absent", "file"])
-def test_without_a_data_directory_it_is_not_made(ward: Ward, kind: str) -> None:
+def test_missing_data_directory_is_not_created(ward: Ward, kind: str) -> None:
     ward.program.data = ward.data / kind
     if kind == "file":
         ward.program.data.write_text("")
@@ -485,8 +485,8 @@ def test_without_a_data_directory_it_is_not_made(ward: Ward, kind: str) -> None:
     assert not ward.program.data.is_dir()
 
 
-def test_a_configuration_that_cannot_be_used_still_names_the_directory(ward: Ward) -> None:
-    """Valid settings in it count: the notes are searched in its folder."""
+def test_directory_is_still_named_when_configuration_is_unusable(ward: Ward) -> None:
+    """Its valid settings count: notes are searched in the configured folder."""
     (ward.data / "knowledge").rename(ward.data / "texts")
     configure("storage: {knowledge_subdir: texts}\nserver: {port: high, auth_token: 'a b'}\n")(ward)
     ward.monkeypatch.setenv("LITHOS_LOG_LEVEL", "loud")
@@ -496,7 +496,7 @@ def test_a_configuration_that_cannot_be_used_still_names_the_directory(ward: War
     assert told["notes"]["findings"][0]["cause"] == f"{NOTES + 2} notes can be read."
 
 
-def test_a_check_that_breaks_leaves_the_others_alone(ward: Ward) -> None:
+def test_crashing_check_does_not_stop_the_other_checks(ward: Ward) -> None:
     def crash(_: Path) -> Any:
         raise RuntimeError("a bug")
 
@@ -525,7 +525,7 @@ async def test_hanging_check_is_reported_and_abandoned(
 
 @pytest.mark.slow
 def test_all_checks_pass_while_a_healthy_server_runs(ward: Ward) -> None:
-    """With a token, too; a wrong one is named."""
+    """With a token too. A wrong token is reported."""
     ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
         ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
@@ -577,7 +577,7 @@ def test_second_coordination_database_is_reported(ward: Ward) -> None:
     assert "swap the files" in out
 
 
-def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: Path) -> None:
+def test_tasks_of_a_never_served_upstream_directory_are_counted(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "coordination.db")
     database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, completed_at TEXT, theirs TEXT)")
     database.execute("INSERT INTO tasks VALUES('t','T',NULL,'x')")
@@ -591,7 +591,10 @@ def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: P
 
 
 def test_doctor_shows_effects_of_writes_on_files_of_a_vault(tmp_path: Path) -> None:
-    """Issue 25, numbers 7 and 9: birth times, and the place of replaced files. Nothing is tried out."""
+    """Issue 25, numbers 7 and 9: birth times, and the place of replaced files.
+
+    Doctor makes no trial writes.
+    """
     vault, data = tmp_path / "vault", tmp_path / "data"
     vault.mkdir()
     (data / ".lithos").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`lithos reindex`, `reconcile` and `extract-entities`, as typed."""
+"""Tests of the commands `lithos reindex`, `reconcile` and `extract-entities`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def put_stats(data: Path, *rows: NodeStats) -> None:
     store.close()
 
 
-def test_reindex_counts_what_it_indexed_and_names_what_it_could_not(program: Program) -> None:
+def test_reindex_counts_indexed_notes_and_names_failed_ones(program: Program) -> None:
     put_note(program.data, "binary.md", b"\x00")
     for arguments in ([], ["--clear"], ["--force"], ["--no-clear"]):
         done = program.run("reindex", *arguments)
@@ -107,7 +107,7 @@ def test_reconcile_exits_1_when_a_scope_fails(program: Program) -> None:
 
 
 def put_questions(data: Path) -> None:
-    """Three questions: of notes a and b by ann in 2026, of note b by bob in 2027."""
+    """Store three questions: ann's about notes a and b in 2026, and bob's about note b in 2027."""
     store = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
     with store.transaction():
         for text, agent, cited, year in (("one", "ann", ("a", "b"), 2026), ("two", "bob", ("b",), 2027)):
@@ -153,7 +153,7 @@ def test_questions_are_forgotten_by_note_agent_and_time(
     assert again == {"dry_run": False, "questions": 0, "forgotten": True}
 
 
-def test_forgetting_wants_to_know_what_and_makes_no_database(program: Program) -> None:
+def test_forgetting_needs_a_filter_and_creates_no_database(program: Program) -> None:
     done = program.run("reconcile", "--forget-questions")
     assert done.code == 2
     assert "--since 2000-01-01" in done.err
@@ -164,7 +164,7 @@ def test_forgetting_wants_to_know_what_and_makes_no_database(program: Program) -
     assert not (program.data / ".lithos" / "stats.db").exists()
 
 
-def test_a_statistics_file_from_before_has_no_questions(program: Program) -> None:
+def test_old_statistics_file_has_no_questions(program: Program) -> None:
     path = program.data / ".lithos" / "stats.db"
     path.parent.mkdir()
     connection = apsw.Connection(str(path))
@@ -175,7 +175,9 @@ def test_a_statistics_file_from_before_has_no_questions(program: Program) -> Non
     assert program.run(*options).answer["questions"] == 0
 
 
-def test_an_order_that_no_server_takes_stays(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_order_is_kept_until_a_server_takes_it(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_questions(program.data)
     monkeypatch.setattr(lithos.upkeep.maintenance.maintenance, "SERVER_BOUND", 0.2)
     lock = OwnerLock(program.data / ".lithos" / "lock")
@@ -196,7 +198,7 @@ def test_an_order_that_no_server_takes_stays(program: Program, monkeypatch: pyte
     assert orders.read(name) is None
 
 
-def test_entities_are_extracted_but_for_curated_ones(program: Program) -> None:
+def test_entities_are_extracted_except_for_curated_notes(program: Program) -> None:
     """Behaviour 158."""
     before = snapshot(program.data)
     looked = program.run("extract-entities", "--dry-run", "--json").answer
@@ -213,7 +215,7 @@ def test_entities_are_extracted_but_for_curated_ones(program: Program) -> None:
     assert program.run("reconcile", "--scope", "indices", "--json").answer["status"] == "noop"
 
 
-def test_entities_are_written_into_notes_where_that_is_asked_for(
+def test_entities_are_written_into_notes_on_request(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = program.run("extract-entities", "--force")
@@ -225,7 +227,7 @@ def test_entities_are_written_into_notes_where_that_is_asked_for(
     assert program.run("extract-entities", "--json").answer["changed"] == 0
 
 
-def test_force_extracts_curated_ones_too(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_force_extracts_curated_notes_too(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITHOS_LCMA__WRITE_ENTITIES", "true")
     answer = program.run("extract-entities", "--force", "--json").answer
     assert [(each["before"], each["entities"]) for each in answer["notes"]] == [
@@ -234,7 +236,7 @@ def test_force_extracts_curated_ones_too(program: Program, monkeypatch: pytest.M
     ]
 
 
-def test_commands_that_change_something_name_the_owner_and_exit_4(program: Program) -> None:
+def test_changing_commands_name_the_owner_and_exit_4(program: Program) -> None:
     """Behaviour 197: reading works while another process owns the directory."""
     lock = OwnerLock(program.data / ".lithos" / "lock")
     lock.acquire("2026-01-01T00:00:00+00:00")
@@ -252,7 +254,7 @@ def test_commands_that_change_something_name_the_owner_and_exit_4(program: Progr
         lock.release()
 
 
-def test_without_notes_nothing_is_made(program: Program) -> None:
+def test_commands_create_nothing_without_notes(program: Program) -> None:
     program.data = program.data / "typo"
     for arguments in [*MUTATING, ["reconcile", "--dry-run"], ["extract-entities", "--dry-run"]]:
         done = program.run(*arguments)

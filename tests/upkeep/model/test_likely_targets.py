@@ -1,4 +1,4 @@
-"""The note that a link probably means (behaviour 288)."""
+"""Tests of the note that a broken link probably means (behaviour 288)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.upkeep.model.likely_targets import LikelyNotes
         ("", None),
     ],
 )
-def test_likely_note_is_spelled_much_like_the_link(target: str, meant: str | None) -> None:
+def test_likely_target_is_spelled_similarly_to_the_link(target: str, meant: str | None) -> None:
     likely = LikelyNotes()
     for names in (
         ("Wind stations",),

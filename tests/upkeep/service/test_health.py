@@ -1,4 +1,4 @@
-"""`/health`: the report of each component when it works and when it does not."""
+"""Tests of `/health`: the report of each component when it works and when it fails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ COMPONENTS = [
 ]
 
 
-async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_health_reports_the_state_of_each_component(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Behaviour 139."""
 
     def fail(*_: object) -> None:
@@ -72,7 +74,7 @@ async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_unwritable_notes_are_reported_until_they_can_be_written(tmp_path: Path) -> None:
-    """Behaviours 127, 139: and nothing is changed."""
+    """Behaviours 127, 139: the health check changes nothing."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Kept", "before")
         events = lithos.events()
@@ -101,7 +103,7 @@ async def test_unwritable_memory_is_reported_and_heals_without_another_call(
                 await server.call("lithos_retrieve", query="anything")
                 for _ in range(2):
                     tried = disk.refused
-                    while disk.refused == tried:  # by its own trial
+                    while disk.refused == tried:  # until it tries again on its own
                         await trio.sleep(0.005)
                     status, body = await server.server.get(ServerState).report()
                     assert (status, body["components"]["memory"]["status"]) == (200, "degraded")
