@@ -319,7 +319,7 @@ FAULTS = {
         "layout", "fail", "newer Lithos: its layout is 99", "Install that version", be_of_tomorrow
     ),
     "layout unreadable": Fault(
-        "layout", "warn", "registry.json cannot be understood", "backup",
+        "layout", "warn", "registry.json is not a valid layout file", "backup",
         lambda ward: (ward.private / "migrations" / "registry.json").write_text("{"),
     ),
     "owner hangs": Fault(
