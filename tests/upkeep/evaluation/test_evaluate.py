@@ -76,7 +76,7 @@ def test_a_vault_is_read_as_it_is_served(program: Program, tmp_path_factory: pyt
     told = judged(program, content, "--vault", str(vault), code=0)
     (question,) = told["questions"]
     assert (question["expect"][0]["path"], question["remarks"]) == (
-        "net/ports.md", ["forbids a note that is not there: templates/ports.md"]
+        "net/ports.md", ["forbidden note does not exist: templates/ports.md"]
     )  # fmt: skip
     assert snapshot(vault) == before
 
@@ -89,7 +89,7 @@ def test_a_vault_is_read_as_it_is_served(program: Program, tmp_path_factory: pyt
         ("expect: [net/ports.md, gone.md]", "no such note: gone.md"),
         ("expect: [Raft]", "ambiguous title 'Raft': old/raft.md, raft.md; give the path"),
         ("expect: [bread.md]\n  tags: [nowhere]", "not among the first 10"),
-        ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden at rank 1: Ports"),
+        ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden note at rank 1: Ports"),
     ],
 )
 def test_failure_reports_its_reason_and_exits_with_code_1(program: Program, item: str, reason: str) -> None:
@@ -111,7 +111,7 @@ def test_the_table_has_ranks_and_control_characters_do_nothing(program: Program)
     assert lines[0].split() == ["rank", "within", "result", "question"]
     assert lines[1].split(maxsplit=3) == ["1", "5", "pass", "Which port does the server use?"]
     assert "door \\x1b[31m" in done.out
-    assert "forbids a note that is not there: x \\x1b[2J.md" in done.out
+    assert "forbidden note does not exist: x \\x1b[2J.md" in done.out
     assert "2 of 2 passed (mode hybrid, 10 rows looked at)" in done.out
     assert "hit@5 1.000  recall@5 1.000  MRR 1.000  nDCG@10 1.000" in done.out
 
@@ -243,7 +243,7 @@ def test_citations_of_agents_become_a_file_that_runs(program: Program, tmp_path:
     assert {path: what for path, what in snapshot(program.data).items() if path != f"made/{name}"} == before
     again = program.run("evaluate", str(made), "--from-receipts")
     assert again.code == 2
-    assert "is there already and was not changed" in again.err
+    assert "already exists and was not changed" in again.err
     assert made.read_text() == text
     assert list(made.parent.iterdir()) == [made]
 
