@@ -335,7 +335,7 @@ async def test_an_archive_restores_like_a_directory_and_a_broken_one_is_refused(
     back_up_to_tar(config_of(data), archive)
     restore(config_of(tmp_path / "elsewhere"), archive)
     assert tree(data / "knowledge") == tree(tmp_path / "elsewhere" / "knowledge")
-    with pytest.raises(BackupRefused, match="exists already"):
+    with pytest.raises(BackupRefused, match="already exists"):
         back_up_to_tar(config_of(data), archive)
     archive.write_bytes(archive.read_bytes()[:3000])
     with pytest.raises(BackupRefused):

@@ -462,7 +462,7 @@ def test_missing_accurate_tier_is_a_hint_but_not_an_error(ward: Ward, tier: str,
 def test_lock_of_a_dead_owner_is_not_an_error(ward: Ward) -> None:
     pid = leave_lock_of_the_dead(ward)
     done = ward.program.run("doctor")
-    assert f"Process {pid} left its lock file, which does no harm." in done.out
+    assert f"Process {pid} left its lock file, which has no effect." in done.out
     assert (done.code, done.out.count("\nwarn"), done.out.count("\nfail")) == (0, 0, 0)
 
 

@@ -90,8 +90,8 @@ def test_reconcile_prints_one_envelope_or_all_three(program: Program) -> None:
     one = program.run("reconcile", "-s", "graph", "--json")
     assert (one.code, one.answer["scope"], one.answer["status"]) == (0, "graph", "noop")
     assert program.run("reconcile", "-s", "indices").out == (
-        "indices: ok, 2 notes looked at\n"
-        "  schema_mismatch: 1 (index fulltext, detail there is no format marker)\n"
+        "indices: ok, 2 notes checked\n"
+        "  schema_mismatch: 1 (index fulltext, detail it has no format marker)\n"
         "  doc_set_mismatch: 1 (index vectors, missing 2, surplus 0)\n"
     )
     assert [each["status"] for each in program.run("reconcile", "--json").answer["results"]] == ["noop"] * 3
