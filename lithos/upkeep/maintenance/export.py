@@ -32,7 +32,7 @@ _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 def export_objects(config: Config) -> Iterator[dict[str, Any]]:
     """Yield notes, agents, tasks, claims, findings, task edges and edges, each with its `kind`. Blocks.
 
-    The databases are copied as of one moment, before the notes are read. Raises `FileNotFoundError` if the
+    The databases are copied at one moment, before the notes are read. Raises `FileNotFoundError` if the
     notes folder does not exist, `CorruptDatabase` and `OSError`.
     """
     now = utc_now()
