@@ -313,8 +313,9 @@ class CoordinationStore(Database):
         return [(str(row[0]), row[1], row[2]) for row in self._ask(sql, format_time(begin), format_time(end))]
 
     def read_after(self, place: int, since: datetime, most: int) -> tuple[set[str], int]:
-        """Return notes read since a time, from at most `most` accesses after a position; and the next
-        position.
+        """Return the ids of notes read since a time, and the next place to read from.
+
+        At most `most` accesses after `place` are read.
         """
         sql = (
             f"SELECT id, CASE WHEN operation='{READ}' AND timestamp>=? THEN doc_id END FROM access_log"  # noqa: S608
