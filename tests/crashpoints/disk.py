@@ -118,7 +118,7 @@ class Disk:
         for folder, name, named in itertools.chain.from_iterable(reversed(safe)):
             _set(folder.safe, name, named)
 
-    # -- what a crash leaves ---------------------------------------------------------------------
+    # -- disk after a crash ---------------------------------------------------------------------
 
     def after_kill(self) -> Image:
         """Return the whole content, because the system keeps running after a process is killed."""

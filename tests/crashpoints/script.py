@@ -327,7 +327,7 @@ def _sync(folder: Path) -> None:
     os.close(descriptor)
 
 
-# -- what there is -------------------------------------------------------------------------------
+# -- current state -------------------------------------------------------------------------------
 
 
 async def observe(lithos: Lithos) -> dict[str, State]:

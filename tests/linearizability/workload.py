@@ -112,7 +112,7 @@ class Workload:
         self._words += 1
         return f"{client}-{self._words}"
 
-    # -- not through a tool ----------------------------------------------------------------------
+    # -- changes without tools --------------------------------------------------------------------
 
     def expire(self, pass_time: Callable[[], object]) -> None:
         """Let every claim expire."""
