@@ -195,7 +195,7 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
 _UNREADABLE: Final = (
     "The file may be undamaged: a full disk, a lack of free inodes or missing permissions have "
     "the same effect. Fix the problems that the other checks report, and run doctor again. Do "
-    "not replace the file before."
+    "not replace the file before that."
 )
 _EMPTY = "If the database held data, do not start a server. Restore the database from a backup."
 

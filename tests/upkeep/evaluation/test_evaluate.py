@@ -156,7 +156,7 @@ def test_worse_than_the_baseline_is_a_failure_although_the_test_passes(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no question in the file"),
+        (b"", "The file has no questions"),
         (b"- question: a\n  expect: [x\n", "is not valid YAML"),
         (b"- question: a\n  expct: [x]\n", "did you mean `expect`?"),
         (b"\xff\xfe\x00", "not UTF-8"),
@@ -283,7 +283,7 @@ def test_the_doctor_runs_the_tests_of_the_data_directory(
     assert "1 of 2 knowledge tests pass. These do not: 'dough'." in told["message"]
     assert f"lithos evaluate {tests}" in told["message"]
     tests.write_text("")
-    assert "no question in the file" in doctor(program, monkeypatch)["knowledge_tests"]["message"]
+    assert "The file has no questions" in doctor(program, monkeypatch)["knowledge_tests"]["message"]
 
 
 def test_only_files_are_read_and_written(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:

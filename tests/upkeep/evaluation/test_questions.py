@@ -65,9 +65,9 @@ ITEM = "- question: a\n  expect: [x]\n"
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no question in the file"),
-        (b"# nothing\n", "no question in the file"),
-        (b"[]", "no question in the file"),
+        (b"", "The file has no questions"),
+        (b"# nothing\n", "The file has no questions"),
+        (b"[]", "The file has no questions"),
         (b"---\n", "does not begin a list"),
         (ITEM.encode() + b"- \xff\xfe\n", "Line 3 is not UTF-8"),
         (ITEM.encode() + b"- question: [b\n", "Line 4 is not valid YAML"),

@@ -319,7 +319,7 @@ def test_backup_needs_an_empty_folder_outside_of_the_notes(tmp_path: Path) -> No
     (occupied / "x").write_text("x")
     for target, reason in (
         (occupied, "not empty"),
-        (data / "knowledge" / "backup", "among the notes"),
+        (data / "knowledge" / "backup", "is in the notes folder"),
         (occupied / "x", "not empty"),
     ):
         with pytest.raises(BackupRefused, match=reason):
@@ -340,7 +340,7 @@ async def test_an_archive_restores_like_a_directory_and_a_broken_one_is_refused(
     archive.write_bytes(archive.read_bytes()[:3000])
     with pytest.raises(BackupRefused):
         restore(config_of(tmp_path / "third"), archive)
-    with pytest.raises(BackupRefused, match="There is no"):
+    with pytest.raises(BackupRefused, match="does not exist"):
         restore(config_of(tmp_path / "third"), tmp_path / "absent")
 
 

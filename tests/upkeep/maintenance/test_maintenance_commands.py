@@ -184,7 +184,7 @@ def test_an_order_that_no_server_takes_stays(program: Program, monkeypatch: pyte
         done = program.run("reconcile", "--forget-questions", "--note", "b", "--json")
         assert done.code == 1
         assert "the next" not in done.err
-        assert "as soon as the server looks" in done.err
+        assert "at the server's next check or start" in done.err
         assert '"forgotten": false' in done.out or '"forgotten":false' in done.out
     finally:
         lock.release()
