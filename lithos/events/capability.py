@@ -1,4 +1,4 @@
-"""The journal as a capability: the coordinator, its subscribers, and queries of readers."""
+"""The journal as a capability: the coordinator, its subscribers and the readers of the journal."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from lithos.server.tools.ports import KnownCalls
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:
-    """Make the broadcaster of committed events."""
+    """Return the broadcaster of committed events."""
     return Broadcaster(events.event_buffer_size, events.subscriber_queue_size)
 
 
 def make_settled_clock(clock: Clock, store: CoordinationStore) -> SettledClock:
-    """Make the clock of retention."""
+    """Return the clock of the retention."""
     return SettledClock(clock, store.settled())
 
 
@@ -48,7 +48,7 @@ def make_coordinator(
     metrics: Metrics,
     records: ExtraRows | None,
 ) -> Coordinator:
-    """Make the owner of `coordination.db`."""
+    """Return the coordinator, which owns `coordination.db`."""
     return Coordinator(
         store,
         boards,
@@ -62,7 +62,7 @@ def make_coordinator(
 
 
 def make_journal_board(store: CoordinationStore) -> JournalBoard:
-    """Make what carries out the commands of the journal itself."""
+    """Return the board that handles the journal's own commands."""
     return JournalBoard(store.written(RequestRows))
 
 
@@ -73,37 +73,37 @@ def _count_events(metrics: Metrics, events: Sequence[Event], seconds: float) -> 
 
 
 def open_journal(occasion: Occasion) -> CoordinationStore:
-    """Open the journal."""
+    """Open the store of the journal."""
     return CoordinationStore.open(occasion.private / "coordination.db", occasion.now)
 
 
 def make_requests(coordinator: Coordinator) -> Requests:
-    """Make what knows calls by their `request_id`."""
+    """Return the registry of calls with a `request_id`."""
     return Requests(coordinator.mailbox)
 
 
 def make_known_calls(requests: Requests) -> KnownCalls:
-    """Make what the registry of tools asks of known calls."""
+    """Return the port through which the tool registry looks up known calls."""
     return KnownCalls(requests.once)
 
 
 def make_access_log(coordinator: Coordinator, store: CoordinationStore, reading: JournalThread) -> AccessLog:
-    """Make the reader of the audit trail."""
+    """Return the reader of the access log."""
     return AccessLog(coordinator.mailbox, store, reading)
 
 
 def make_cursors(coordinator: Coordinator, store: CoordinationStore, reading: JournalThread) -> Cursors:
-    """Make the keeper of positions in the journal."""
+    """Return the store of subscribers' cursors."""
     return Cursors(coordinator.mailbox, store, reading)
 
 
 def make_streams(broadcaster: Broadcaster, store: CoordinationStore, reading: JournalThread) -> EventStreams:
-    """Make what opens streams of events."""
+    """Return the factory of event streams."""
     return EventStreams(broadcaster, store, reading)
 
 
 def make_activity(broadcaster: Broadcaster, store: CoordinationStore, reading: JournalThread) -> Activity:
-    """Make the reader of what agents did."""
+    """Return the reader of recent events."""
     return Activity(broadcaster, store, reading)
 
 

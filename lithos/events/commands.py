@@ -1,4 +1,4 @@
-"""The commands of events."""
+"""The commands `lithos wait` and `lithos events`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMANDS: Final = (
         *_FILTERS,
         take("--task ID", "only events of this task"),
         take("--since CURSOR",
-            "id of an event; events after it count, including those that already exist", alone=True),
+            "only events after the event with this id, including existing events", alone=True),
         take("--cursor NAME", "continue after the last event returned under this name", alone=True),
         take("--timeout S", "seconds to wait (default: no limit)", seconds),
     ), group="read and search", place=160),

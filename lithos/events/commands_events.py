@@ -1,4 +1,7 @@
-"""`lithos wait`, `lithos events`: events as JSON over the owner's WebSocket, across its restarts."""
+"""The commands `lithos wait` and `lithos events`, which read events over the server's WebSocket.
+
+They reconnect after a restart of the server.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +32,22 @@ from lithos.server.settings import ServerConfig
 PATH = "/events/ws"
 #: Seconds between two checks for a server.
 RETRY = 0.1
-#: Seconds for a handshake, and for the goodbye.
+#: Maximum seconds for a WebSocket handshake, and for closing a connection.
 HANDSHAKE, GOODBYE = 10.0, 2.0
 RESYNC = "resync"
 
 Record = Mapping[str, Any]
-#: Handed each event and resync notice; True when that was enough.
+#: Callback for each event and resync notice. It returns True when no more events are needed.
 Take = Callable[[Record], bool]
 
 
 @define
 class Feed:
-    """Events that pass the filters, after `since`, else after the cursor of `subscriber`, else from now on.
+    """Events that pass the filters.
 
-    `types` and `tags` are comma lists.
+    They start after `since`, else after the cursor of `subscriber`, else now.
+
+    `types` and `tags` are comma-separated lists.
     """
 
     session: CommandSession
@@ -52,9 +57,11 @@ class Feed:
     subscriber: str | None = None
 
     async def follow(self, take: Take) -> None:
-        """Pass events to `take` until it has enough, then acknowledge; waits for a server, and reconnects.
+        """Pass events to `take` until it has enough, then acknowledge them.
 
-        Raises `CommandFailed` when the server refuses.
+        Waits for a server and reconnects.
+
+        Raises `CommandFailed` if the server refuses the connection.
         """
         while True:
             if await self._follow_once(take):
@@ -62,7 +69,7 @@ class Feed:
             await trio.sleep(RETRY)
 
     async def _follow_once(self, take: Take) -> bool:
-        """Follow one server as long as it is there; True when `take` has enough."""
+        """Follow one server while it runs. Return True when `take` has enough."""
         lock = self.session.private / "lock"
         owner = read_owner(lock)
         if owner is None or owner.url is None:
@@ -73,7 +80,7 @@ class Feed:
         except OSError:
             return False
         async with stream:
-            # Another program may answer at the address of a killed server.
+            # After a server was killed, another program may answer at its address.
             return is_owned(lock) and await self._converse(stream, owner, take)
 
     async def _converse(self, stream: trio.SocketStream, owner: OwnerRecord, take: Take) -> bool:
@@ -87,7 +94,7 @@ class Feed:
                     await socket.aclose()
                 nursery.cancel_scope.cancel()
         except* (ConnectionClosed, trio.TooSlowError):
-            await trio.lowlevel.checkpoint()  # the server has gone; there may be another one soon
+            await trio.lowlevel.checkpoint()  # the server has ended; another server may start soon
         except* ConnectionRejected as group:
             _explain(group.exceptions[0], owner.url)
         return is_done
@@ -114,7 +121,7 @@ class Feed:
             elif record["type"] != RESYNC:
                 continue
             if take(record):
-                with suppress(ConnectionClosed):  # then the event is sent again, as `at least once` allows
+                with suppress(ConnectionClosed):  # the server then sends the event again (`at least once`)
                     seq = record.get("seq", hello["head"])
                     await socket.send_message(json.dumps({"op": "ack", "seq": seq}))
                 return True
@@ -127,7 +134,7 @@ def _explain(rejection: BaseException, url: str | None) -> None:
     if rejection.status_code == 503 and "disabled" not in body:
         return
     if rejection.status_code == 401:
-        body = "it requires a token. Set LITHOS_AUTH_TOKEN to its server.auth_token"
+        body = "it requires a token. Set LITHOS_AUTH_TOKEN to the server.auth_token of the server"
     raise CommandFailed(f"The server at {url} did not return its events: {body or rejection.status_code}.")
 
 
@@ -140,7 +147,7 @@ def run_wait(session: CommandSession) -> int:
 
 
 def run_events(session: CommandSession) -> int:
-    """Print events, one a line, until there are enough or no more; returns 0."""
+    """Print one event per line until there are enough or no more events. Return 0."""
     follows = session.typed.get("follow", True)
     if follows and is_owned(session.private / "lock"):
         trio.run(_feed(session).follow, _printing(session.typed.get("limit")))
@@ -164,7 +171,7 @@ async def _wait(session: CommandSession) -> int:
 
 
 def _printing(most: int | None) -> Take:
-    """Print records until the maximum number of events is reached."""
+    """Return a callback that prints records until the maximum number of events is reached."""
     left = most
 
     def take(record: Record) -> bool:
@@ -193,11 +200,14 @@ def _print_journal(session: CommandSession) -> int:
 
 
 def _read_journal(path: Path, since: str | None, wanted: EventFilter) -> Iterator[dict[str, Any]]:
-    """Read the journal's events after `since`, or all; with a resync notice if `since` is unknown."""
+    """Yield the journal's events after `since`, or all events.
+
+    If `since` is unknown, yield a resync notice.
+    """
     if not path.is_file():
         raise CommandFailed(
-            f"There are no events: {path} is missing. Name the data directory with --data-dir, "
-            "or start a server there first."
+            f"There are no events: {path} is missing. Set --data-dir to the data directory, or "
+            "start a server there first."
         )
     store = CoordinationStore.open_read_only(path)
     try:

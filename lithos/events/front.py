@@ -1,4 +1,4 @@
-"""The endpoints of events: SSE, WebSocket, the feed of the console, and the access log."""
+"""The HTTP endpoints of events: SSE, WebSocket, the console feed and the access log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def add_to(front: Front) -> None:
-    """Add the endpoints."""
+    """Add the event endpoints to the front."""
     limits, streams = front.parts.get(EventsConfig), front.parts.get(EventStreams)
     sse = _subscribers(front, "sse", "SSE", limits.max_sse_clients)
     websockets = _subscribers(front, "ws", "WebSocket", limits.max_ws_clients)
@@ -47,7 +47,7 @@ async def _end_streams(front: Front) -> None:
 
 
 def _subscribers(front: Front, kind: str, name: str, limit: int) -> Subscribers:
-    """The connection limit of one kind of subscriber, with its counters and its gauge."""
+    """Return the connection limit of one kind of subscriber, with its counters and gauge."""
     count = front.parts.get(Metrics).count
     subscribers = Subscribers(
         name,

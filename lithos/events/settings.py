@@ -1,4 +1,4 @@
-"""The settings of the journal and its delivery."""
+"""The settings of the journal and of event delivery."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class EventsConfig:
-    """The journal and its delivery."""
+    """Settings of the journal and of event delivery."""
 
     journal_size: int = setting(
         100_000,
@@ -21,7 +21,7 @@ class EventsConfig:
         whole(1, 1_000_000_000),
     )
     audit_days: int = setting(
-        90, "Number of days for which `/audit` keeps who read which note.", whole(1, 36_500)
+        90, "Number of days for which `/audit` records the reads of notes.", whole(1, 36_500)
     )
     audit_rows: int = setting(
         1_000_000, "Maximum number of accesses that `/audit` keeps.", whole(1, 1_000_000_000)
@@ -51,8 +51,8 @@ SETTINGS: Final = (
         place=90,
         retired={
             "events.enabled": "every change is an event in the journal",
-            "events.sse_enabled": "set events.max_sse_clients to 0 to let no client read /events",
-            "events.ws_enabled": "set events.max_ws_clients to 0 to let no client read /events/ws",
+            "events.sse_enabled": "set events.max_sse_clients to 0 to allow no client of /events",
+            "events.ws_enabled": "set events.max_ws_clients to 0 to allow no client of /events/ws",
         },
     ),
 )

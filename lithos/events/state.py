@@ -1,4 +1,4 @@
-"""The state of the journal, for the state of a server."""
+"""Health, counts and gauges of the journal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.kernel.state import Component, Number
 
 
 def look_at_journal(coordinator: Coordinator) -> Component:
-    """Whether events can be kept."""
+    """Report whether events can be journalled."""
     details = {"head": coordinator.head}
     if coordinator.failure:
         return Component("degraded", f"the journal cannot be written: {coordinator.failure}", details)
@@ -21,17 +21,17 @@ def look_at_journal(coordinator: Coordinator) -> Component:
 
 
 def count_agents(coordinator: Coordinator) -> Iterator[Number]:
-    """The agents that were ever here."""
+    """Yield the number of all known agents."""
     yield Number(30, "agents", len(coordinator.agents))
 
 
 def measure_journal(coordinator: Coordinator, broadcaster: Broadcaster) -> Iterator[GaugeSample]:
-    """Agents and events."""
+    """Yield gauges of agents and events."""
     yield GaugeSample("agents", len(coordinator.agents))
     yield GaugeSample("event_head_seq", coordinator.head)
     yield GaugeSample("event_queue_utilisation", broadcaster.utilisation, ("fullest",))
 
 
 async def measure_kept_events(store: CoordinationStore, reading: JournalThread) -> list[GaugeSample]:
-    """The events that are kept."""
+    """Return gauges of the events that the journal keeps."""
     return [GaugeSample("event_journal_events", await reading.run(store.event_count))]

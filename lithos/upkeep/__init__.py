@@ -1,4 +1,4 @@
-"""The state of an installation: checks, health, care, backups and worth.
+"""Package for the state of an installation: checks, health, note care, backups and usage counts.
 
 Only `vaults` and `app` use it.
 Never here: repairs without the operator's consent.

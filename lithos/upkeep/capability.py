@@ -1,4 +1,4 @@
-"""Upkeep as a capability: health, gauges, checks and care."""
+"""Upkeep as a capability: health, gauges, checks and note care."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lithos.upkeep.checks.worth import WorthCounter
 from lithos.upkeep.service.timeline import Timelines
 from lithos.upkeep.state import look_at_ownership, measure_disk, measure_start
 
-#: Issues of each check in a report.
+#: Maximum number of issues that a report lists for each check.
 MOST_OF_CARE: Final = 200
 MOST_OF_OVERVIEW: Final = 10
 
@@ -32,23 +32,23 @@ MOST_OF_OVERVIEW: Final = 10
 def make_patient(
     config: Config, clock: Clock, live: RunningServer, files: NoteFiles, catalogue: Catalogue
 ) -> Installed:
-    """Make what checks look at."""
+    """Return the input of the checks in a running server."""
     survey = CheckedVault(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
     return Installed(config=config, clock=clock, live=live, survey=survey)
 
 
 def make_care(parts: CareSubjects) -> Care:
-    """Make what checks the notes for people who look through them."""
+    """Return the check runs of the console page Care."""
     return Care(CARE, MOST_OF_CARE, parts)
 
 
 def make_concerns(parts: CareSubjects) -> OverviewWarnings:
-    """Make what checks the notes for the overview."""
+    """Return the check runs of the console overview."""
     return OverviewWarnings(OVERVIEW, MOST_OF_OVERVIEW, parts)
 
 
 def make_samples(metrics: Metrics, clock: Clock, broadcaster: Broadcaster, gauges: Gauges) -> Samples:
-    """Make what samples the metrics for the console."""
+    """Return the sampler of the metrics that the console shows."""
     return Samples(
         metrics,
         Threads(),

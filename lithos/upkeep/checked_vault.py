@@ -1,4 +1,4 @@
-"""The survey of the notes of a configuration."""
+"""The survey of the notes of a configured server."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lithos.upkeep.checks.validation import CheckedVault, survey_notes
 
 
 def survey_of(config: Config, now: datetime) -> CheckedVault:
-    """Return what a server's scan would find now.
+    """Return the notes that a server scan would find now.
 
-    Blocks. Raises `FileNotFoundError` without a folder of notes.
+    Blocks. Raises `FileNotFoundError` if the notes folder does not exist.
     """
     storage = config.of(StorageConfig)
     return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))

@@ -1,4 +1,4 @@
-"""The commands for checks, repairs, statistics, copies, and reads of notes."""
+"""Commands for checks, repairs, statistics, backups and reading notes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Final
 
 from lithos.server.command.declaring import DRY_RUN, CliCommand, count, flag, moment, take
 
-#: `upkeep.checks.reconcile_indices.SCOPES`: importing it takes long. `tests/app/test_options.py` compares.
+#: The same as `upkeep.checks.reconcile_indices.SCOPES`, which takes long to import.
+#: `tests/app/test_options.py` compares both.
 SCOPES = ("indices", "graph", "provenance_projection")
-#: Of the questions that `reconcile --forget-questions` forgets.
-_WHICH: Final = "which questions --forget-questions forgets; all conditions must hold"
+#: Help group of the options that select questions for `reconcile --forget-questions`.
+_WHICH: Final = "questions that --forget-questions deletes; all conditions must hold"
 
 COMMANDS: Final = (
     CliCommand("stats", "print numbers about the notes and their indexes",
@@ -18,14 +19,14 @@ COMMANDS: Final = (
     CliCommand("inspect", "show the state of the server, its agents, tasks or one note",
         "lithos.search.commands_queries:run_inspect",
         chosen="subject", parts=(
-            CliCommand("health", "components and their state; exit 1 when degraded"),
-            CliCommand("agents", "agents that this server knows"),
-            CliCommand("tasks", "open tasks with claims, findings and blockers, newest first", takes=(
+            CliCommand("health", "show components and their state; exit 1 if the server is degraded"),
+            CliCommand("agents", "list the agents that this server knows"),
+            CliCommand("tasks", "list open tasks with claims, findings and blockers, newest first", takes=(
                 flag("--all", "include closed tasks", dest="closed"),
             )),
             CliCommand("doc", "show one note; exit 1 if it does not exist", takes=(
                 take("document ID-PATH-or-TITLE", "note id, path below knowledge/, or title"),
-                flag("--content", "print the text as well"),
+                flag("--content", "also print the text of the note"),
             )),
         ),
         group="read and search", place=60,
@@ -36,7 +37,7 @@ COMMANDS: Final = (
         take("-n --limit N", "maximum number of rows (default: 50)", count),
         take("--doc ID", "only reads of this note"),
     ), group="history", place=70),
-    CliCommand("care", "report which notes need attention, and why; changes nothing",
+    CliCommand("care", "report which notes need attention, and why; change nothing",
         "lithos.search.commands_queries:run_care", (
         flag("--open-tasks", "create a task for each group that does not have a task yet"),
         flag("--all", "list up to 200 rows of each group", dest="everything"),
@@ -55,7 +56,7 @@ COMMANDS: Final = (
         "lithos.upkeep.maintenance.maintenance_commands:run_reconcile", (
         take("-s --scope", "one part to repair (default: all)", choices=("all", *SCOPES)),
         flag("--accept-vanished",
-            "drop the notes whose files have vanished, also from a running server, and do nothing else"),
+            "forget the notes whose files have vanished, also in a running server, and do nothing else"),
         flag("--forget-questions",
             "forget questions for which notes were cited, also in a running server, and do nothing else"),
         take("--note ID", "only questions for which this note was cited", under=_WHICH),
@@ -84,7 +85,7 @@ COMMANDS: Final = (
     ), group="upkeep", place=210, reads_databases=True),
     CliCommand("doctor", "check the whole installation and give advice; exit 1 if a check fails",
         "lithos.upkeep.maintenance.check_commands:run_doctor",
-        needs_session=False,  # it reports errors in a configuration, too
+        needs_session=False,  # doctor must also report configuration errors
         group="upkeep", place=230, reads_databases=True, takes_several=True,
     ),
     CliCommand("backup", "copy everything that cannot be rebuilt, also while a server runs",

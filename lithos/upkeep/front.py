@@ -1,4 +1,4 @@
-"""The endpoints of upkeep: metrics and `GET /reconcile`."""
+"""The HTTP endpoints of upkeep: metrics and `GET /reconcile`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def add_to(front: Front) -> None:
-    """Add the endpoints."""
+    """Add the upkeep endpoints to the front."""
     front.routes.append(partial(_add_routes, front.parts))
 
 

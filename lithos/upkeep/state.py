@@ -1,4 +1,4 @@
-"""The state of a server as a whole: its data directory, its disk, its start."""
+"""Health and gauges of a whole server: data directory, disk and start."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ log = get_logger("lithos.gauges")
 
 
 def look_at_ownership(stores: Stores) -> Component:
-    """Whether the data directory and its databases are still in their place."""
+    """Report whether the data directory and its databases are still in place."""
     troubles = [stores.lock.trouble, *(database.loss for database in stores.databases)]
     told = ". ".join(filter(None, troubles))
     return Component("degraded", told) if told else OK
 
 
 def measure_start(opening: Opening) -> Iterator[GaugeSample]:
-    """Which version it is, and how long its start took."""
+    """Yield the version of the server and the duration of its start."""
     yield GaugeSample("build_info", 1, (__version__,))
     yield GaugeSample("startup_duration_seconds", opening.seconds)
 
 
 async def measure_disk(storage: StorageConfig, thread: GaugeThread) -> list[GaugeSample]:
-    """Free space on the disk of the data directory; left out if the system does not report it."""
+    """Return the free space on the disk of the data directory. Return nothing if it cannot be read."""
     data = storage.data_dir
     try:
         found = await thread.run(lambda: disk_usage(data))
     except OSError as failure:
-        log.warning("the disk cannot be asked", path=str(data), reason=str(failure))
+        log.warning("disk space not readable", path=str(data), reason=str(failure))
         return []
     return [GaugeSample("disk_free_bytes", found.free), GaugeSample("disk_size_bytes", found.total)]

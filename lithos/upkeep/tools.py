@@ -1,6 +1,6 @@
-"""Tools of commands and pages that look after the notes: care, and what they were worth.
+"""Tools for looking after the notes: care reports, care tasks and usage counts.
 
-Specified in docs/spec/copies.md §5 and §6.
+The tools are specified in docs/spec/copies.md §5 and §6.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lithos.server.tools.serialization import row_of
 from lithos.upkeep.checks.care import Care, CareTasks
 from lithos.upkeep.checks.worth import DAYS, WorthCounter
 
-#: Seconds that a call waits for a check.
+#: Seconds that a call waits for a report.
 PATIENCE: Final = 20.0
 
 
@@ -29,7 +29,7 @@ PATIENCE: Final = 20.0
 class WorthTool:
     """Show how many searches, reads, citations and handovers agents made, by day and agent."""
 
-    days: int = argument("How many days, today with them.", DAYS)
+    days: int = argument("Number of days, including today.", DAYS)
 
     async def answer(self, using: Parts) -> Answer:
         worth = await using.get(WorthCounter).count(self.days)
@@ -49,7 +49,7 @@ class CareTool:
     """List notes that need attention: near duplicates, dead links, stubs and more. Changes nothing."""
 
     of: str | None = argument(
-        "Time of an earlier report to continue; left out, a new check is run.", None, bound=LOOKUP
+        "Time of an earlier report to continue. Default: run a new check.", None, bound=LOOKUP
     )
 
     async def answer(self, using: Parts) -> Answer:
@@ -84,13 +84,13 @@ def _care_row(group: str, issue: Issue) -> dict[str, Any]:
 
 @tool("lithos_care_tasks", OWN, "I", place=52, of="tasks")
 class CareTasksTool:
-    """Open a task for each group of the last care report without a task."""
+    """Open a task for each group of the last care report that has no task."""
 
     by: str = argument("Name of the person.", bound=NAME)
 
     async def answer(self, using: Parts) -> Answer:
         if (report := using.get(Care).last) is None:
-            raise InvalidInput("Nothing was looked at yet. Run `lithos care` first.")
+            raise InvalidInput("There is no care report yet. Run `lithos care` first.")
         opened = await using.get(CareTasks).open(report, self.by)
         titles = {name: group.check.title for name, group in report.groups.items()}
         return {"tasks": [{"title": titles[each.group], **row_of(each)} for each in opened]}

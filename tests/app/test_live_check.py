@@ -91,5 +91,5 @@ def test_reconcile_command_asks_the_running_server(tmp_path: Path) -> None:
             assert told["results"][0]["summary"]["scanned"] == number + 1
         before = snapshot(data / "knowledge")
         alone = run_lithos("-d", data, "reconcile", "--dry-run", "-s", "graph")
-        assert alone.stdout == "graph: noop, 3 notes looked at (dry run, nothing was changed)\n"
+        assert alone.stdout == "graph: noop, 3 notes checked (dry run, nothing was changed)\n"
         assert snapshot(data / "knowledge") == before

@@ -1,9 +1,9 @@
-"""A model of a disk: the effects of system calls, the data made safe by syncs, and the remains after a crash.
+"""A model of a disk: effects of system calls, data that syncs make safe, and content after a crash.
 
 The model follows ALICE (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014) and CrashMonkey
-(Mohan et al., OSDI 2018): a run is recorded once as a list of operations, and the disk after a crash at any
-of them is made from the list. A file's bytes are safe once that file was synced, a name once its folder was;
-until then a power failure may keep any part of them. A kill keeps all of them.
+(Mohan et al., OSDI 2018): a run is recorded once as a list of operations, from which the disk after a crash
+at any operation is computed. A file's bytes are safe once the file is synced, a name once its folder is
+synced. Before that, a power failure may keep any part of them. A killed process loses nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from random import Random
 
 from attrs import define, field, frozen
 
-#: Bytes that a disk writes atomically.
+#: Number of bytes that a disk writes atomically.
 SECTOR = 512
 
 
 @define(eq=False)
 class File:
-    """A file's bytes, whatever its names are; `pending` has what was not synced yet."""
+    """The bytes of a file, independent of its names. `pending` contains changes that are not synced yet."""
 
     content: bytearray = field(factory=bytearray)
     safe: bytes = b""
@@ -32,7 +32,7 @@ class File:
 
 @define(eq=False)
 class Folder:
-    """The names in a folder, and those of them that are safe."""
+    """The names in a folder (`entries`), and the names that are safe."""
 
     entries: dict[str, File | Folder] = field(factory=dict)
     safe: dict[str, File | Folder] = field(factory=dict)
@@ -43,14 +43,14 @@ Node = File | Folder
 
 @frozen(eq=False)
 class Named:
-    """Names that were set, or taken away (None), all at once: by a creation, link, rename or unlink."""
+    """Names that a creation, link, rename or unlink sets or removes (None) together."""
 
     changes: tuple[tuple[Folder, str, Node | None], ...]
 
 
 @frozen(eq=False)
 class Written:
-    """Bytes at an offset."""
+    """Bytes that were written at an offset."""
 
     file: File
     offset: int
@@ -60,7 +60,7 @@ class Written:
 
 @frozen(eq=False)
 class Cut:
-    """A new length."""
+    """A change of a file's length."""
 
     file: File
     size: int
@@ -69,29 +69,29 @@ class Cut:
 
 @frozen(eq=False)
 class Synced:
-    """`fsync` of a file or of a folder."""
+    """An `fsync` of a file or folder."""
 
     node: Node
 
 
 Operation = Named | Written | Cut | Synced
-#: A disk after a crash: bytes and mtime (ns) by path; None is a folder.
+#: The content of a disk after a crash: bytes and mtime (ns) by path, None for a folder.
 Image = dict[str, tuple[bytes, int] | None]
 
 
 @define(eq=False)
 class Disk:
-    """The nodes of a recording, changed by replaying its operations one by one.
+    """The files and folders of a recording, changed by replaying its operations one by one.
 
-    Only one disk may use the nodes at a time.
+    The nodes may belong to only one disk at a time.
     """
 
     root: Folder
-    #: Changes of names that are not safe yet; each becomes safe as a whole, as with a journal.
+    #: Name changes that are not safe yet. Each change becomes safe as a whole, as with a journal.
     unsafe: list[tuple[tuple[Folder, str, Node | None], ...]] = field(factory=list)
 
     def apply(self, operation: Operation) -> None:
-        """Do it."""
+        """Apply an operation to the disk."""
         if isinstance(operation, Named):
             for folder, name, node in operation.changes:
                 _set(folder.entries, name, node)
@@ -108,7 +108,7 @@ class Disk:
             node.safe, node.pending = bytes(node.content), []
             return
         reached, kept, safe = {id(node)}, [], []
-        for changes in reversed(self.unsafe):  # a rename from elsewhere comes with what was done there before
+        for changes in reversed(self.unsafe):  # a synced rename includes earlier changes in its source folder
             if any(id(folder) in reached for folder, _, _ in changes):
                 reached |= {id(folder) for folder, _, _ in changes}
                 safe.append(changes)
@@ -118,22 +118,22 @@ class Disk:
         for folder, name, named in itertools.chain.from_iterable(reversed(safe)):
             _set(folder.safe, name, named)
 
-    # -- what a crash leaves ---------------------------------------------------------------------
+    # -- disk after a crash ---------------------------------------------------------------------
 
     def after_kill(self) -> Image:
-        """Everything: the system continues, only the process is gone."""
+        """Return the whole content, because the system keeps running after a process is killed."""
         return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: bytes(file.content)))
 
     def after_power_loss(self) -> Image:
-        """Only what was synced."""
+        """Return only the synced data."""
         return dict(_walk(self.root, "", lambda folder: folder.safe, lambda file: file.safe))
 
     def after_late_data(self) -> Image:
-        """Every name, but of the bytes only what was synced: as with delayed allocation."""
+        """Return all names but only synced bytes, as with delayed allocation."""
         return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: file.safe))
 
     def after_luck(self, random: Random) -> Image:
-        """The synced data, and some of the rest: any of the names, any sectors of the bytes."""
+        """Return the synced data and a random part of the rest: any names, and any sectors of the bytes."""
         names = {id(folder): dict(folder.safe) for folder in _folders(self.root)}
         for changes in self.unsafe:
             if random.random() < 0.5:
@@ -150,7 +150,7 @@ class Disk:
 
 
 def change(content: bytearray, operation: Written | Cut) -> None:
-    """Write, or set the length, filling gaps with zeros as file systems do."""
+    """Write bytes or set the length. Gaps are filled with zeros, as in file systems."""
     if isinstance(operation, Cut):
         del content[operation.size :]
         content.extend(bytes(operation.size - len(content)))
@@ -160,7 +160,7 @@ def change(content: bytearray, operation: Written | Cut) -> None:
 
 
 def _change_partly(content: bytearray, operation: Written | Cut, random: Random) -> None:
-    """All of it, nothing of it, or of a write those sectors that reached the disk."""
+    """Apply all, none, or (for a write) random sectors of an operation."""
     luck = random.randrange(3)
     if luck == 0 or (luck == 1 and isinstance(operation, Cut)):
         return
@@ -180,7 +180,7 @@ def _set(entries: dict[str, Node], name: str, node: Node | None) -> None:
 
 
 def _folders(root: Folder) -> Iterator[Folder]:
-    """Every folder that can be met, by a safe name or another."""
+    """Yield every folder that is reachable by safe or unsafe names."""
     yield root
     seen: set[int] = set()
     for node in [*root.entries.values(), *root.safe.values()]:
@@ -205,7 +205,7 @@ def _walk(
 
 
 def build(image: Image, target: Path) -> None:
-    """Make the disk real, in a folder that is not there yet."""
+    """Write the content of a disk to a new folder."""
     target.mkdir()
     for path, content in image.items():
         file = target / path

@@ -1,10 +1,10 @@
-"""Every change that a process in this interpreter makes below one folder, in order, and failing some of them.
+"""A recorder of all changes that this process makes below a folder, which can also let some of them fail.
 
-The hooks sit on the module `os`, on `open`, on the exchange of two names (`renameat2`, which Python has no
-function for) and on SQLite's VFS, so they need to know nothing of Lithos. Real syncs are left out: the record
-shows which data they would have made safe, and without them a run takes a fraction of the time.
+The hooks replace functions of `os`, `open`, the exchange of two names (`renameat2`, for which Python has no
+function) and SQLite's VFS, so that they need no knowledge of Lithos. Real syncs are skipped: the record shows
+which data they would make safe, and a run without them takes a fraction of the time.
 
-Left out as well are the folders of indexes (`REBUILDABLE`): native libraries write there, past every hook.
+Index folders (`REBUILDABLE`) are not recorded, because native libraries write there without these hooks.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ from attrs import define, field
 from tests.crashpoints.disk import Cut, Disk, File, Folder, Named, Node, Operation, Synced, Written
 
 REBUILDABLE = (".tantivy", ".usearch")
-#: Not failed: after the link of a new note it is answered "nothing was changed", and the note is there.
+#: Calls that never fail. If this call fails after the link of a new note, the answer is "nothing was changed"
+#: although the note exists.
 SPARED = {"unlink (temporary)"}
 _SEAM = "lithos.notes.files.system_calls"
-#: Where the product calls renameat2, if it does.
+#: Module through which Lithos calls renameat2, if it exists.
 SYSTEM_CALLS: Any = importlib.import_module(_SEAM) if importlib.util.find_spec(_SEAM) else None
 _EXCHANGE = 2
-#: How SQLite calls them.
+#: SQLite's exceptions for these error numbers.
 _DATABASE_ERRORS = {errno.ENOSPC: apsw.FullError, errno.EIO: apsw.IOError}
 
 
 @define(eq=False)
 class Recorder:
-    """The record of a run below `root`, which is empty when it begins."""
+    """The record of a run below `root`, which is empty at the start."""
 
     root: str
-    #: The calls that fail, by their number: an errno.
+    #: Error numbers of the calls that must fail, by call number.
     failing: Mapping[int, int] = field(factory=dict)
     log: list[Operation] = field(factory=list)
-    #: The name of each operation, for messages.
+    #: Name of each operation, for messages.
     names: list[str] = field(factory=list)
-    #: How many calls were asked for, those that failed included.
+    #: Number of requested calls, including failed calls.
     asked: int = 0
     failed: list[str] = field(factory=list)
-    #: True while another program is at work, whose calls never fail.
+    #: True while another program acts, whose calls never fail.
     is_outside: bool = False
     lock: RLock = field(factory=RLock)
     tree: Folder = field(factory=Folder)
@@ -60,7 +61,7 @@ class Recorder:
     # -- reports of the hooks ---------------------------------------------------------------------
 
     def find(self, path: str) -> tuple[Folder, str] | None:
-        """The folder and name that a path means; None for one that is not recorded."""
+        """Return the folder and name of a path, or None if the path is not recorded."""
         parts = self._parts(path)
         if not parts:
             return None
@@ -73,7 +74,7 @@ class Recorder:
         return folder, parts[-1]
 
     def node(self, path: str) -> Node | None:
-        """The entry at a path."""
+        """Return the file or folder at a path."""
         if os.path.realpath(path) == self.root:
             return self.tree
         place = self.find(path)
@@ -88,7 +89,7 @@ class Recorder:
         return [] if parts[0] in REBUILDABLE else parts
 
     def ask(self, what: str) -> None:
-        """Count a call that is about to be made; raises `OSError` if it is to fail."""
+        """Count a call that is about to be made. Raises `OSError` if the call must fail."""
         if self.is_outside:
             return
         number, self.asked = self.asked, self.asked + 1
@@ -98,7 +99,7 @@ class Recorder:
             raise OSError(code, f"{os.strerror(code)} (injected: {what})")
 
     def note(self, what: str, operation: Operation) -> None:
-        """An operation that was carried out."""
+        """Record an operation that was made."""
         self.log.append(operation)
         self.names.append(what)
         if isinstance(operation, Named):
@@ -108,14 +109,17 @@ class Recorder:
                     folder.entries[name] = node
 
     def set_names(self, what: str, *changes: tuple[str, Node | None]) -> None:
-        """Names that were set or taken away at once."""
+        """Record names that were set or removed together."""
         found = [(self.find(path), node) for path, node in changes]
         known = tuple((place[0], place[1], node) for place, node in found if place is not None)
         if known:
             self.note(what, Named(known))
 
     def replay(self) -> Iterator[tuple[int, Disk]]:
-        """The disk before the first operation and after each; it is one object that changes."""
+        """Yield the disk before the first operation and after each operation.
+
+        The yielded disk is always the same object.
+        """
         for node in _nodes(self.log, self.tree):
             node.safe = type(node.safe)()
             if isinstance(node, File):
@@ -139,7 +143,7 @@ def _nodes(log: list[Operation], root: Folder) -> list[Node]:
 
 @contextmanager
 def recording(root: Path, failing: Mapping[int, int] | None = None) -> Iterator[Recorder]:
-    """Record what happens below `root`, an empty folder."""
+    """Record all changes below the empty folder `root`."""
     recorder = Recorder(os.path.realpath(root), failing or {})
     with pytest.MonkeyPatch.context() as patch, _databases(recorder):
         calls = _Calls(recorder)
@@ -152,11 +156,11 @@ def recording(root: Path, failing: Mapping[int, int] | None = None) -> Iterator[
         patch.setattr(builtins, "open", calls.open_file)
         patch.setattr(sys, "unraisablehook", _ignore_injected(sys.unraisablehook))
         yield recorder
-        recorder.is_outside = True  # later closes are not recorded
+        recorder.is_outside = True  # closes after the recording are not recorded
 
 
 def _ignore_injected(tell: Callable[[Any], object]) -> Callable[[Any], object]:
-    """A connection that is collected reports a failed write to no other code."""
+    """Hide injected errors of connections that are garbage collected, because no code handles them."""
 
     def hook(unraisable: Any) -> None:
         if not isinstance(unraisable.exc_value, tuple(_DATABASE_ERRORS.values())):
@@ -167,7 +171,7 @@ def _ignore_injected(tell: Callable[[Any], object]) -> Callable[[Any], object]:
 
 @contextmanager
 def unsynced() -> Iterator[None]:
-    """Nothing waits for the disk: for runs without a power loss."""
+    """Skip all syncs, for runs without a power loss."""
 
     def check(descriptor: int) -> None:
         os.fstat(descriptor)
@@ -178,7 +182,7 @@ def unsynced() -> Iterator[None]:
 
 
 class _Calls:
-    """The functions of `os` that change something, each with a note of it."""
+    """Replacements for the functions of `os` that change something. Each call is recorded."""
 
     HOOKED = (
         "open", "close", "write", "pwrite", "fsync", "fdatasync", "ftruncate", "truncate",
@@ -287,7 +291,7 @@ class _Calls:
     replace = rename
 
     def rename_with(self, source: str, target: str, flags: int) -> None:
-        """`renameat2`: two names are exchanged, or one is given only if nothing has it."""
+        """Record `renameat2`, which exchanges two names or sets a name that does not exist yet."""
         assert self.rename_with_flags is not None
         with self._naming("renameat2", source, target) as recorder:
             self.rename_with_flags(source, target, flags)
@@ -335,7 +339,7 @@ class _Calls:
 
     @contextmanager
     def _naming(self, call: str, *paths: str) -> Iterator[Recorder]:
-        """One change of names, which fails as it would if it cannot be, and counts if it can."""
+        """Make one change of names. Calls that are impossible anyway are not counted."""
         recorder = self._recorder
         with recorder.lock:
             exists = os.path.lexists(paths[0]) != (call == "mkdir")
@@ -371,7 +375,7 @@ class _Calls:
 
 
 class _RawFile(io.FileIO):
-    """A file whose writes pass the hooks."""
+    """A file whose writes are recorded."""
 
     def __init__(self, descriptor: int, mode: str, closefd: bool, calls: _Calls) -> None:
         super().__init__(descriptor, mode, closefd)
@@ -408,7 +412,7 @@ def _resolve(path: Any, dir_fd: int | None) -> str:
 
 
 def _shown(path: str) -> str:
-    """A path short enough for a message, random parts left out."""
+    """Return the file name for a message, without random parts."""
     if path.startswith("/proc/self/fd/"):
         return "(unnamed)"
     name = os.path.basename(path)
@@ -433,7 +437,7 @@ class _DatabaseFile(apsw.VFSFile):
         super().__init__(disk.base, name, flags)
         self._ask = disk.ask
         self._file: Node | None = None
-        #: SQLite syncs the folder with the first sync of a log or journal (os_unix.c, UNIXFILE_DIRSYNC).
+        #: SQLite syncs the folder at the first sync of a log or journal (os_unix.c, UNIXFILE_DIRSYNC).
         kinds = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
         self._syncs_folder = bool(flags[0] & kinds and flags[0] & apsw.SQLITE_OPEN_CREATE)
         if recorder is not None and self._path is not None:
@@ -462,7 +466,7 @@ class _DatabaseFile(apsw.VFSFile):
                     self._recorder.note("sync of a folder", Synced(place[0]))
 
     def excepthook(self, *_: Any) -> None:
-        """Ignore a failed call where SQLite cannot report it, such as while it closes a file."""
+        """Ignore a failed call that SQLite cannot report, for example while it closes a file."""
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[Callable[[Callable[[File, int], Operation]], None]]:
@@ -477,7 +481,7 @@ class _DatabaseFile(apsw.VFSFile):
 
 
 class _DatabaseDisk(apsw.VFS):
-    """SQLite's way to its files; without a recorder one that does not wait for syncs."""
+    """SQLite's access to its files, which records them, or without a recorder skips syncs."""
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.base = apsw.vfs_names()[0]
@@ -500,10 +504,10 @@ class _DatabaseDisk(apsw.VFS):
                 self.recorder.note("sync of a folder", Synced(place[0]))
 
     def excepthook(self, *_: Any) -> None:
-        """As that of its files."""
+        """Ignore a failed call that SQLite cannot report."""
 
     def ask(self, what: str) -> None:
-        """As `Recorder.ask`, with the exception that SQLite's error comes of."""
+        """Count a call as `Recorder.ask` does, but raise the exception of SQLite's error."""
         assert self.recorder is not None
         try:
             self.recorder.ask(what)

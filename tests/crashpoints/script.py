@@ -1,7 +1,7 @@
-"""The recorded actions of a server: every kind of change, two sessions, and a person between them.
+"""The recorded script of a server: all kinds of changes in two sessions, with a person's edits between them.
 
-Each change belongs to a *lane* (one note, one task, one edge, one agent). A lane's steps follow each other,
-so that after a crash it must be as after the last acknowledged step, or as after the one asked for.
+Each change belongs to a *lane* (one note, task, edge or agent). The steps of a lane follow each other. After
+a crash, a lane must have the state of its last acknowledged step or of the step in progress.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from tests.crashpoints.disk import Image
 from tests.crashpoints.recording import REBUILDABLE, Recorder
 from tests.servers import Lithos, serving
 
-#: A state as JSON; None is a thing that is not there.
+#: State of a lane as JSON, or None if the object does not exist.
 State = Any
 #: Tools whose changes emit no event.
 SILENT = {"lithos_task_renew"}
-#: How often a refused change is asked for, and seconds for its event to come. On a busy machine calls of the
-#: background come between, so that another one may fail in each of a few tries.
+#: Maximum attempts for a refused change, and seconds to wait for its event. On a busy machine, background
+#: calls interleave, so that several attempts may contain a failing call.
 TRIES = 12
 PATIENCE = 60.0
-#: How often a start is tried: it makes more calls than any change.
+#: Maximum attempts for a start, which makes more calls than any change.
 STARTS = 10
-#: The words of a refusal of something that is stored all the same.
+#: Words of a refusal whose change was stored nevertheless.
 _SAYS_STORED = re.compile(r"is (created|updated|deleted|stored) in")
-#: In every note, so that a search for it finds them all.
+#: A word in every note, so that one search finds all notes.
 WORD = "quokka"
 
 
 @frozen
 class Told:
-    """One journalled event."""
+    """A journalled event."""
 
     seq: int
     type: str
@@ -54,9 +54,9 @@ class Told:
 
 @frozen
 class Step:
-    """One change of a lane: where in the record it began and was acknowledged, and what was so then.
+    """A change of a lane: where in the record it began and was acknowledged, and the state afterwards.
 
-    `told` are the types of its events; `seqs` their numbers, as far as they were known then.
+    `told` are the types of its events. `seqs` are their seqs, as far as known at that time.
     """
 
     what: str
@@ -70,22 +70,22 @@ class Step:
 
 @define(eq=False)
 class Script:
-    """The run, and all that was promised in it."""
+    """The script with everything that its answers promised."""
 
     recorder: Recorder
     data: Path
     lanes: dict[str, list[Step]] = field(factory=lambda: defaultdict(list))
-    #: The highest fence that was given out, with the place in the record where it was acknowledged.
+    #: Granted fences, each with the position in the record at which it was acknowledged.
     fences: list[tuple[int, int]] = field(factory=list)
-    #: Answers that refused a change which the script wanted: only where calls fail.
+    #: Answers that refused a requested change. Only injected failures cause them.
     refused: list[str] = field(factory=list)
-    #: The folders of indexes as they were at places in the record.
+    #: Contents of the index folders at positions in the record.
     indexes: list[tuple[int, Image]] = field(factory=list)
     _lithos: Lithos | None = None
 
     @property
     def here(self) -> int:
-        """How many operations were recorded so far."""
+        """The number of recorded operations so far."""
         return len(self.recorder.log)
 
     @property
@@ -94,7 +94,7 @@ class Script:
         return self._lithos
 
     async def run(self) -> None:
-        """Both sessions, and what a person does between them."""
+        """Run both sessions and the person's edits between them."""
         async with self._session():
             await self._first_session()
         self._person()
@@ -103,11 +103,11 @@ class Script:
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[None]:
-        """A server; a start that fails is tried again."""
+        """Run a server. A failed start is repeated."""
         close = lithos.app.server.close_stores
 
         def close_undisturbed(stores: Any) -> None:
-            # SQLite ignores what fails while it closes a file, but apsw raises what a file of ours raises.
+            # SQLite ignores failures while it closes a file, but apsw raises the exceptions of a Python file.
             self.recorder.is_outside = True
             close(stores)
             self.recorder.is_outside = False
@@ -131,7 +131,7 @@ class Script:
                         raise
                     assert attempt < STARTS - 1, "it does not start"
                     self.refused.append(f"start: {failure}")
-            await self._hear("", 0, 0)  # findings of the scan may be journalled late
+            await self._hear("", 0, 0)  # the journal may get the events of the scan late
             yield
 
     async def _first_session(self) -> None:
@@ -166,7 +166,7 @@ class Script:
         await self._delete(ids["Delta"])
 
     def _person(self) -> None:
-        """Edits, moves, adds and removes while no server runs, and syncs like a careful program."""
+        """Edit, move and remove notes while no server runs, and sync like a careful program."""
         notes = self.data / "knowledge"
         self.recorder.is_outside = True
         try:
@@ -233,7 +233,7 @@ class Script:
     # -- steps -----------------------------------------------------------------------------------
 
     async def _do(self, lane: str, tool: str, **arguments: Any) -> dict[str, Any]:
-        """One change through a tool, tried again when it was refused and is not there."""
+        """Make one change through a tool. A refused change is repeated unless it was stored."""
         begin = self.here
         heard = self.lithos.server.get(Coordinator).head
         before = self.lanes[lane][-1].state if self.lanes[lane] else None
@@ -258,7 +258,7 @@ class Script:
         return answer
 
     async def _hear(self, lane: str, heard: int, number: int) -> list[Told]:
-        """The events of a step, which come later than its answer where calls fail."""
+        """Return the events of a step. They arrive after the answer if calls fail."""
         with trio.fail_after(PATIENCE):
             while True:
                 told = [
@@ -269,7 +269,7 @@ class Script:
                 await trio.sleep(0.01)
 
     def _outside(self, title: str, told: str, act: Callable[[Mapping[str, str]], None]) -> None:
-        """One change by another program; the next scan reports it."""
+        """Make one change like another program, which the next scan reports."""
         steps = self.lanes[f"note {title}"]
         before = dict(steps[-1].state)
         begin = self.here
@@ -279,7 +279,7 @@ class Script:
 
 
 def read_indexes(data: Path) -> Image:
-    """The folders that native libraries write; a file that is deleted meanwhile is left out."""
+    """Return the folders that native libraries write. Files deleted meanwhile are left out."""
     image: Image = {}
     for name in REBUILDABLE:
         for path in sorted((data / name).rglob("*")):
@@ -300,7 +300,7 @@ def _read_note(notes: Path, before: dict[str, Any], told: str) -> State:
 
 
 def _save(file: Path, text: str) -> None:
-    """As an editor saves that does it well."""
+    """Save a file like a careful editor."""
     staged = file.with_name("4913~")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     os.write(descriptor, text.encode())
@@ -327,11 +327,11 @@ def _sync(folder: Path) -> None:
     os.close(descriptor)
 
 
-# -- what there is -------------------------------------------------------------------------------
+# -- current state -------------------------------------------------------------------------------
 
 
 async def observe(lithos: Lithos) -> dict[str, State]:
-    """The state of every lane that is there."""
+    """Return the state of every existing lane."""
     items = (await lithos.call("lithos_list", limit=1000))["items"]
     lanes: dict[str, State] = {
         f"note {item['title']}": {
@@ -357,14 +357,14 @@ async def observe(lithos: Lithos) -> dict[str, State]:
 
 
 def read_events(lithos: Lithos) -> list[Told]:
-    """The whole journal, whose numbers must grow, without `task.ready`, which steps of others cause."""
+    """Return the journal without `task.ready`, which other lanes' steps cause. The seqs must increase."""
     path = str(lithos.data / ".lithos/coordination.db")
-    # Without the hooks, and separate from the server's own connections, which are in use.
+    # This connection bypasses the hooks and the server's own connections, which are in use.
     journal = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix")
     rows = journal.execute(
         "SELECT seq, type, payload FROM events WHERE type<>'task.ready' ORDER BY rowid"
     ).fetchall()
-    # A task counts as ready if and only if that was reported, however the process ended.
+    # A task counts as ready if and only if an event reported it, however the process ended.
     ready = {str(row[0]) for row in journal.execute("SELECT task_id FROM ready_tasks")}
     told = {
         str(json.loads(str(row[0]))["task_id"])

@@ -1,4 +1,4 @@
-"""A crash at every place in a record: the disk of each is made, and a server started on it."""
+"""Crashes at every point of a record: the disk of each point is built, and a server is started on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.crashpoints.recording import recording
 from tests.crashpoints.script import Script
 from tests.crashpoints.verdict import DATABASES, Verdict
 
-#: How a disk is made of what was done to it before the crash.
+#: Function that returns the disk after a crash.
 Crash = Callable[[Disk, Random], Image]
 CRASHES: dict[str, Crash] = {
     "kill": lambda disk, _: disk.after_kill(),
@@ -30,16 +30,16 @@ CRASHES: dict[str, Crash] = {
 
 @define
 class Swept:
-    """How many crash points there were, and how many different disks they left."""
+    """The number of crash points, and of the different disks after them."""
 
     points: int = 0
     disks: int = 0
-    #: (point, what was done last, what is wrong).
+    #: Tuples of crash point, last operation and error.
     faults: list[tuple[int, str, str]] = field(factory=list)
 
 
 async def record(folder: Path) -> Script:
-    """Run the script once, on an empty directory."""
+    """Run the script once in an empty directory."""
     data = folder / "data"
     data.mkdir()
     with recording(data) as recorder:
@@ -52,9 +52,9 @@ async def record(folder: Path) -> Script:
 async def sweep(
     script: Script, mode: str, folder: Path, *, seed: int = 1, every: int = 1, faults: int = 1
 ) -> Swept:
-    """Crash at every point; points whose disks hold the same are tried once, with all promises of the last.
+    """Crash at every point. Points with equal disks are tried once, with all promises up to the last of them.
 
-    One in `every` of the different disks is tried; the sweep ends after `faults` failures.
+    One in `every` different disks is tried. The sweep ends after `faults` failures.
     """
     swept = Swept(points=len(script.recorder.log) + 1)
     for number, (point, image) in enumerate(_disks(script, mode, seed, folder)):
@@ -75,7 +75,7 @@ async def sweep(
 
 
 def _disks(script: Script, mode: str, seed: int, folder: Path) -> Iterator[tuple[int, Image]]:
-    """The last point of each run of equal disks, with what is on them."""
+    """Yield the last point of each run of equal disks, with the disk's content."""
     contents = _Contents(folder)
     waiting: tuple[int, Image, str] | None = None
     for point, disk in script.recorder.replay():
@@ -90,7 +90,7 @@ def _disks(script: Script, mode: str, seed: int, folder: Path) -> Iterator[tuple
 
 
 def _with_indexes(script: Script, point: int, image: Image, mode: str, random: Random) -> Image:
-    """Add what native libraries had written: after a kill all of it, else anything."""
+    """Add the files of native libraries: all files after a kill, else a random part."""
     known = [found for place, found in script.indexes if place <= point]
     if not known:
         return image
@@ -106,7 +106,7 @@ def _with_indexes(script: Script, point: int, image: Image, mode: str, random: R
 
 @define
 class _Contents:
-    """Distinguishes disks by the contents of their files and databases, not by their layout."""
+    """Hashes of disks by the contents of files and databases, independent of their layout."""
 
     folder: Path
     _databases: dict[bytes, str] = field(factory=dict)
@@ -130,7 +130,7 @@ class _Contents:
         return self._databases[key]
 
     def _read(self, parts: list[bytes | None]) -> str | None:
-        """The contents of a database; None for a damaged one."""
+        """Return a hash of a database's contents, or None for a damaged database."""
         if not any(parts):
             return None
         folder = Path(mkdtemp(dir=self.folder))
@@ -164,7 +164,7 @@ def _dump(path: Path) -> str | None:
 
 
 def _first_line(failure: BaseException) -> str:
-    """The message, of a group that of its first member."""
+    """Return the message of a failure, or of the first member of a group."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return f"{failure}"[:2_000]

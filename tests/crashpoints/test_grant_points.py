@@ -1,4 +1,4 @@
-"""The end of the process, or of the power, at each system call that writes grants, clients and links."""
+"""A process end or power failure at each system call that writes grants, clients and login links."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def files_of(private: Path) -> Files:
 
 @define
 class Server:
-    """An authorization server on a private folder, as a start makes it."""
+    """An authorization server on a private folder, created as in a start of Lithos."""
 
     private: Path
     clock: Clock
@@ -59,7 +59,7 @@ class Server:
         return str(told["client_id"])
 
     async def allow(self, client: str) -> str:
-        """The code."""
+        """Grant access to a client and return the code."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
         given = {
             "response_type": "code",
@@ -83,13 +83,13 @@ class Server:
         return self.ring.find(secret.encode()) is not None
 
 
-#: The requests of a client for tokens after a crash.
+#: Function that repeats a client's token request after a crash.
 Again = Callable[[Server], Awaitable[dict[str, Any]]]
 
 
 @define
 class Step:
-    """One request that was answered, and what holds from then on."""
+    """An answered request, and the secrets that are valid or invalid afterwards."""
 
     name: str
     begin: int
@@ -97,16 +97,16 @@ class Step:
     files: Files
     good: frozenset[str]
     bad: frozenset[str]
-    #: Sent after a crash during the request, and whether it is answered before and after the change.
+    #: Request to send after a crash during the step, and whether it works before and after the change.
     again: Again | None = None
     works: tuple[bool, bool] = (True, False)
-    #: Sent after a crash once the request was answered; it is answered, too.
+    #: Request to send after a crash that follows the answer. It must work.
     then: Again | None = None
 
 
 @define
 class Play:
-    """Actions of clients, a person and a command on a server whose calls are recorded."""
+    """Recorded requests to a server by clients, a person and a command."""
 
     recorder: Recorder
     private: Path
@@ -125,7 +125,7 @@ class Play:
         return said
 
     def note(self, *, good: tuple[str, ...] = (), bad: tuple[str, ...] = ()) -> None:
-        """The secrets of the last step that are valid from then on, and those that are not any more."""
+        """Record the secrets that the last step made valid, and those that it made invalid."""
         self.good = (self.good | set(good)) - set(bad)
         self.bad |= set(bad)
         self.steps[-1].good, self.steps[-1].bad = frozenset(self.good), frozenset(self.bad)
@@ -183,7 +183,7 @@ async def record(private: Path) -> Play:
 
 
 async def check(play: Play, point: int, private: Path) -> None:
-    """A start on what a crash left. Raises `AssertionError` with what is wrong."""
+    """Start a server on the files after a crash. Raises `AssertionError` with the difference."""
     acknowledged = sum(step.end <= point for step in play.steps)
     begun = sum(step.begin < point for step in play.steps)
     nothing = Step("nothing", 0, 0, dict.fromkeys(FILES), frozenset(), frozenset())
@@ -192,7 +192,7 @@ async def check(play: Play, point: int, private: Path) -> None:
     state = next((step for step in possible if step.files == found), None)
     assert state is not None, f"the files are neither as before nor as after {possible[-1].name}"
     server = await Server.start(private, play.clock)
-    if server.ring.trouble is not None:  # such as from a lost file, until the first grant is written
+    if server.ring.trouble is not None:  # for example a missing file, until the first grant is written
         assert found["tokens.json"] is None
     assert all(map(server.lets_in, state.good)), "what was answered is lost"
     untold = (play.good | play.bad) - possible[0].good - possible[-1].good - possible[-1].bad
@@ -204,7 +204,7 @@ async def check(play: Play, point: int, private: Path) -> None:
 
 
 async def go_on(server: Server, possible: list[Step], state: Step) -> None:
-    """The client of the step that was cut short asks again; others are let in as ever."""
+    """Repeat the interrupted request. Other clients must still get access."""
     last = possible[-1]
     is_answered = len(possible) == 1
     works, send = (True, last.then) if is_answered else (last.works[state is last], last.again)
@@ -224,8 +224,8 @@ def crashes(play: Play, mode: str) -> Iterator[tuple[int, Any]]:
 
 
 @pytest.mark.parametrize("mode", CRASHES)
-async def test_an_end_at_any_call_loses_no_grant_and_halves_no_file(mode: str, tmp_path: Path) -> None:
-    """behaviour 273: answers are durable before being sent; a crash neither issues two nor renews one"""
+async def test_crash_at_any_call_keeps_grants_and_files_whole(mode: str, tmp_path: Path) -> None:
+    """behaviour 273: answers are durable before being sent; no crash duplicates or revives a grant"""
     play = await record(tmp_path / "private")
     points = 0
     for point, image in crashes(play, mode):
@@ -241,8 +241,8 @@ async def test_an_end_at_any_call_loses_no_grant_and_halves_no_file(mode: str, t
     print(f"{mode}: {points} points of {len(play.steps)} requests")  # noqa: T201 - for `pytest -s`
 
 
-async def test_a_failed_call_is_reported_and_loses_nothing(tmp_path: Path) -> None:
-    """behaviour 273: on a failing disk the answer says so, and earlier answers still count"""
+async def test_failed_call_is_reported_and_keeps_earlier_grants(tmp_path: Path) -> None:
+    """behaviour 273: on a failing disk the answer reports the failure, and earlier answers stay valid"""
     private = tmp_path / "private"
     private.mkdir()
     clock = Clock()

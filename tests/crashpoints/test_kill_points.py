@@ -1,4 +1,4 @@
-"""The end of the process between any two changes that it makes to its data directory."""
+"""A process end between any two changes that the process makes to its data directory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from tests.crashpoints.sweep import record, sweep
 from tests.repeats import repeats
 
-#: Minimum number of points; the number varies with the writes of SQLite.
+#: Minimum number of crash points. The number varies with SQLite's writes.
 POINTS = 440
-#: One in this number of the different disks is tried; the nightly run tries all.
+#: One in this number of the different disks is tried. The nightly run tries all disks.
 EVERY = repeats("CRASHES_EVERY", 8)
 
 
 @pytest.mark.slow
 @pytest.mark.deadline(300)
-async def test_an_end_at_any_point_loses_and_halves_nothing(tmp_path: Path) -> None:
+async def test_kill_at_any_point_keeps_acknowledged_data_whole(tmp_path: Path) -> None:
     """behaviours 176, 187, 193, 226: kill -9 between any two system calls"""
     script = await record(tmp_path)
     swept = await sweep(script, "kill", tmp_path, every=EVERY)

@@ -1,4 +1,4 @@
-"""A power failure at any change to the data directory: of what was not synced some, or nothing, is there."""
+"""A power failure at any change to the data directory. Of the unsynced data, some parts or none remain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.crashpoints.test_kill_points import EVERY, POINTS
     [("power loss", EVERY), ("power loss, names first", EVERY), ("power loss, by luck", 12 * EVERY)],
     ids=["nothing unsynced", "names first", "luck"],
 )
-async def test_a_power_failure_at_any_point_loses_and_halves_nothing(
+async def test_power_failure_at_any_point_keeps_acknowledged_data_whole(
     mode: str, every: int, tmp_path: Path
 ) -> None:
     """docs/spec/lifecycle.md §3: acknowledged changes are on stable storage"""

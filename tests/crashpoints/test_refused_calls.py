@@ -1,4 +1,4 @@
-"""Every system call that changes something fails once: the answer says so, and the server continues."""
+"""Each changing system call fails once. The answer must report the failure, and the server must continue."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.crashpoints.sweep import record
 from tests.crashpoints.verdict import Verdict
 from tests.repeats import repeats
 
-#: Calls between two failures of one run: more than a change needs with its repetition, or the one transaction
-#: in which a start creates the tables of coordination.db again.
+#: Number of calls between two failures of one run. It exceeds the calls of a repeated change, and those of
+#: the transaction in which a start creates the tables of coordination.db again.
 APART = 90
-#: One run in this number is in the gate; all runs together let every call fail.
+#: One run in this number belongs to the gate. All runs together let every call fail.
 STRIDE = repeats("REFUSALS_EVERY", 15)
 CALLS = 10_000
 
@@ -29,7 +29,7 @@ async def refuse(folder: Path, first: int, code: int) -> Script:
     with recording(data, dict.fromkeys(range(first, CALLS, APART), code)) as recorder:
         script = Script(recorder, data)
         await script.run()
-    # A start that failed may have left a database open, as only the end of its process closes it.
+    # A failed start may leave a database open until its process ends.
     shutil.copytree(data, folder / "copy")
     await Verdict(script, script.here).check(folder / "copy")
     return script
@@ -37,7 +37,7 @@ async def refuse(folder: Path, first: int, code: int) -> Script:
 
 @pytest.mark.slow
 @pytest.mark.deadline(300)
-async def test_any_failed_call_is_reported_and_undone_or_done(tmp_path: Path) -> None:
+async def test_any_failed_call_is_reported_and_undone_or_completed(tmp_path: Path) -> None:
     """behaviours 1, 63, 139, 193"""
     whole = await record(tmp_path)
     failed = refused = 0

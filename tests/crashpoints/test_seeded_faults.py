@@ -1,4 +1,4 @@
-"""The sweep finds what it is for: each of these bugs of the simulation is found by a crash, too."""
+"""The sweep finds the bugs that it is made for: a crash reveals each of these simulated bugs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.deadline(300)
 
 
 def leave_files_behind(patch: Patch) -> None:
-    """A start does not tidy up."""
+    """Skip the cleanup at the start of a server."""
     patch.setattr(NoteFiles, "recover", lambda *_: 0)
 
 
-#: The way to crash, and the message of the failure; the gate has the first.
+#: Crash mode and expected failure message for each bug. The gate tries the first bug only.
 FOUND = {
     "drop_fsync_of_notes": ("power loss", "note alpha"),
     "lose_a_rename": ("power loss", ""),
@@ -31,7 +31,7 @@ FOUND = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", first_of([*FOUND], 1))
-async def test_a_bug_is_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sweep_finds_seeded_bug(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/spec/lifecycle.md §1 and §3, behaviour 193"""
     mode, words = FOUND[bug]
     {**BUGS, "leave_files_behind": leave_files_behind}[bug](monkeypatch)

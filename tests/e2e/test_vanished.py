@@ -59,7 +59,7 @@ async def test_vanished_files_are_dropped_at_once_without_a_server(tmp_path, who
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         *(f"  {path}" for path in lost),
-        f"{len(lost)} vanished files given up",
+        f"{len(lost)} vanished files removed from the indexes",
     ]
     again = run_lithos("-d", data, "reconcile", "--accept-vanished")
     assert (again.returncode, again.stdout) == (0, "No files have vanished\n")

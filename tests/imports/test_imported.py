@@ -1,4 +1,4 @@
-"""The ledger of imports."""
+"""The ledger of imported records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_ledger_remembers_records(tmp_path: Path) -> None:
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
 
 
-def test_torn_end_of_ledger_is_left_out_and_repaired(tmp_path: Path) -> None:
+def test_truncated_last_line_of_ledger_is_ignored_and_repaired(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.add([1, 2])
     with (tmp_path / NAME).open("ab") as file:
@@ -32,7 +32,7 @@ def test_torn_end_of_ledger_is_left_out_and_repaired(tmp_path: Path) -> None:
     assert [number in ledger for number in (1, 2, 3, 4)] == [True, True, True, False]
 
 
-def test_ledger_has_a_limit(tmp_path: Path) -> None:
+def test_ledger_size_is_limited(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path, most=10)
     for number in range(100):
         ledger.add([number])
@@ -44,7 +44,7 @@ def test_ledger_has_a_limit(tmp_path: Path) -> None:
     assert [number in ledger for number in (229, 225, 200)] == [True, True, False]
 
 
-def test_a_lost_one_is_empty(tmp_path: Path) -> None:
+def test_lost_ledger_is_loaded_as_empty(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.add([1])
     (tmp_path / NAME).unlink()

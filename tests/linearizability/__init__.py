@@ -1,6 +1,6 @@
-"""Whether what clients saw of notes and tasks can be explained by changes that happened one at a time.
+"""Checks whether sequential changes can explain what concurrent clients observed of notes and tasks.
 
-`checker.py` decides it for a history and a model; `models.py` models notes and tasks; `workload.py` has
-clients and a person who edits files, `campaign.py` kills and pauses; `python -m tests.linearizability
---minutes N` runs for longer than the suite does.
+`checker.py` decides this for a history and a model. `models.py` models notes and tasks. `workload.py` has the
+clients and a person who edits files. `campaign.py` kills and pauses servers. `python -m tests.linearizability
+--minutes N` runs longer than the suite does.
 """

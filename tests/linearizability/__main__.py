@@ -1,4 +1,4 @@
-"""`python -m tests.linearizability --minutes N`: record and check histories for so long."""
+"""`python -m tests.linearizability --minutes N`: record and check histories for N minutes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.linearizability.models import OUTSIDE_COUNTS
 
 
 def main() -> int:
-    """Run; 1 when a history could not be explained, which is printed."""
+    """Run the campaigns and print histories that cannot be explained. Return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.linearizability", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0, help="how long to go on")
-    parser.add_argument("--seed", type=int, default=1, help="of the first run")
+    parser.add_argument("--minutes", type=float, default=1.0, help="minimum duration in minutes (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first run (default: 1)")
     parser.add_argument(
         "--outside-counts",
         action=argparse.BooleanOptionalAction,

@@ -1,4 +1,7 @@
-"""A real server under a workload: stopped for a while, killed, started again, its files edited meanwhile."""
+"""A real server under a workload.
+
+The server is paused, killed and restarted, and its files are edited meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ from tests.linearizability.models import OUTSIDE_COUNTS
 from tests.linearizability.workload import Workload
 
 CLIENTS = 5
-#: Of one round, about.
+#: Approximate number of operations in a round.
 OPERATIONS = 120
-#: Seconds after which a client gives its answer up; a server is stopped for twice or half of that.
+#: Seconds after which a client stops waiting for an answer. A server is paused for twice or half of that.
 PATIENCE = 0.8
-#: Seconds for half a round, at most.
+#: Maximum seconds for half a round.
 ROUND_LIMIT = 60.0
-#: Seconds between two edits by hand, and at most between the steps of one in place.
+#: Average seconds between two manual edits, and maximum seconds between the steps of an in-place edit.
 EDIT_EVERY = 0.15
 STEP_TIME = 0.03
 
 
 @frozen
 class Checked:
-    """The recorded and checked operations."""
+    """Counts and problems of the checked histories."""
 
     histories: int = 0
     operations: int = 0
@@ -66,7 +69,7 @@ class Checked:
 
 @define(eq=False)
 class Campaign:
-    """One data directory, whose server is started and killed."""
+    """A data directory whose server is repeatedly started and killed."""
 
     data: Path
     seed: int
@@ -81,7 +84,10 @@ class Campaign:
         self.data.mkdir(parents=True, exist_ok=True)
 
     async def run(self, rounds: int, operations: int) -> Checked:
-        """Each round begins with a start, and ends with a kill after at least a number of operations."""
+        """Run several rounds.
+
+        Each round starts a server, and kills it after at least a number of operations.
+        """
         for number in range(rounds):
             server = await trio.to_thread.run_sync(start_lithos, self.data)
             try:
@@ -94,7 +100,10 @@ class Campaign:
         return Checked.of(self.workload, rounds)
 
     async def _round(self, server: Lithos, operations: int) -> None:
-        """All at work; a pause in the middle, which clients in every other round do not wait for."""
+        """Let all clients work, with a pause in the middle.
+
+        In a random half of the rounds, clients do not wait for its end.
+        """
         gives_up = self._random.random() < 0.5
         self.workload.patience = PATIENCE if gives_up else 60.0
         async with trio.open_nursery() as nursery:
@@ -109,7 +118,7 @@ class Campaign:
             nursery.cancel_scope.cancel()
 
     async def _work(self, client: str, server: Lithos) -> None:
-        """Calls, on a new connection after each lost answer, until the server is gone."""
+        """Make calls until the server ends, with a new connection after each lost answer."""
         while server.process.poll() is None:
             try:
                 async with WireClient.open(server.address) as wire:
@@ -118,7 +127,7 @@ class Campaign:
                 await trio.sleep(0.01)
 
     async def _disturb(self, server: Lithos, operations: int, pause: float) -> None:
-        """A pause, and then the end, each in the middle of what happens."""
+        """Pause and then kill the server, both while operations are in progress."""
         await self._until(self._random.randrange(operations // 4, operations // 2))
         server.process.send_signal(signal.SIGSTOP)
         await trio.sleep(pause)
@@ -139,7 +148,7 @@ class Campaign:
         knowledge = self.data / "knowledge"
         while True:
             await trio.sleep(self._random.uniform(0, 2 * EDIT_EVERY))
-            # In pieces only once the rest of such a save is safe.
+            # In-place saves are made only if the server counts their steps as versions.
             steps = self.workload.save(
                 knowledge, in_place=self.outside_counts and self._random.random() < 0.5
             )
@@ -152,7 +161,7 @@ class Campaign:
 async def run_campaigns(
     folder: Path, first: int, is_enough: Callable[[Checked], bool], **more: Any
 ) -> Checked:
-    """Campaigns with the seeds from `first` on, until it is enough or one finds something."""
+    """Run campaigns with increasing seeds until `is_enough` returns True or a campaign finds a problem."""
     checked = Checked()
     seed = first
     while not checked.problems and not is_enough(checked):

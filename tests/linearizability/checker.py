@@ -1,12 +1,12 @@
-"""Linearizability: is there an order of the operations, each within its time, that the model explains?
+"""A linearizability checker: it searches an order of operations, within their times, that a model allows.
 
-The search is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993) with Lowe's memory of what
-was tried ("Testing for Linearizability", 2017): a pair of linearised set and state is never looked at twice.
-As in Knossos and Porcupine, a history is split by object first: one is linearizable if that of each object
-is (P-compositionality, Horn and Kroening 2015).
+The search is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993) with Lowe's memory ("Testing
+for Linearizability", 2017): a pair of linearised set and state is never tried twice. As in Knossos and
+Porcupine, a history is first split by object. It is linearizable if the history of each object is
+(P-compositionality, Horn and Kroening 2015).
 
-An operation whose answer was lost may have happened at any time after it was called, or never: its
-`returned` is `NEVER`, its result `UNKNOWN`.
+An operation with a lost answer may have happened at any time after its call, or never. Its `returned` is
+`NEVER` and its result is `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 
-#: The time of an answer that was lost.
+#: Return time of an operation with a lost answer.
 NEVER: Final = 2**62
-#: An unknown result.
+#: Result of an operation with a lost answer.
 UNKNOWN: Final = "unknown"
-#: Pairs of set and state looked at before a history is given up as too entangled to decide.
+#: Maximum number of pairs of set and state to try before a history counts as undecided.
 LIMIT: Final = 2_000_000
 
 
 @frozen
 class Operation:
-    """One call by one client; times count the events of the recording."""
+    """A call by one client. Times count the events of the recording."""
 
     key: str
     client: str
@@ -43,24 +43,24 @@ class Operation:
 
 
 class Model(Protocol):
-    """The behaviour of an object."""
+    """The behaviour of one kind of object."""
 
     def initial(self) -> Hashable:
-        """The state before the first operation."""
+        """Return the state before the first operation."""
         ...
 
     def step(self, state: Any, operation: Operation) -> Iterable[Hashable]:
-        """The states after an operation with its result: none if that result is impossible here."""
+        """Return the possible states after an operation with its result, none for an impossible result."""
         ...
 
 
 class Undecided(Exception):
-    """A history with too many operations at the same time."""
+    """Raised for a history with too many concurrent operations."""
 
 
 @frozen
 class Violation:
-    """An object whose history nothing explains; `longest` is the best order, `state` where that ended."""
+    """An object without a valid order. `longest` is the best partial order, `state` the state after it."""
 
     key: str
     history: Sequence[Operation]
@@ -87,7 +87,7 @@ def _told(operation: Operation) -> str:
 
 
 def check(history: Iterable[Operation], model: Model) -> list[Violation]:
-    """The objects whose part of the history is not linearizable."""
+    """Return the objects whose part of the history is not linearizable."""
     parts: dict[str, list[Operation]] = defaultdict(list)
     for operation in history:
         parts[operation.key].append(operation)
@@ -96,7 +96,7 @@ def check(history: Iterable[Operation], model: Model) -> list[Violation]:
 
 
 def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation | None:
-    """Search an order of one object's operations; raises `Undecided`."""
+    """Search an order of one object's operations. Raises `Undecided`."""
     operations = sorted(history, key=lambda operation: operation.called)
     needed = sum(1 << number for number, operation in enumerate(operations) if operation.is_known)
     first = (0, model.initial())
@@ -113,7 +113,7 @@ def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation
             operation = operations[number]
             for following in model.step(state, operation):
                 if following == state and not operation.is_known:
-                    continue  # as if it had not happened
+                    continue  # the same as if the operation had not happened
                 pair = (done | 1 << number, following)
                 if pair not in seen:
                     seen.add(pair)
@@ -124,10 +124,10 @@ def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation
 
 
 def _possible(operations: Sequence[Operation], done: int) -> list[int]:
-    """Those that may come next: called before any other that is left has returned."""
+    """Return the operations that may come next, which were called before any remaining operation returned."""
     found: list[int] = []
     until = NEVER
-    number = (~done & (done + 1)).bit_length() - 1  # all before are done
+    number = (~done & (done + 1)).bit_length() - 1  # all earlier operations are done
     while number < len(operations) and operations[number].called <= until:
         if not done >> number & 1:
             found.append(number)

@@ -1,6 +1,6 @@
-"""The behaviour of a note and a task, one operation at a time (specification: tools, coordination §2).
+"""Models of a note and a task, one operation at a time (specification: tools, coordination §2).
 
-Results are as `workload.py` makes them of the tools' answers: `("ok", …)`, or `("refused", code)`.
+Results have the form that `workload.py` derives from tool answers: `("ok", …)` or `("refused", code)`.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ from attrs import evolve, frozen
 
 from tests.linearizability.checker import UNKNOWN, Operation
 
-#: A save by another program counts as a version (notes §3). Off, such a save keeps the version that is in the
-#: file, as older servers had it, and a write that expects that version overwrites it.
+#: Whether a save by another program counts as a version (notes §3). If not, as in older servers, such a save
+#: keeps the version in the file, and a write that expects this version overwrites the save.
 OUTSIDE_COUNTS = True
-#: Maximum number of displaced saves of one note that are considered for an explanation.
+#: Maximum number of displaced saves of one note that an explanation may use.
 MOST_ASIDE = 2
 
 
 @frozen
 class Note:
-    """A note that is there."""
+    """The state of an existing note."""
 
     version: int = 1
     body: str = ""
     tag: str = ""
-    #: It was saved, and its version was not reported yet.
+    #: True if the note was saved and the new version was not reported yet.
     is_unseen: bool = False
-    #: Version, body and tag when its version was last reported.
+    #: Version, body and tag when the version was last reported.
     told: tuple[int, str, str] = (1, "", "")
-    #: Displaced saves: a write took the file away while the editor wrote into it. A start that finds
-    #: one keeps it as a version, and the note's own text again as the next.
+    #: Number of displaced saves: a write replaced the file while the editor was writing into it. A start that
+    #: finds such a save keeps it as a version, and then the note's own text as the next version.
     aside: int = 0
 
     def seen(self) -> Note:
-        """The note once its version was reported."""
+        """Return the note after its version was reported."""
         return evolve(self, is_unseen=False, told=(self.version, self.body, self.tag))
 
 
 @frozen
 class NoteModel:
-    """A register with compare and set, over which other programs write."""
+    """A register with compare-and-set that other programs may overwrite."""
 
     outside_counts: bool = OUTSIDE_COUNTS
 
     def initial(self) -> Hashable:
-        """Notes are made before anything is recorded."""
+        """Return a new note. Notes are created before the recording starts."""
         return Note()
 
     def step(self, state: Note | None, operation: Operation) -> Iterable[Hashable]:
-        """None is a note that was deleted."""
+        """Return the possible notes after an operation. None is a deleted note."""
         if operation.result == ("refused", "busy"):
             return [state]
         if operation.name == "outside":
@@ -71,11 +71,11 @@ class NoteModel:
         return _write(state, operation)
 
     def _outside(self, state: Note | None, saved: tuple[int, str, str]) -> list[Note]:
-        """A file as another program left it: the version that was in it, body, tag.
+        """Return the possible notes after another program saved a file with this version, body and tag.
 
-        Saves that the server did not see separately are one edit to it, as long as no version of the first
-        was reported; and no edit, when the last one restores the reported text. A version reported for one
-        text is never reported for another.
+        Saves that the server did not see separately count as one edit, if no version of the first save was
+        reported. They count as no edit if the last save restores the reported text. A version that was
+        reported for one text is never reported for another text.
         """
         version, body, tag = saved
         if not self.outside_counts:
@@ -110,7 +110,7 @@ def _write(state: Note, operation: Operation) -> Iterable[Hashable]:
 
 @frozen
 class Held:
-    """A claim; `fence` is `None` until it was reported."""
+    """A claim. `fence` is None until it was reported."""
 
     agent: str
     fence: int | None
@@ -119,7 +119,7 @@ class Held:
 
 @frozen
 class Task:
-    """A task, its claims by aspect, and the highest fence that was reported."""
+    """A task with its claims by aspect, and the highest reported fence."""
 
     status: str = "open"
     claims: tuple[tuple[str, Held], ...] = ()
@@ -137,14 +137,14 @@ class Task:
 
 
 class TaskModel:
-    """Claims with fences, and a status."""
+    """Tasks with a status, and claims with fences."""
 
     def initial(self) -> Hashable:
-        """Tasks are made before anything is recorded."""
+        """Return a new task. Tasks are created before the recording starts."""
         return Task()
 
     def step(self, state: Task, operation: Operation) -> Iterable[Hashable]:
-        """`expire` is time that passes: every claim runs out."""
+        """Return the possible tasks after an operation. `expire` lets every claim run out."""
         return getattr(self, f"_{operation.name}")(state, operation.argument, operation.result)
 
     def _expire(self, state: Task, _: Any, __: Any) -> list[Task]:
@@ -200,7 +200,7 @@ class TaskModel:
         return [evolve(state, status="open")] if _is_ok(result) or result == UNKNOWN else []
 
     def _look(self, state: Task, _: Any, result: Any) -> list[Task]:
-        """Status, and the holders of aspects with their fences."""
+        """Check the status and the claims of a task, with their agents and fences."""
         if result == UNKNOWN:
             return [state]
         _, status, claims = result
@@ -216,7 +216,7 @@ class TaskModel:
 
 
 def _told_fence(state: Task, aspect: str, held: Held, fence: int) -> list[Task]:
-    """A fence that is seen must be the one that was granted, or one that was not reported."""
+    """Return the task if the fence is the granted fence, or if the granted fence was not reported yet."""
     if held.fence is None:
         return [state.put(aspect, evolve(held, fence=fence))]
     return [state] if fence == held.fence else []

@@ -1,4 +1,4 @@
-"""A history while it is made: callers, calls, times and results."""
+"""The recording of a history: callers, calls, times and results."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from attrs import define, field
 from tests.e2e.clients import Gone
 from tests.linearizability.checker import NEVER, UNKNOWN, Operation
 
-#: Calls a tool; raises `Gone` when the answer is lost.
+#: Function that calls a tool. Raises `Gone` when the answer is lost.
 Call = Callable[..., Awaitable[dict[str, Any]]]
-#: The meaning of a tool's answer for the model.
+#: Function that translates a tool's answer for the model.
 Reading = Callable[[dict[str, Any]], Any]
-#: The answer of a server with an unknown result; the answer of a crashed actor differs.
+#: Part of the message of a server that does not know the result. The message after an actor crash differs.
 TOO_LONG: Final = "The outcome of this change is unknown: it took too long."
 
 
 @define(eq=False)
 class History:
-    """Operations with the places of their beginning and end in the order of everything that was seen.
+    """Recorded operations. Their times are positions in the order of all observed events.
 
-    One event loop sees it all, so a counter is a clock.
+    One event loop observes all events, so a counter serves as the clock.
     """
 
     operations: list[Operation] = field(factory=list)
@@ -35,9 +35,9 @@ class History:
         self, key: str, client: str, name: str, argument: Any, call: Callable[[], Awaitable[dict[str, Any]]],
         read: Reading, patience: float = 60.0,
     ) -> Any:  # fmt: skip
-        """One call. Raises `Gone` when its answer is lost, or does not come within `patience` seconds.
+        """Record one call. Raises `Gone` if its answer is lost or takes more than `patience` seconds.
 
-        So it does when the server says itself that it waited too long to know: on a disk that hangs.
+        A server that reports an unknown result, for example on a hanging disk, also counts as a lost answer.
         """
         called = next(self._clock)
         try:
@@ -54,11 +54,11 @@ class History:
         return result
 
     def at_once(self, key: str, client: str, name: str, argument: Any, act: Callable[[], object]) -> None:
-        """An action of this process, between two observations of the others."""
+        """Record an action of this process, during which no other operation is observed."""
         called = next(self._clock)
         act()
         self.operations.append(Operation(key, client, name, argument, ("ok",), called, next(self._clock)))
 
     def of(self, names: str) -> list[Operation]:
-        """The operations whose key begins so."""
+        """Return the operations whose key starts with `names`."""
         return [operation for operation in self.operations if operation.key.startswith(names)]

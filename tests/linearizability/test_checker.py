@@ -1,4 +1,4 @@
-"""The checker itself: histories that can be explained, and such that cannot."""
+"""The checker itself: histories with and without an explanation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def _word(text: str) -> Any:
 
 
 def _operation(row: str) -> Operation:
-    """`client name arguments = result begin-end`; a result is `?` when the answer was lost."""
+    """Parse a row of the form `client name arguments = result begin-end`.
+
+    The result `?` means a lost answer.
+    """
     done, _, told = row.partition(" = ")
     client, name, *given = done.split()
     *words, times = told.split()
@@ -92,15 +95,15 @@ NOT_EXPLAINED = {
 
 
 @pytest.mark.parametrize("name", [*EXPLAINED, *NOT_EXPLAINED])
-def test_checker_explains_what_can_be_explained_alone(name: str) -> None:
-    """Each row of the tables."""
+def test_checker_accepts_exactly_linearizable_histories(name: str) -> None:
+    """The rows of the tables."""
     model, rows = (EXPLAINED | NOT_EXPLAINED)[name]
     found = check([_operation(row) for row in rows.split("; ")], model)
     assert (not found) == (name in EXPLAINED)
 
 
-def test_checker_distinguishes_objects() -> None:
-    """An error of one object does not affect another."""
+def test_checker_separates_objects() -> None:
+    """An error of one object does not affect another object."""
     good = Operation("good", "a", "read", None, ("ok", 1, "", ""), 1, 2)
     bad = Operation("bad", "a", "read", None, ("ok", 2, "a", ""), 1, 2)
     (violation,) = check([good, bad], NOTES)

@@ -1,4 +1,4 @@
-"""Histories of real servers are linearizable: of one in this process, and of processes that are killed."""
+"""Histories of real servers are linearizable, both of a server in this process and of killed processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDS, CLIENTS, CALLS = 4, 5, 20
 
 @pytest.mark.slow
 async def test_histories_of_racing_clients_are_linearizable(tmp_path: Path) -> None:
-    """behaviours 10 and 88: notes, claims whose time runs out, completions, and a person's atomic saves"""
+    """behaviours 10 and 88: notes, expiring claims, completions, and a person's atomic saves"""
     clock = Clock()
     workload = Workload(Random(1))
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -42,7 +42,7 @@ async def test_histories_of_racing_clients_are_linearizable(tmp_path: Path) -> N
     assert checked.operations > ROUNDS * CLIENTS * CALLS
 
 
-async def test_a_late_answer_counts_as_lost_and_a_crash_does_not() -> None:
+async def test_late_answer_counts_as_lost_but_crash_does_not() -> None:
     history, failure = History(), Exception()
 
     async def call() -> dict[str, object]:

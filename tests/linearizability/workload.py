@@ -1,4 +1,4 @@
-"""Clients at work on a few notes and tasks, and a person with an editor; they race on purpose."""
+"""Clients that work on a few notes and tasks, and a person with an editor. They race on purpose."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from tests.linearizability.recording import Call, History, Reading
 
 NOTES, TASKS = 3, 3
 ASPECTS = ("code", "review")
-#: Between the two halves of a save in place.
+#: Second half of an in-place save.
 HALF = "\nThe rest.\n"
 
 
 @define(eq=False)
 class Workload:
-    """The notes and tasks of one run, and its history."""
+    """The notes and tasks of one run, and the history."""
 
     random: Random
     outside_counts: bool = OUTSIDE_COUNTS
     history: History = field(factory=History)
-    #: Id by path, title by id, and ids of tasks.
+    #: Note ids by path, titles by id, and task ids.
     notes: dict[str, str] = field(factory=dict)
     titles: dict[str, str] = field(factory=dict)
     tasks: list[str] = field(factory=list)
-    #: The versions that were seen last, which writers expect.
+    #: Last observed version of each note, which writers expect.
     seen: dict[str, int] = field(factory=dict)
     patience: float = 60.0
     _words: int = 0
 
     async def prepare(self, call: Call) -> None:
-        """Make what is worked on."""
+        """Create the notes and tasks."""
         for number in range(NOTES):
             title = f"Note {number}"
             answer = await call("lithos_write", title=title, content="", agent="maker")
@@ -53,14 +53,14 @@ class Workload:
             )
 
     def problems(self) -> list[str]:
-        """A history that no order explains."""
+        """Return the violations in the history."""
         found = check(self.history.of("note "), NoteModel(self.outside_counts))
         return [str(violation) for violation in [*found, *check(self.history.of("task "), TaskModel())]]
 
     # -- clients ---------------------------------------------------------------------------------
 
     async def work(self, client: str, call: Call, operations: int = sys.maxsize) -> None:
-        """Make calls one after the other; raises `Gone` when an answer is lost."""
+        """Make calls one after the other. Raises `Gone` when an answer is lost."""
         for _ in range(operations):
             await (self._on_note if self.random.random() < 0.5 else self._on_task)(client, call)
 
@@ -112,19 +112,19 @@ class Workload:
         self._words += 1
         return f"{client}-{self._words}"
 
-    # -- not through a tool ----------------------------------------------------------------------
+    # -- changes without tools --------------------------------------------------------------------
 
     def expire(self, pass_time: Callable[[], object]) -> None:
-        """Let the time of every claim run out."""
+        """Let every claim expire."""
         for task in self.tasks[:-1]:
             self.history.at_once(f"task {task}", "time", "expire", None, lambda: None)
         self.history.at_once(f"task {self.tasks[-1]}", "time", "expire", None, pass_time)
 
     def save(self, knowledge: Path, *, in_place: bool) -> list[Callable[[], object]]:
-        """Edit a note as another program does; of a save in place the steps that are left to do.
+        """Edit a note like another program. For an in-place save, return the remaining steps.
 
-        Such a save empties the file and fills it through the same handle, twice. A reader in between
-        sees an empty note, and that is an edit of its own.
+        An in-place save empties the file and fills it through the same handle, twice. A reader between these
+        steps sees an empty note, which is a separate edit.
         """
         path, note = self.random.choice(list(self.notes.items()))
         file = knowledge / path
@@ -169,7 +169,7 @@ class Workload:
 
 
 def read_note(answer: dict[str, Any]) -> Any:
-    """An answer of `lithos_read`, `lithos_write`, `lithos_note_update` or `lithos_delete`."""
+    """Translate an answer of `lithos_read`, `lithos_write`, `lithos_note_update` or `lithos_delete`."""
     if "content" in answer:
         tags = answer["metadata"]["tags"]
         return "ok", answer["version"], answer["content"].strip(), tags[0] if tags else ""
@@ -178,13 +178,13 @@ def read_note(answer: dict[str, Any]) -> Any:
     if answer.get("code") in ("doc_not_found", "note_not_found"):
         return "refused", "not_found"
     if answer.get("status") == "error" and "Nothing was changed; retry" in answer["message"]:
-        return "refused", "busy"  # the person's editor has the file, again and again
+        return "refused", "busy"  # the person's editor repeatedly has the file open
     assert answer.get("status") != "error", answer
     return ("ok", answer["version"]) if "version" in answer else ("ok",)
 
 
 def read_task(answer: dict[str, Any]) -> Any:
-    """An answer of `lithos_task_status`."""
+    """Translate an answer of `lithos_task_status`."""
     (row,) = answer["tasks"]
     claims = sorted((claim["aspect"], claim["agent"], claim["fence"]) for claim in row["claims"])
     return "ok", row["status"], tuple(claims)
@@ -194,7 +194,7 @@ _REFUSED = {"claim_not_found": "not_found", "task_not_found": "closed", "task_no
 
 
 def read_change(answer: dict[str, Any]) -> Any:
-    """An answer of a tool that changes a task or its claims."""
+    """Translate an answer of a tool that changes a task or its claims."""
     if answer.get("status") == "error":
         code = answer["code"]
         if code == "claim_failed":

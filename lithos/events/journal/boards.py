@@ -1,6 +1,7 @@
-"""Boards: handlers in the coordinator's transaction, each for one capability.
+"""Boards: the command handlers of one capability, which run in the coordinator's transaction.
 
-`JournalBoard` is that of the journal: calls with a `request_id`, and imported agents and accesses.
+`JournalBoard` handles the commands of the journal: calls with a `request_id`, and imported agents and
+accesses.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from lithos.events.rows.requests import RequestRows
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.messages import Done, Handlers
 
-#: Merges carried rows of one table.
+#: Function that merges the imported rows of one table.
 Carrier = Callable[[CarryRows, datetime], Done[Carried]]
 
 
 class Board:
-    """Carries out the commands of one capability over its rows.
+    """The command handlers of one capability, which work on the capability's rows.
 
-    Everything but `committed` is called in the worker thread of the transaction, never twice at once.
+    All methods except `committed` are called in the worker thread of the transaction, never two at once.
     """
 
-    #: The method for each class of command.
+    #: Handler of each command class.
     handlers: Handlers
-    #: The import method for each table that imports copy.
+    #: Import function of each table whose rows can be imported.
     carriers: Mapping[str, Carrier] = MappingProxyType({})
 
     def begin(self, now: datetime, *, is_due: bool) -> Sequence[EventDraft]:
-        """Begin a transaction. Returns the events of everything that has come by the clock."""
+        """Begin a transaction. Return the events of all changes that are due by the clock."""
         del now, is_due
         return ()
 
@@ -47,18 +48,18 @@ class Board:
         return None
 
     def is_through(self) -> bool:
-        """Whether `next_due` changes through commands only."""
+        """Return whether only commands can change `next_due`."""
         return True
 
     def committed(self) -> None:
-        """Show readers the changes of a transaction that was committed; on the event loop."""
+        """Show readers the changes of a committed transaction. Called on the event loop."""
 
     def forget(self) -> None:
-        """Forget the changes of a transaction that failed."""
+        """Discard the changes of a failed transaction."""
 
 
 class JournalBoard(Board):
-    """The commands of the journal itself."""
+    """The handlers of the journal's own commands."""
 
     def __init__(self, requests: RequestRows) -> None:
         self._requests = requests
@@ -84,12 +85,12 @@ class JournalBoard(Board):
 
 
 class Boards:
-    """All boards of one coordinator, as one. Each act asks those that have a method of their own for it."""
+    """All boards of one coordinator. Each method calls only the boards that override it."""
 
     def __init__(self, boards: Iterable[Board]) -> None:
         self._all = tuple(boards)
         self._carriers = {table: carrier for board in self._all for table, carrier in board.carriers.items()}
-        #: The method for each class of command.
+        #: Handler of each command class.
         self.handlers: Handlers = {
             CarryRows: self._carry,
             **{command: method for board in self._all for command, method in board.handlers.items()},
@@ -108,14 +109,14 @@ class Boards:
         return self._carriers[command.table](command, now)
 
     def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
-        """Begin a transaction. Returns the events of everything that has come by the clock."""
+        """Begin a transaction. Return the events of all changes that are due by the clock."""
         events: list[EventDraft] = []
         for begin in self._beginning:
             events += begin(now, is_due=is_due)
         return events
 
     def follow(self, drafts: Sequence[EventDraft], now: datetime) -> Sequence[EventDraft]:
-        """Return some events, and those that follow from them."""
+        """Return the given events, and the events that follow from them."""
         after: list[EventDraft] = []
         for follow in self._following:
             for draft in drafts:
@@ -123,22 +124,22 @@ class Boards:
         return (*drafts, *after) if after else drafts
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Return when the next timed change is due, or None."""
+        """Return when the next timed change of any board is due, or None."""
         return min((due for next_due in self._due if (due := next_due(now)) is not None), default=None)
 
     def is_through(self) -> bool:
-        """Whether `next_due` changes through commands only."""
+        """Return whether only commands can change `next_due`."""
         for is_through in self._through:  # noqa: SIM110 - each commit asks: a generator costs more
             if not is_through():
                 return False
         return True
 
     def committed(self) -> None:
-        """Show readers the changes of a transaction that was committed."""
+        """Show readers the changes of a committed transaction."""
         for committed in self._committed:
             committed()
 
     def forget(self) -> None:
-        """Forget the changes of a transaction that failed."""
+        """Discard the changes of a failed transaction."""
         for forget in self._forgetting:
             forget()

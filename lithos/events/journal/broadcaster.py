@@ -1,8 +1,8 @@
-"""The broadcaster: publish and subscribe for journalled events, with a ring buffer of recent ones.
+"""The broadcaster, which publishes journalled events to subscribers and keeps recent events in a ring buffer.
 
-It is a plain object and not a task: publishing never waits, so the coordinator calls it directly
-after its commit. A subscriber that falls behind is disconnected (it resumes from the journal), never
-silently skipped.
+The broadcaster is a plain object, not a task. Publishing never waits, so the coordinator calls it directly
+after a commit. A subscriber that falls behind is disconnected and resumes from the journal. It never misses
+events silently.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import trio
 
 from lithos.kernel.values.events import Event, event_size
 
-#: Bytes of events that the ring keeps; usual ones take some 500 each.
+#: Maximum size of the events in the ring, in bytes. A typical event takes some 500 bytes.
 RING_BYTES: Final = 8 * 1024 * 1024
 
 Accepts = Callable[[Event], bool]
 
 
 class Subscription:
-    """One listener's queue; `overflowed` means that it was cut off because it was too slow."""
+    """The event queue of one listener.
+
+    `overflowed` is True if the listener was disconnected for being too slow.
+    """
 
     def __init__(self, capacity: int, accepts: Accepts) -> None:
         self.capacity = capacity
@@ -32,11 +35,11 @@ class Subscription:
 
     @property
     def waiting(self) -> int:
-        """How many events are queued."""
+        """The number of queued events."""
         return self._send.statistics().current_buffer_used
 
     def offer(self, event: Event) -> bool:
-        """Queue an event; False when the listener is full and was cut off."""
+        """Queue an event. If the queue is full, disconnect the listener and return False."""
         try:
             self._send.send_nowait(event)
         except trio.WouldBlock:
@@ -44,43 +47,43 @@ class Subscription:
             self._send.close()
             return False
         except trio.BrokenResourceError:
-            return True  # the listener has left and is about to unsubscribe: not slow
+            return True  # the listener is not slow, it is about to unsubscribe
         return True
 
     def end(self) -> None:
-        """End the subscription; queued events can still be read."""
+        """End the subscription. Queued events can still be read."""
         self._send.close()
 
 
 class EventObserver(Protocol):
-    """Keeps no events, only their effect, so that it can never fall behind."""
+    """An observer that processes events at once and keeps none, so that it cannot fall behind."""
 
     def see(self, event: Event) -> None:
-        """Take note of an event; must neither wait nor raise."""
+        """Process an event. This method must neither wait nor raise."""
 
     def end(self) -> None:
-        """No more events."""
+        """Called after the last event."""
 
 
 class Broadcaster:
-    """The ring of recent events and one bounded queue per subscriber."""
+    """The ring of recent events, and a bounded queue for each subscriber."""
 
     def __init__(self, ring: int, queue: int) -> None:
         self.recent: deque[Event] = deque(maxlen=ring)
-        #: Of the events in the ring, so that each is sized once: not again when it leaves.
+        #: Sizes of the events in the ring, so that each event is measured only once.
         self._sizes: deque[int] = deque(maxlen=ring)
         self._recent_size = 0
         self._queue = queue
         self._subscriptions: list[Subscription] = []
         self._watchers: list[EventObserver] = []  # bounded: fixed when the server starts
         self._is_closed = False
-        #: The seq of the newest event delivered.
+        #: Seq of the newest delivered event.
         self.head = 0
-        #: Listeners cut off so far.
+        #: Number of listeners that were disconnected for being too slow.
         self.drops = 0
 
     def publish(self, events: Sequence[Event]) -> int:
-        """Deliver a committed batch, in order; returns its size in bytes."""
+        """Deliver a committed batch of events in order. Return its size in bytes."""
         size = 0
         for event in events:
             size += self._remember(event)
@@ -96,7 +99,10 @@ class Broadcaster:
         return size
 
     def _remember(self, event: Event) -> int:
-        """Add to the ring, which is limited by events and bytes; return the event's size."""
+        """Add an event to the ring, which is limited by number and bytes.
+
+        Return the event's size in bytes.
+        """
         size = event_size(event)
         if len(self._sizes) == self._sizes.maxlen:
             self._recent_size -= self._sizes[0]
@@ -109,11 +115,11 @@ class Broadcaster:
         return size
 
     def watch(self, watcher: EventObserver) -> None:
-        """Show every event from now on to a watcher, for as long as the broadcaster lives."""
+        """Pass every future event to a watcher, for the lifetime of the broadcaster."""
         self._watchers.append(watcher)
 
     def after(self, seq: int) -> list[Event] | None:
-        """The events later than `seq`, when the ring reaches back that far; it spares a journal read."""
+        """Return the events later than `seq`, or None if the ring does not reach back that far."""
         if seq >= self.head:
             return []
         if not self.recent or self.recent[0].seq > seq:
@@ -121,9 +127,11 @@ class Broadcaster:
         return [event for event in self.recent if event.seq > seq]
 
     def listen(self, accepts: Accepts = lambda _: True, capacity: int | None = None) -> Subscription:
-        """Listen from now on, to what `accepts` wants; after `close` there is nothing to come.
+        """Return a subscription to all future events that `accepts` allows.
 
-        `capacity` is that of the queue, where it is not the configured one.
+        After `close`, it is already ended.
+
+        `capacity` replaces the configured queue length.
         """
         subscription = Subscription(self._queue if capacity is None else capacity, accepts)
         if self._is_closed:
@@ -133,18 +141,18 @@ class Broadcaster:
         return subscription
 
     def leave(self, subscription: Subscription) -> None:
-        """Stop listening; doing it twice is harmless."""
+        """End a subscription. Calling this method twice is harmless."""
         subscription.end()
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
 
     @property
     def utilisation(self) -> float:
-        """The fullest subscriber's share of its queue, 0..1."""
+        """The share of its queue that the fullest subscriber uses, 0..1."""
         return max((one.waiting / one.capacity for one in self._subscriptions), default=0.0)
 
     def close(self) -> None:
-        """End every subscription, also those to come."""
+        """End all current and future subscriptions."""
         self._is_closed = True
         for subscription in self._subscriptions:
             subscription.end()

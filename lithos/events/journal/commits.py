@@ -1,7 +1,7 @@
-"""A batch of the coordinator between its messages and its replies: one transaction, in a worker thread.
+"""Commits of the coordinator: each batch of messages becomes one transaction in a worker thread.
 
-A commit takes and returns values. The coordinator's state is read before it and changed after it, on the
-event loop.
+A commit takes and returns values. On the event loop, the coordinator reads its state before a commit and
+changes it afterwards.
 """
 
 from __future__ import annotations
@@ -22,50 +22,51 @@ from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.events import Event, EventDraft
 from lithos.kernel.values.messages import BoardCommand, carry_out
 
-#: Prune only now and then: an append must not pay for it each time.
+#: Number of appended events between two prunings, because not every append should pay for pruning.
 PRUNE_EVERY = 1_000
-#: More than it adds between two prunings, so that a journal that is too long gets shorter; some 5 ms.
+#: Maximum number of events to prune at once, in some 5 ms. It exceeds `PRUNE_EVERY`, so that a journal that
+#: is too long shrinks.
 PRUNE_AT_ONCE = 3 * PRUNE_EVERY
 
 
 @frozen(kw_only=True)
 class Batch:
-    """The content of one transaction, and the position of the journal before it."""
+    """The content of one transaction, and the position of the journal before the transaction."""
 
     steps: Sequence[PreparedMessage]
     agents: Sequence[Agent]
     audit: Collection[AuditRow]
     records: ExtraRowsBatch
-    #: Events of changes that are stored already; they come first.
+    #: Events of changes that are already stored. They are journalled first.
     unwritten: Sequence[EventDraft]
     next_seq: int
     head: int
-    #: Events journalled since the journal was pruned.
+    #: Number of events journalled since the last pruning.
     since_prune: int
     now: datetime
-    #: When something comes by the clock next: a claim expires, a timer gate opens.
+    #: Time of the next change by the clock, such as an expiring claim or an opening timer gate.
     due: datetime | None = None
 
     @property
     def is_due(self) -> bool:
-        """Whether something has come by the clock."""
+        """True if a change by the clock is due."""
         return self.due is not None and self.due <= self.now
 
     @property
     def may_move_due(self) -> bool:
-        """Whether `due` may change: not by events of notes and what is remembered of them."""
+        """True if the batch may change `due`. Appended events alone cannot change it."""
         return self.is_due or not all(isinstance(step.message, AppendEvents | Flush) for step in self.steps)
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the batch has nothing to write."""
+        """True if the batch has nothing to write."""
         lazy = self.unwritten or self.agents or self.audit or self.records or self.is_due
         return not (lazy or any(step.needs_transaction for step in self.steps))
 
 
 @frozen
 class Committed:
-    """The outcome of a transaction: replies in order of its steps, and the events in theirs."""
+    """The outcome of a transaction: the replies and the events, both in the order of its steps."""
 
     replies: list[object]
     events: list[Event]
@@ -75,14 +76,17 @@ class Committed:
 
 @define(eq=False)
 class Commits:
-    """Stores batches; of the rows it remembers only what boards may forget at any time."""
+    """The part of the coordinator that stores batches.
+
+    The only state is in boards, which may forget it at any time.
+    """
 
     _store: CoordinationStore
     _boards: Boards
     _journal_size: int
 
     def commit(self, batch: Batch) -> Committed:
-        """One transaction. A refused command undoes only itself."""
+        """Store a batch in one transaction. A refused command undoes only its own changes."""
         if batch.is_empty:
             replies = [step.reply for step in batch.steps]
             return Committed(replies, [], since_prune=batch.since_prune, due=batch.due)
@@ -140,7 +144,7 @@ class Commits:
         return seq if stored is None else max(seq, stored)
 
     def _add(self, drafts: Sequence[EventDraft], batch: Batch, committed: Committed) -> list[Event]:
-        """Give events their places; the order is final only with the commit."""
+        """Assign seqs to events. The order is final only after the commit."""
         first = batch.next_seq + len(committed.events)
         events = [Event(seq=first + position, draft=draft) for position, draft in enumerate(drafts)]
         committed.events.extend(events)

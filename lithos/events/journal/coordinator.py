@@ -1,8 +1,8 @@
-"""The coordinator: owns `coordination.db`, and with it the one total order of events.
+"""The coordinator, which owns `coordination.db` and thereby the total order of events.
 
-Everything that is queued is committed as one transaction (group commit). Durable commands (events,
-registrations, task commands) are acknowledged after their commit; last-seen times and access rows may
-lose their last second, so they are buffered in memory and ride along with the next commit (write-behind).
+All queued messages are committed as one transaction (group commit). Durable commands (events, registrations,
+task commands) are acknowledged after their commit. Last-seen times and access rows may lose their last
+second, so they are buffered in memory and written with the next commit (write-behind).
 """
 
 from __future__ import annotations
@@ -43,21 +43,22 @@ from lithos.kernel.values.events import AGENT_REGISTERED, Event, EventDraft
 
 log = get_logger("lithos.coordinator")
 
-#: All writers' publications and every agent's registration at once; callers wait in their tasks.
+#: Maximum number of queued messages, enough for all writers and registrations at once. Further callers wait.
 CAPACITY = 256
 BATCH = 256
-#: Seconds that access rows and last-seen times may wait, as the durability promise allows.
+#: Maximum seconds that access rows and last-seen times are buffered, as the durability promise allows.
 LAZY_DELAY = 0.5
-#: Access rows kept while the database refuses them; beyond it the oldest are lost, and counted.
+#: Maximum number of access rows to keep while the database refuses writes. Beyond it, the oldest rows are
+#: lost and counted.
 AUDIT_BACKLOG = 100_000
-#: Seconds for a version to be committed before it is shown.
+#: Maximum seconds to wait until a version is committed.
 RECORDS_DEADLINE = 60.0
-#: Characters of events and registrations after which the retention looks before its time.
+#: Characters of new events and registrations after which the retention runs early.
 GROWTH = 32 * 1024 * 1024
 
 
 class Coordinator:
-    """The coordinator's state and its batches."""
+    """The coordinator's state and the processing of its batches."""
 
     def __init__(
         self,
@@ -76,42 +77,45 @@ class Coordinator:
         self._blocking = blocking
         self._broadcaster = broadcaster
         self._clock = clock
-        #: Called with the events of every commit and its duration in seconds.
+        #: Called after every commit with its events and its duration in seconds.
         self._on_commit = on_commit
         self._boards = boards
-        #: When something comes by the clock next: a claim expires, a timer gate opens.
+        #: Time of the last clock check. If the clock went back, timed changes are checked at once.
         self._looked = clock()
         self._due = self._boards.next_due(self._looked)
         self._commit = Commits(store, self._boards, journal_size).commit
-        self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
+        self._since_prune = PRUNE_EVERY  # prune soon after the start, because a server may restart often
         self._next_seq = store.next_seq()
         broadcaster.head = store.head()
         self.agents: dict[str, Agent] = {agent.id: agent for agent in store.agents()}
         self._reads: Counter[str] = Counter(store.read_counts())
         self._touched: set[str] = set()
         self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
-        #: Events of changes that are stored, while the journal cannot be written.
+        #: Events of stored changes that wait while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
-        #: Rows that are committed together with all other changes.
+        #: Rows of another package, committed together with all other changes.
         self._records = records if records is not None else ExtraRows()
         self._records.commit = self._commit_records
-        #: Why the last commit failed, until one succeeds.
+        #: Reason why the last commit failed, or None after a success.
         self.failure: str | None = None
         self._has_grown = trio.Event()
         self._growth = 0
 
     @property
     def head(self) -> int:
-        """The seq of the newest event, or the one before the first; the next one may be far above it."""
+        """The seq of the newest event, or the position before the first event.
+
+        The next seq may be far higher.
+        """
         return self._broadcaster.head
 
     @property
     def unwritten_origins(self) -> frozenset[str]:
-        """The origins of events that it keeps until the journal can be written."""
+        """The origins of events that wait until the journal can be written."""
         return frozenset(draft.origin for draft in self._unwritten)
 
     def touch(self, agent_id: str) -> None:
-        """Note that an agent acted; an unknown one is inserted."""
+        """Record that an agent acted now. An unknown agent is added."""
         now = self._clock()
         known = self.agents.get(agent_id)
         self.agents[agent_id] = (
@@ -122,23 +126,27 @@ class Coordinator:
         self._touched.add(agent_id)
 
     def record_access(self, rows: Sequence[AuditRow]) -> None:
-        """Remember accesses; they are stored within half a second."""
+        """Buffer accesses, which are stored within half a second."""
         if len(self._audit) + len(rows) > AUDIT_BACKLOG:
-            log.warning("access rows lost", rows=len(rows), reason="the database has refused them for long")
+            log.warning(
+                "access rows lost",
+                rows=len(rows),
+                reason="the database has refused these rows for a long time",
+            )
         self._audit.extend(rows)
         self._reads.update(row.doc_id for row in rows if row.operation == READ)
 
     @property
     def has_grown(self) -> trio.Event:
-        """Set when much was stored from now on: then the retention looks before its time."""
+        """An event that is set when many changes were stored, so that the retention runs early."""
         return self._has_grown
 
     def reads(self) -> Collection[str]:
-        """The notes that were ever read."""
+        """Return the ids of all notes that were ever read."""
         return self._reads.keys()
 
     def reads_of(self, note_id: str) -> int:
-        """How often a note was read."""
+        """Return how often a note was read."""
         return self._reads[note_id]
 
     async def start(self, inbox: Inbox[CoordinatorMessage], *, task_status: trio.TaskStatus[None]) -> None:
@@ -159,7 +167,10 @@ class Coordinator:
                 self.mailbox.nudge(Flush())
 
     def _nudge_when_due(self) -> None:
-        """The clock is looked at, not waited for: it may be put forward, and back."""
+        """Request a commit if a timed change is due.
+
+        The clock is polled because it may be set forward or back.
+        """
         now = self._clock()
         if now < self._looked:
             self._due = now
@@ -206,14 +217,14 @@ class Coordinator:
             self._audit = deque([*audit, *self._audit], maxlen=AUDIT_BACKLOG)
             return self._keep_for_later(steps, failure)
         if self.failure is not None:
-            log.info("coordination database works again", events=len(committed.events))
+            log.info("coordination database accepts writes again", events=len(committed.events))
         self.failure = None
         self._records.saved(records)
         self._unwritten.clear()
         self._since_prune = committed.since_prune
         self._due = committed.due
         if committed.due != batch.due:
-            self._nudge_when_due()  # many due changes are split into small batches
+            self._nudge_when_due()  # if many changes are due, each commit makes only some of them
         for agent in new_agents.values():
             self._enter(agent)
         grown = sum(map(size_of, new_agents.values()))
@@ -231,7 +242,7 @@ class Coordinator:
         return committed.replies
 
     def _forget_dropped(self, steps: Sequence[PreparedMessage]) -> None:
-        """Drop rows from memory that retention dropped, unless they came back since."""
+        """Forget agents and reads that the retention deleted, unless an agent was seen since."""
         for step in steps:
             if isinstance(step.message, DropAgents):
                 for agent in step.message.agents:
@@ -277,25 +288,28 @@ class Coordinator:
         return PreparedMessage(message, (draft,), agent, reply=known is None)
 
     def _enter(self, agent: Agent) -> None:
-        """Remember a registered agent, which may have acted again while it was written."""
+        """Remember a registered agent. Its last-seen time may be newer than the registration."""
         seen = self.agents.get(agent.id)
         last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
         self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen)
 
     def _take_over(self, carried: Carried) -> None:
-        """Have agents and reads that were carried over in memory too; an agent may have acted meanwhile."""
+        """Remember imported agents and reads. An agent may have acted during the import."""
         for agent in carried.agents:
             self._enter(agent)
         self._reads.update(carried.reads)
 
     def _keep_for_later(self, steps: Sequence[PreparedMessage], failure: Exception) -> list[object]:
-        """Refuse unstored changes; keep the events of stored ones, so that no event overtakes them."""
+        """Refuse changes that were not stored.
+
+        Keep the events of stored changes, so that no later event overtakes them.
+        """
         if self.failure is None:
-            log.error("coordination database refuses to write", reason=str(failure))
+            log.error("coordination database refuses writes", reason=str(failure))
         self.failure = str(failure)
         hint = "Nothing was changed"
         if not isinstance(failure, DatabaseLost):
-            hint += "; retry when the disk has space and is writable"
+            hint += "; retry when the disk has free space and is writable"
         replies: list[object] = []
         for step in steps:
             if step.must_be_stored:

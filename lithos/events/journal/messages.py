@@ -1,4 +1,4 @@
-"""Messages of the coordinator: its commands with their replies, and the values of one batch."""
+"""Messages of the coordinator: commands with their replies, and the prepared messages of a batch."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from lithos.kernel.values.messages import BoardCommand, Command
 
 
 class Journalled(Enum):
-    """The outcome for events without a seq: they are retried later."""
+    """The reply for events without a seq. They are journalled later."""
 
     LATER = "later"
 
 
 @frozen
 class AppendEvents(Command[int | Journalled]):
-    """Journal events in this order; the reply is the last one's seq, or why it is missing."""
+    """Journal events in this order. The reply is the seq of the last event, or `Journalled.LATER`."""
 
     drafts: tuple[EventDraft, ...]
 
 
 @frozen
 class RegisterAgent(Command[bool]):
-    """Insert or merge an agent and announce it; the reply is whether it is new."""
+    """Insert or merge an agent and announce it. The reply is True if the agent is new."""
 
     id: str
     name: str | None
@@ -41,9 +41,9 @@ class RegisterAgent(Command[bool]):
 
 @frozen
 class MoveCursor(Command[int]):
-    """Remember durably how far a subscriber has got; the reply is where its cursor then is.
+    """Durably store the position of a subscriber. The reply is the resulting position.
 
-    A cursor only moves forward; without `seq` a new one begins at the head and an old one stays.
+    A cursor only moves forward. Without `seq`, a new cursor starts at the head and an existing cursor stays.
     """
 
     subscriber: str
@@ -52,7 +52,7 @@ class MoveCursor(Command[int]):
 
 @frozen
 class Flush(Command[None]):
-    """Commit pending rows, now."""
+    """Commit pending rows now."""
 
 
 CoordinatorMessage = AppendEvents | RegisterAgent | BoardCommand[object] | MoveCursor | UpkeepStep | Flush
@@ -60,13 +60,13 @@ CoordinatorMailbox = Mailbox[CoordinatorMessage]
 
 
 def make_id() -> str:
-    """A fresh lowercase UUID."""
+    """Return a new lowercase UUID."""
     return str(uuid.uuid4())
 
 
 @frozen
 class PreparedMessage:
-    """One message of a batch, as far as it can be worked out before the transaction."""
+    """One message of a batch, prepared as far as possible before the transaction."""
 
     message: CoordinatorMessage
     drafts: tuple[EventDraft, ...] = ()
@@ -75,10 +75,10 @@ class PreparedMessage:
 
     @property
     def must_be_stored(self) -> bool:
-        """Whether its sender must hear when it could not be written."""
+        """True if the sender must get an error when the message cannot be written."""
         return not isinstance(self.message, AppendEvents | Flush)
 
     @property
     def needs_transaction(self) -> bool:
-        """Whether anything of it is written."""
+        """True if the message writes anything."""
         return bool(self.drafts or self.must_be_stored)

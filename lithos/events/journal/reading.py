@@ -6,7 +6,7 @@ from lithos.kernel.actors.threads import Threads
 
 
 class JournalThread(Threads):
-    """One thread, since there is one read connection of the coordination database."""
+    """The only thread for the read connection of `coordination.db`."""
 
     def __init__(self) -> None:
         super().__init__(1)

@@ -1,4 +1,4 @@
-"""The clock of retention."""
+"""The clock of the retention."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from lithos.kernel.values.times import format_time, settled_time
 
 
 class SettledClock:
-    """The clock of retention: one wrong reading of the system clock deletes nothing.
+    """The clock of the retention, with which a single wrong reading of the system clock deletes nothing.
 
-    Called on the event loop. It starts from the time that `CoordinationStore` stored in an earlier run.
+    It is called on the event loop, and starts from the time that `CoordinationStore` stored in an earlier
+    run.
     """
 
     def __init__(self, clock: Clock, last: datetime | None) -> None:
@@ -25,16 +26,16 @@ class SettledClock:
 
     @property
     def reached(self) -> datetime:
-        """Return the latest time that was believed: no row stored now is older, whatever the clock says."""
+        """Return the latest accepted time. No row stored now is older, whatever the system clock says."""
         return self._last
 
     def __call__(self) -> datetime:
-        """Return the time as far as it is believed; it stops while the clock is behind."""
+        """Return the accepted time, which stops while the system clock is behind."""
         now, at = self._clock(), trio.current_time()
         settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
         if settled < now and not self._is_ahead:
             get_logger("lithos.app").warning(
-                "clock is far ahead of the last seen time: old data is kept until the gap has passed",
+                "clock far ahead of last seen time, old data kept until the gap has passed",
                 clock=format_time(now),
                 last_seen=format_time(self._last),
             )

@@ -1,4 +1,4 @@
-"""Commands of the journal; agents and known calls as values.
+"""Journal commands, agents and known calls as values.
 
 Its own package and later ones use it.
 Never here: files, clocks, threads and logs.

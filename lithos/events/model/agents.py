@@ -1,4 +1,4 @@
-"""Agents, and their accesses to notes, as values."""
+"""Agents and their accesses to notes, as values."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Agent:
 
 
 def size_of(agent: Agent) -> int:
-    """The approximate size in bytes, here and in the database."""
+    """Return the approximate size of an agent in bytes, in memory and in the database."""
     texts = len(agent.id) + len(agent.name or "") + len(agent.type or "")
     return 500 + texts + (json_bytes(agent.metadata) if agent.metadata else 0)
 
 
 @frozen
 class AuditRow:
-    """One access to a note: `operation` is `read` or `search_result`."""
+    """One access to a note. `operation` is `read` or `search_result`."""
 
     agent_id: str
     doc_id: str

@@ -1,7 +1,7 @@
-"""Rows that are imported from another Lithos, table by table (docs/spec/integration.md §1).
+"""The tables whose rows can be imported from another Lithos (docs/spec/integration.md §1).
 
-A row is a tuple of the values of its table's columns, in order. Imported rows are remembered by key and hash
-(`imported_rows`): a second import updates only rows that changed at the source and not here.
+A row is a tuple of column values in the order of the table. `imported_rows` remembers imported rows by key
+and hash. A second import updates only rows that changed at the source and not here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lithos.kernel.values.principals import UNKNOWN_AGENT
 
 Value = str | int | float | None
 TableRow = tuple[Value, ...]
-#: How a value is read: an invalid value becomes the column's default.
+#: How a value is parsed. An invalid value becomes the column's default.
 Kind = Literal["text", "time", "whole", "number"]
 _AGENT_COLUMNS: Final = frozenset({"agent", "agent_id", "created_by", "provenance_actor"})
 Database = Literal["coordination.db", "edges.db", "stats.db"]
@@ -25,7 +25,7 @@ Database = Literal["coordination.db", "edges.db", "stats.db"]
 
 @frozen
 class CarriedColumn:
-    """A column that is imported. `default` replaces NULL; `is_note` means that it holds the id of a note."""
+    """A column to import. `default` replaces NULL. `is_note` means that the column contains note ids."""
 
     name: str
     kind: Kind = "text"
@@ -35,7 +35,10 @@ class CarriedColumn:
 
 @frozen
 class CarriedTable:
-    """A table that is carried: its first `keys` columns identify a row; `unique` ones must be free."""
+    """A table to import.
+
+    Its first `keys` columns identify a row. The values of `unique` columns must not exist yet.
+    """
 
     name: str
     database: Database
@@ -45,17 +48,17 @@ class CarriedTable:
 
     @property
     def agent_places(self) -> tuple[int, ...]:
-        """The places of the columns that name an agent."""
+        """The positions of the columns that name an agent."""
         own = _AGENT_COLUMNS | ({"id"} if self.name == "agents" else frozenset())
         return tuple(place for place, name in enumerate(self.names) if name in own)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """The names of all columns."""
         return tuple(column.name for column in self.columns)
 
     def key(self, row: TableRow) -> TableRow:
-        """Return the identity of a row."""
+        """Return the key of a row."""
         return row[: self.keys]
 
 
@@ -65,10 +68,10 @@ EPOCH_TEXT: Final = "1970-01-01T00:00:00.000000+00:00"
 def carried_table(
     name: str, database: Database, columns: str, keys: int = 1, unique: str = ""
 ) -> CarriedTable:
-    """A table from its columns in words: `name`, `name:kind`, and with `=` what stands for NULL.
+    """Return a table from column words of the form `name` or `name:kind`, with `=default` for NULL values.
 
-    The kind is `text`, unless another is said; `note` is a text that is the id of a note. A time without a
-    default behind its `=` was at `EPOCH_TEXT`.
+    The default kind is `text`. The kind `note` is a text with a note id. For a time with an empty default,
+    `EPOCH_TEXT` replaces NULL.
     """
     found: list[CarriedColumn] = []
     for word in columns.split():
@@ -88,7 +91,7 @@ def carried_table(
 AGENTS: Final = carried_table(
     "agents", "coordination.db", "id= name type first_seen_at:time last_seen_at:time metadata={}"
 )
-#: The first column is the id of the row at the source, which it does not keep here.
+#: The first column is the id of a row at the source. The imported row gets another id.
 ACCESSES: Final = carried_table(
     "access_log",
     "coordination.db",
@@ -98,7 +101,10 @@ ACCESSES: Final = carried_table(
 
 @frozen
 class KeptRow:
-    """A row that was not imported: its key, and why. `is_taken`: another row here has the key."""
+    """A row that was not imported, with its key and the reason.
+
+    `is_taken` means that another row here has the same key.
+    """
 
     key: str
     reason: str
@@ -107,23 +113,23 @@ class KeptRow:
 
 @frozen
 class Carried:
-    """The outcomes of the rows of a batch."""
+    """The outcomes for the rows of a batch."""
 
     created: int = 0
     updated: int = 0
     same: int = 0
     kept: tuple[KeptRow, ...] = ()
-    #: Agents as they are stored now.
+    #: Agents in their stored form.
     agents: tuple[Agent, ...] = ()
-    #: Reads that were added, by note.
+    #: Number of added reads by note id.
     reads: Mapping[str, int] = field(factory=dict)
 
 
 @frozen(kw_only=True)
 class CarryRows(BoardCommand[Carried]):
-    """Merge rows of one table of `coordination.db`; with `dry_run` nothing is written.
+    """Merge rows into one table of `coordination.db`. With `dry_run`, nothing is written.
 
-    `source` distinguishes the access log from those of other sources.
+    For the access log, `source` identifies the log from which the rows come.
     """
 
     agent: str

@@ -1,4 +1,4 @@
-"""Ports of the journal to packages that it does not know."""
+"""Ports through which the journal uses packages that it may not import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class KnownNote(Protocol):
-    """A note: its title, and the agents that wrote it."""
+    """A note with its title and its writers."""
 
     @property
     def title(self) -> str: ...
@@ -18,14 +18,14 @@ class KnownNote(Protocol):
 
 
 class KnownEntry(Protocol):
-    """An entry of the catalogue."""
+    """An entry of the note catalogue."""
 
     @property
     def note(self) -> KnownNote: ...
 
 
 class KnownNotes(Protocol):
-    """The notes that there are: the retention keeps their agents, the access log shows their titles."""
+    """The existing notes. The retention keeps their agents, and the access log shows their titles."""
 
     def __contains__(self, note_id: str) -> bool: ...
     def __iter__(self) -> Iterator[KnownEntry]: ...
@@ -33,29 +33,33 @@ class KnownNotes(Protocol):
 
 
 class ExtraRowsBatch(Protocol):
-    """Rows of another package that are stored with whatever else is; none of them is false."""
+    """Rows of another package that are stored with the next commit. The batch is false if it has no rows."""
 
     def __bool__(self) -> bool: ...
     def store(self, connection: Any) -> None: ...
 
 
 class ExtraRows:
-    """Commits rows of another package together with the journal; this one has no rows."""
+    """A source of rows of another package that are committed with the journal.
 
-    #: Commits everything unsaved; the callable it returns waits for that. The coordinator sets it.
+    This base class has no rows.
+    """
+
+    #: Requests a commit of all unsaved rows. The returned callable waits for the commit. Set by the
+    #: coordinator.
     commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether there are rows that no commit has taken yet."""
+        """True if some rows were not taken for a commit yet."""
         return False
 
     def take_unsaved(self) -> ExtraRowsBatch:
-        """Take the rows for a commit; then `saved` is called, or `put_back` when the commit failed."""
+        """Take the rows for a commit. Afterwards call `saved`, or `put_back` if the commit fails."""
         return _Nothing()
 
     def put_back(self, rows: Any) -> None:
-        """Have rows again; newer ones win."""
+        """Take back rows of a failed commit. Newer rows win."""
 
     def saved(self, rows: Any) -> None:
         """Mark rows as committed."""

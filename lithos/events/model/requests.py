@@ -1,8 +1,8 @@
-"""Calls with a `request_id`: a retry gets the answer of the first one (docs/spec/tools.md §1.6).
+"""Calls with a `request_id`, for which a retry gets the answer of the first call (docs/spec/tools.md §1.6).
 
-A call is entered before it changes anything, and its answer afterwards. For a call without an answer it is
-unknown whether it took effect; objects that it creates get an id derived from the call, so they are created
-once.
+A call is recorded before it changes anything, and its answer afterwards. Without a recorded answer, it is
+unknown whether the call took effect. Objects that a call creates get an id derived from the call, so that a
+retry does not create them again.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from attrs import frozen
 from lithos.kernel.values.messages import BoardCommand
 from lithos.kernel.values.times import format_time
 
-#: How long a call is known, and how many are: beyond it the oldest are forgotten.
+#: Period for which calls are remembered, and maximum number of calls. Beyond it, the oldest calls are
+#: forgotten.
 KEPT: Final = timedelta(days=7)
 MOST_KEPT: Final = 10_000
-#: Maximum characters of a stored answer; answers of creating tools are much shorter.
+#: Maximum characters of a stored answer. Answers of creating tools are much shorter.
 LONGEST_KEPT: Final = 16_384
 
 
 @frozen
 class Call:
-    """A call with a `request_id`; `key` is of caller and id, `digest` of the tool and its arguments."""
+    """A call with a `request_id`. `key` identifies caller and id, `digest` the tool and its arguments."""
 
     key: str
     digest: str
@@ -37,14 +38,14 @@ class Call:
 
     @classmethod
     def of(cls, caller: str, agent: str, request_id: str, tool: str, arguments: Mapping[str, Any]) -> Call:
-        """The call of a tool by the token `caller` and the agent that it names."""
+        """Return the call of a tool, made with the token `caller` by the given agent."""
         key = _digest_of([caller, agent, request_id])
         return cls(key, _digest_of([tool, arguments]), request_id, agent)
 
 
 @frozen
 class RecordedCall:
-    """A recorded call: its time, its arguments, and its answer if there is one."""
+    """A recorded call: its time, the digest of its arguments, and its answer, if it has one."""
 
     at: datetime
     digest: str
@@ -54,7 +55,7 @@ class RecordedCall:
 
 @frozen(kw_only=True)
 class BeginCall(BoardCommand[RecordedCall]):
-    """Enter a call unless it is known; the reply is the recorded call."""
+    """Record a call unless it is known. The reply is the recorded call."""
 
     agent: str
     key: str
@@ -63,7 +64,10 @@ class BeginCall(BoardCommand[RecordedCall]):
 
 @frozen(kw_only=True)
 class EndCall(BoardCommand[None]):
-    """Enter the answer of a call, JSON; None forgets a call that changed nothing. No reply."""
+    """Record the answer of a call as JSON.
+
+    None deletes the record of a call that changed nothing. There is no reply.
+    """
 
     agent: str
     key: str

@@ -1,4 +1,4 @@
-"""Steps of the retention: each deletes a few old rows of `coordination.db`."""
+"""Retention steps, which each delete a few old rows of `coordination.db`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from lithos.kernel.values.messages import Command
 
 
 class UpkeepStep(Command[int]):
-    """Drop a few old rows; the reply is how many there were."""
+    """Delete a few old rows. The reply is the number of deleted rows."""
 
     __slots__ = ()
 
 
 @frozen
 class KeepTime(UpkeepStep):
-    """Drop nothing: store the time of the last deletion by age."""
+    """Store the time of the last deletion by age. Deletes nothing."""
 
     settled: datetime
 
 
 @frozen
 class DropAudit(UpkeepStep):
-    """Drop at most `most` accesses from `before`, or that are not among the newest `keep`."""
+    """Delete at most `most` accesses that are older than `before` or not among the newest `keep` accesses."""
 
     before: datetime
     keep: int
@@ -34,7 +34,7 @@ class DropAudit(UpkeepStep):
 
 @frozen
 class DropEvents(UpkeepStep):
-    """Drop at most `most` events up to the seq `through`."""
+    """Delete at most `most` events, up to the seq `through`."""
 
     through: int
     most: int
@@ -42,7 +42,7 @@ class DropEvents(UpkeepStep):
 
 @frozen
 class DropCursors(UpkeepStep):
-    """Drop at most `most` cursors not moved since `before`, or not among the `keep` moved last."""
+    """Delete at most `most` cursors that did not move since `before` or exceed the last `keep` moved."""
 
     before: datetime
     keep: int
@@ -51,13 +51,13 @@ class DropCursors(UpkeepStep):
 
 @frozen
 class DropAgents(UpkeepStep):
-    """Drop these agents, unless they were seen since."""
+    """Delete these agents, unless they were seen since."""
 
     agents: tuple[Agent, ...]
 
 
 @frozen
 class ForgetReads(UpkeepStep):
-    """Forget how often these notes, which are gone, were read."""
+    """Delete the read counts of deleted notes."""
 
     note_ids: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Use cases of the journal: agents, event streams, known calls and retention.
+"""Journal services: agents, event streams, known calls and retention.
 
 Its own package and later ones use it.
 Never here: changes without the coordinator.

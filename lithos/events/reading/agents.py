@@ -1,6 +1,6 @@
-"""Agents (registration, last seen), the access log behind `/audit` and the durable cursors of subscribers.
+"""Agents (registration, last seen), the access log of `/audit`, and the durable cursors of subscribers.
 
-Cursors: docs/spec/events-http.md §4; access log: section 6.
+Specified in docs/spec/events-http.md §4 (cursors) and §6 (access log).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lithos.kernel.values.errors import StorageFailed
 
 
 class Agents:
-    """The use cases around agents."""
+    """Service that registers, returns and lists agents."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
@@ -31,17 +31,17 @@ class Agents:
     async def register(
         self, agent_id: str, name: str | None, kind: str | None, metadata: Mapping[str, Any] | None
     ) -> bool:
-        """Register an agent (insert or merge), durably; True when it is new."""
+        """Register an agent durably (insert or merge). Return True if the agent is new."""
         message = RegisterAgent(agent_id, name, kind, metadata)
-        with honest_outcome("Look with lithos_agent_info before you retry."):
+        with honest_outcome("Check with lithos_agent_info before you retry."):
             return await self._coordinator.mailbox.ask(message)
 
     def get(self, agent_id: str) -> Agent | None:
-        """One agent."""
+        """Return an agent, or None if the id is unknown."""
         return self._coordinator.agents.get(agent_id)
 
     def list_agents(self, kind: str | None, active_since: datetime | None) -> list[Agent]:
-        """The agents of a type that were seen since a time, most recent first."""
+        """Return the agents of a type that were seen since a time, most recent first."""
         passing = [
             agent
             for agent in self._coordinator.agents.values()
@@ -51,12 +51,12 @@ class Agents:
         return sorted(passing, key=lambda agent: (agent.last_seen_at, agent.id), reverse=True)
 
 
-#: Seconds for accesses that are still in memory to be stored before the log is read.
+#: Maximum seconds to wait until buffered accesses are stored, before the log is read.
 FLUSH_PATIENCE = 2.0
 
 
 class AccessLog:
-    """Reads the access (audit) log."""
+    """Reader of the access (audit) log."""
 
     def __init__(self, mailbox: CoordinatorMailbox, store: CoordinationStore, reading: Blocking) -> None:
         self._mailbox = mailbox
@@ -72,7 +72,7 @@ class AccessLog:
         before: datetime | None = None,
         limit: int,
     ) -> list[Mapping[str, Any]]:
-        """The newest `limit` entries that match the filters, newest first. Raises `DatabaseFailed`."""
+        """Return the newest `limit` entries that match the filters, newest first. Raises `DatabaseFailed`."""
         with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
             await self._mailbox.ask(Flush(), within=FLUSH_PATIENCE)
         rows = await self._reading.run(
@@ -82,51 +82,51 @@ class AccessLog:
 
 
 def audit_record(row: tuple[int | str, ...]) -> Mapping[str, Any]:
-    """One entry of the access log as a JSON object."""
+    """Return an entry of the access log as a JSON object."""
     return dict(zip(("id", "agent_id", "doc_id", "operation", "timestamp"), row, strict=True))
 
 
 class NoteTitles(Protocol):
-    """The titles of the notes that are there."""
+    """The titles of existing notes."""
 
     def title(self, note_id: str) -> str | None: ...
 
 
 def with_titles(entries: Iterable[Mapping[str, Any]], notes: NoteTitles) -> list[Mapping[str, Any]]:
-    """The entries with the `title` of each note; None for a note that is gone."""
+    """Return the entries with the `title` of each note, which is None for a deleted note."""
     return [{**entry, "title": notes.title(entry["doc_id"])} for entry in entries]
 
 
 log = get_logger("lithos.cursors")
 
-#: Seconds for a cursor to be stored.
+#: Maximum seconds to wait until a cursor is stored.
 PATIENCE = 5.0
 
 
 class Cursors:
-    """Durable cursors of named subscribers; connections with the same name share a cursor."""
+    """Durable cursors of named subscribers. Connections with the same name share a cursor."""
 
     def __init__(self, mailbox: CoordinatorMailbox, store: CoordinationStore, reading: Blocking) -> None:
         self._mailbox = mailbox
         self._store = store
         self._reading = reading
-        #: Acknowledged, but not stored yet.
+        #: Acknowledged positions that are not stored yet.
         self._moving: dict[str, int] = {}
 
     async def find(self, subscriber: str) -> int | None:
-        """The cursor (seq) of a subscriber; None for a new one."""
+        """Return the cursor (seq) of a subscriber, or None for a new subscriber."""
         stored = await self._reading.run(lambda: self._store.cursor(subscriber))
         known = [seq for seq in (stored, self._moving.get(subscriber)) if seq is not None]
         return max(known, default=None)
 
     async def start(self, subscriber: str) -> int:
-        """The cursor of a subscriber; a new one begins at the head and is stored at once.
+        """Return the cursor of a subscriber. A new cursor starts at the head and is stored at once.
 
-        Raises `StorageFailed`.
+        Raises `StorageFailed` if a new cursor cannot be stored.
         """
         found = await self.find(subscriber)
         if found is not None:
-            self._mailbox.nudge(MoveCursor(subscriber, found))  # it is in use: cursors idle for a year go
+            self._mailbox.nudge(MoveCursor(subscriber, found))  # unused cursors are deleted after a year
             return found
         try:
             return await self._mailbox.ask(MoveCursor(subscriber), within=PATIENCE)
@@ -136,13 +136,18 @@ class Cursors:
             ) from failure
 
     def acknowledge(self, subscriber: str, seq: int) -> None:
-        """Everything up to `seq` is processed: `find` knows it from now on, `store` makes it durable."""
+        """Record that all events up to `seq` are processed.
+
+        `find` returns it at once, `store` makes it durable.
+        """
         self._moving[subscriber] = max(seq, self._moving.get(subscriber, seq))
 
     async def store(self, subscriber: str) -> None:
-        """Make acknowledgements durable; a failure is logged, and later events are delivered again.
+        """Make acknowledgements durable.
 
-        A cancelled call forgets nothing: the next one stores it.
+        A failure is logged, and the server then delivers later events again.
+
+        If a call is cancelled, the next call stores the position.
         """
         seq = self._moving.get(subscriber)
         if seq is None:

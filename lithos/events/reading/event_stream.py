@@ -1,8 +1,8 @@
-"""Event streams: replay from the journal after a position, then live events, each once and in order.
+"""Event streams: a replay of the journal from a position, then live events, each once and in order.
 
-A subscriber first reads pages of the journal until little is left, then listens and reads the rest,
-so that a long replay never fills its live queue (docs/spec/events-http.md §2). For people there are pages of
-the journal newest first: recent events from the ring of the broadcaster, older ones from the journal.
+A subscriber first reads pages of the journal until little is left, then listens and reads the rest. A long
+replay therefore never fills its live queue (docs/spec/events-http.md §2). For people, `Activity` returns
+journal pages newest first: recent events from the ring of the broadcaster, older events from the journal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ LOOKED: Final = 5_000
 
 @frozen
 class EventSelection:
-    """Any of `types` (all when empty), by `agent`, by none of `not_by`, with `tag`; None does not filter."""
+    """A filter: any of `types` (empty: all), `agent`, none of the agents `not_by`, and `tag`.
+
+    None does not filter.
+    """
 
     types: frozenset[str] = frozenset()
     agent: str | None = None
@@ -37,7 +40,7 @@ class EventSelection:
     not_by: frozenset[str] = frozenset()
 
     def passes(self, event: Event) -> bool:
-        """Whether an event is wanted."""
+        """Return whether an event passes the filter."""
         draft = event.draft
         return (
             (not self.types or draft.type in self.types)
@@ -49,7 +52,10 @@ class EventSelection:
 
 @frozen
 class JournalPage:
-    """Events newest first. All up to `head` were looked at; `is_cut` when there may be more that fit."""
+    """Events newest first.
+
+    All events up to `head` were checked. `is_cut` means that more events may match.
+    """
 
     events: tuple[Event, ...]
     head: int
@@ -57,7 +63,7 @@ class JournalPage:
 
 
 class Activity:
-    """Reads the journal; changes nothing. Raises `DatabaseFailed`."""
+    """Read-only access to the journal, newest events first. Raises `DatabaseFailed`."""
 
     def __init__(self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking) -> None:
         self._broadcaster = broadcaster
@@ -70,7 +76,7 @@ class Activity:
         return self._broadcaster.head
 
     async def page(self, wanted: EventSelection, most: int, after: int = 0) -> JournalPage:
-        """The newest `most` events later than `after` that are wanted."""
+        """Return the newest `most` wanted events later than `after`."""
         head, found, looked, oldest = self._broadcaster.head, list[Event](), 0, self._broadcaster.head + 1
         for event in islice(reversed(self._broadcaster.recent), LOOKED):
             looked, oldest = looked + 1, event.seq
@@ -90,26 +96,26 @@ class Activity:
         return JournalPage(tuple(found[:most]), head, is_cut)
 
     async def journal_size(self) -> tuple[int, int]:
-        """How many events the journal holds, and the newest seq that retention dropped."""
+        """Return the number of events in the journal, and the newest seq that the retention deleted."""
         return await self._reading.run(lambda: (self._store.event_count(), self._store.pruned_through()))
 
 
 def types_named(known: Sequence[str], name: str) -> frozenset[str]:
-    """The event types that a name stands for: one of them, or all of a group such as `task`."""
+    """Return the event types for a name: a single type, or all types of a group such as `task`."""
     return frozenset(kind for kind in known if name in (kind, kind.partition(".")[0]))
 
 
-#: Events per journal page: some 200 kB, a few milliseconds in a thread.
+#: Number of events in a journal page, some 200 kB. Reading it takes a few milliseconds in a thread.
 PAGE: Final = 500
-#: Characters of an unknown position that are quoted in the reply.
+#: Maximum characters of an unknown position that the reply quotes.
 QUOTED: Final = 100
 
 
 @frozen
 class EventFilter:
-    """Any of `types` and any of `tags`, or one below it; an empty set does not filter.
+    """A filter for any of `types`, and for any of `tags` or tags below them. An empty set does not filter.
 
-    Untagged events fail a tag filter.
+    Events without tags fail a tag filter.
     """
 
     types: frozenset[str] = frozenset()
@@ -117,12 +123,12 @@ class EventFilter:
 
     @classmethod
     def of(cls, types: Iterable[str] = (), tags: Iterable[str] = ()) -> EventFilter:
-        """From lists as they were given: trimmed, blanks ignored."""
+        """Return a filter from lists. Values are trimmed, and empty values are ignored."""
         kept = [frozenset(filter(None, map(str.strip, values))) for values in (types, tags)]
         return cls(*kept)
 
     def passes(self, event: Event) -> bool:
-        """Whether a subscriber wants this event."""
+        """Return whether an event passes the filter."""
         draft = event.draft
         return (not self.types or draft.type in self.types) and (
             not self.tags or any(has_tag(draft.tags, tag) for tag in self.tags)
@@ -131,37 +137,43 @@ class EventFilter:
 
 @frozen
 class Resync:
-    """Replay gap: the position is no longer in the journal; events before are lost, live events follow."""
+    """A notice of a replay gap: the position is no longer in the journal, so events are lost.
+
+    Live events follow.
+    """
 
     since: str
     reason: str = "replay_gap"
-    message: str = "The position is not in the journal any more. List or search to catch up."
+    message: str = "The position is no longer in the journal. List or search to catch up."
 
 
 class SubscriberOverflow(Exception):
-    """The subscriber was too slow and was cut off; it resumes from its position and loses nothing."""
+    """Raised when a slow subscriber was disconnected.
+
+    It can resume from its position without losing events.
+    """
 
 
 class StreamEnded(Exception):
-    """The server shuts down; no more events."""
+    """Raised when the server shuts down and no more events follow."""
 
 
 @define(eq=False)
 class EventStream:
-    """One subscription: replay, then live events. Close it when done.
+    """One subscription: a replay, then live events. Call `close` when done.
 
-    One task receives; another may replace `wanted` or `seek` meanwhile. A cancelled `receive` or `seek`
-    loses nothing.
+    One task calls `receive`. Other tasks may replace `wanted` or call `seek` meanwhile. A cancelled `receive`
+    or `seek` loses nothing.
     """
 
     _broadcaster: Broadcaster
     _store: CoordinationStore
     _reading: Blocking
-    #: Applies to everything that is received from now on.
+    #: Filter of all events that are received from now on.
     wanted: EventFilter
-    #: How many live events may wait, where it is not the configured number.
+    #: Maximum number of queued live events, or None for the configured number.
     _capacity: int | None = None
-    #: Everything up to this seq is queued, received, or not asked for.
+    #: Seq up to which all events are queued, received or not requested.
     position: int = field(init=False)
     _pending: deque[Event | Resync] = field(factory=deque, init=False)
     _subscription: Subscription | None = field(default=None, init=False)
@@ -172,7 +184,7 @@ class EventStream:
         self.position = self._broadcaster.head
 
     async def seek(self, since: str) -> None:
-        """Continue after `since`. An unknown position yields a `Resync`, then live events."""
+        """Continue after the position `since`. An unknown position yields a `Resync`, then live events."""
         known = await self._reading.run(partial(self._known_position, since))
         self.close()
         self._seeks += 1
@@ -184,10 +196,10 @@ class EventStream:
             self.position = known
 
     async def receive(self) -> Event | Resync:
-        """The next event that passes the filter.
+        """Wait for the next event that passes the filter, and return it.
 
-        Raises `SubscriberOverflow` after the last event that was queued in time, `StreamEnded`, and
-        `DatabaseFailed` when the journal cannot be read.
+        Raises `SubscriberOverflow` after the last event that was queued in time, `StreamEnded` at shutdown,
+        and `DatabaseFailed` if the journal cannot be read.
         """
         while True:
             if self._pending:
@@ -200,7 +212,7 @@ class EventStream:
                 await self._take_live(self._subscription)
 
     def take_waiting(self, most: int) -> list[Event | Resync]:
-        """The items that are available without waiting, at most `most`."""
+        """Return up to `most` items that are available without waiting."""
         items: list[Event | Resync] = []
         while len(items) < most:
             if not self._pending and not self._take_queued():
@@ -212,7 +224,7 @@ class EventStream:
 
     @property
     def has_overflowed(self) -> bool:
-        """Whether the subscriber was cut off for being too slow."""
+        """True if the subscriber was disconnected for being too slow."""
         return self._subscription is not None and self._subscription.overflowed
 
     def close(self) -> None:
@@ -221,7 +233,7 @@ class EventStream:
             self._broadcaster.leave(self._subscription)
 
     def _take_queued(self) -> bool:
-        """Move one live event that waits already to the pending ones."""
+        """Move one queued live event to the pending events. Return whether an event is pending."""
         subscription = self._subscription
         if subscription is None or not self._is_live:
             return False
@@ -248,12 +260,16 @@ class EventStream:
             self._pending.append(event)
 
     async def _read_on(self) -> None:
-        """Replay one page; subscribe near the end of the journal, go live once nothing is left to read."""
+        """Replay one page.
+
+        Subscribe near the end of the journal, and go live when no event is left to read.
+        """
         count = await self._take_page()
         if count is None:
             return
         if self._subscription is None:
-            # A page of large events is short wherever it ends: only near the head, or empty, is it the last.
+            # A page of large events is short, so a short page is the last only if it is empty or near the
+            # head.
             if not count or (count < PAGE and self.position >= self._broadcaster.head - PAGE):
                 self._subscription = self._broadcaster.listen(self._accepts, self._capacity)
         elif not count:
@@ -263,7 +279,7 @@ class EventStream:
         return self.wanted.passes(event)
 
     async def _take_page(self) -> int | None:
-        """Queue the next events and return how many; None when a `seek` made them useless."""
+        """Queue the next events and return their number. Return None if a `seek` made them obsolete."""
         await trio.lowlevel.checkpoint()
         position, seeks = self.position, self._seeks
         recent, pruned_through = self._broadcaster.after(position), 0
@@ -273,7 +289,7 @@ class EventStream:
             if seeks != self._seeks:
                 return None
         if pruned_through > position:
-            # Retention overtook a slow reader.
+            # The retention deleted events that a slow reader had not read.
             self._lose_track(str(position))
         elif events:
             self.position = events[-1].seq
@@ -285,20 +301,20 @@ class EventStream:
         self.position = self._broadcaster.head
 
     def _known_position(self, since: str) -> int | None:
-        """The seq, if every event after it is in the journal."""
+        """Return the seq of a position, or None if later events are missing from the journal."""
         seq = parse_position(since)
         return seq if seq is not None and self._store.knows_position(seq) else None
 
 
 def parse_position(text: str) -> int | None:
-    """Return the seq that a position names; None if it is not a valid seq."""
+    """Return the seq of a position, or None if the text is not a valid seq."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 @define(eq=False)
 class EventStreams:
-    """Opens streams over the journal and the broadcaster."""
+    """Factory of event streams over the journal and the broadcaster."""
 
     _broadcaster: Broadcaster
     _store: CoordinationStore
@@ -306,15 +322,15 @@ class EventStreams:
 
     @property
     def head(self) -> int:
-        """The seq of the newest event that was delivered."""
+        """The seq of the newest delivered event."""
         return self._broadcaster.head
 
     async def find(self, kind: str, at: datetime, passes: Callable[[Event], bool]) -> Event | None:
-        """The first event of a type about a time that passes; None when the journal has it no more."""
+        """Return the first event of a type around a time that `passes` accepts, or None."""
         return await self._reading.run(lambda: self._store.find_event(kind, at, passes))
 
     async def open(self, since: str | None, wanted: EventFilter, capacity: int | None = None) -> EventStream:
-        """A stream after `since`, or from the head."""
+        """Return a stream that starts after `since`, or at the head."""
         stream = EventStream(self._broadcaster, self._store, self._reading, wanted, capacity)
         if since is not None:
             await stream.seek(since)

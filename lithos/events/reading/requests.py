@@ -1,4 +1,4 @@
-"""Serves a call with a `request_id` once: a retry gets the same answer, also after a restart."""
+"""Calls with a `request_id` are served once. A retry gets the same answer, even after a restart."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ log = get_logger("lithos.requests")
 
 T = TypeVar("T")
 Answer = Mapping[str, Any] | None
-#: Serves the call; it is given since when the call is known, where it may have taken effect already.
+#: Function that serves a call. If the call was recorded before and may have taken effect, it gets the time of
+#: the recording.
 Serve = Callable[[datetime | None], Awaitable[Answer]]
-#: Seconds for a call to be entered.
+#: Maximum seconds to wait until a call is recorded.
 DEADLINE = 30.0
 _MADE: ContextVar[str | None] = ContextVar("made", default=None)
 
 
 def id_to_make() -> str | None:
-    """Return the id of the object that the running call creates; None if any id will do."""
+    """Return the id of the object that the running call creates, or None if any id is allowed."""
     return _MADE.get()
 
 
@@ -44,11 +45,11 @@ def _making(note_id: str) -> Iterator[None]:
 
 
 class Requests:
-    """The calls that are known by their `request_id`."""
+    """Registry of calls by their `request_id`."""
 
     def __init__(self, coordinator: CoordinatorMailbox) -> None:
         self._coordinator = coordinator
-        #: Set when a call that is running has ended.
+        #: Running calls by key. The event is set when the call has ended.
         self._running: dict[str, trio.Event] = {}
 
     async def once(
@@ -61,10 +62,10 @@ class Requests:
         tool: str,
         arguments: Mapping[str, Any],
     ) -> Answer:
-        """The answer of a call: that of the first one where it is a retry.
+        """Serve a call and return its answer. A retry returns the answer of the first call.
 
-        A retry that comes while the first is running waits for it. Raises `InvalidInput` where the id was
-        given to another call, and the refusals of `serve`, which are not kept: nothing was made.
+        A retry during the first call waits for it. Raises `InvalidInput` if the id belongs to another call,
+        and the refusals of `serve`. Refusals are not recorded because they changed nothing.
         """
         call = Call.of(caller, agent, request_id, tool, arguments)
         while (running := self._running.get(call.key)) is not None:
@@ -80,8 +81,9 @@ class Requests:
         begun = await self._submit(BeginCall(agent=call.agent, key=call.key, digest=call.digest))
         if begun.digest != call.digest:
             raise InvalidInput(
-                f"request_id {call.request_id!r} was given to another call: the tool or an argument differs. "
-                "Nothing was changed; give a new request_id to a new call, and the same arguments to a retry."
+                f"request_id {call.request_id!r} belongs to another call: the tool or an argument "
+                "differs. Nothing was changed. Use a new request_id for a new call, and the same "
+                "arguments for a retry."
             )
         if begun.answer is not None:
             kept: Answer = json.loads(begun.answer)
@@ -97,7 +99,7 @@ class Requests:
         return answer
 
     async def _end(self, call: Call, answer: str | None) -> None:
-        """Enter the answer; if that fails, a retry finds the created object by its id."""
+        """Record the answer. If this fails, a retry finds the created object by its id."""
         try:
             await self._submit(EndCall(agent=call.agent, key=call.key, answer=answer))
         except LithosError as failure:
@@ -112,5 +114,5 @@ def _kept(answer: Answer) -> str:
     text = json.dumps(answer, ensure_ascii=True, default=str)
     if len(text) <= LONGEST_KEPT:
         return text
-    message = "The call took effect; its answer is too long to be kept. Read what it changed."
+    message = "The call took effect, but its answer is too long to be kept. Read the changed objects."
     return json.dumps({"status": "done", "message": message})

@@ -1,7 +1,7 @@
-"""Retention of `coordination.db`: old rows are deleted in the background, in small batches.
+"""Retention of `coordination.db`, which deletes old rows in the background in small batches.
 
-A step deletes some hundred rows in a commit of the coordinator, then pauses for four times as long (rate
-limit). Tasks and findings are kept: people and agents wrote them.
+A step deletes some hundred rows in a commit of the coordinator, then pauses for four times the duration (rate
+limit). Tasks and findings are kept, because people and agents wrote them.
 """
 
 from __future__ import annotations
@@ -38,38 +38,43 @@ from lithos.kernel.values.messages import BoardCommand
 
 log = get_logger("lithos.upkeep")
 
-#: Seconds that the start is left alone, and between two looks unless much is stored meanwhile.
+#: Seconds between the start and the first run, and between two runs. A run starts early if many rows are
+#: stored.
 FIRST, INTERVAL = 20.0, 600.0
-#: Rows of one step: 3 ms of the coordinator, for which writes wait, on a busy machine 15.
+#: Number of rows to delete in one step. Writes wait for the step: 3 ms, or 15 ms on a busy machine.
 STEP: Final = 100
-#: A step is followed by a pause of this many times its length, and of at least this many seconds.
+#: Pause after a step as a multiple of the step's duration, and minimum pause in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.02
-#: Seconds for one step.
+#: Maximum seconds to wait for one step.
 PATIENCE: Final = 60.0
-#: Agents that are asked about at once whether anything is to their name: each time scans the tasks.
+#: Number of agents to check at once for owned rows. Each check scans the tasks.
 ASKED: Final = 5_000
 
-#: Days after which an agent without anything to its name, and a cursor, are forgotten.
+#: Idle time after which a cursor, or an agent that owns nothing, is deleted.
 IDLE: Final = timedelta(days=365)
-#: Agents and their bytes: beyond it the longest idle ones go earlier.
+#: Maximum number of agents, and of their bytes. Beyond it, the agents idle for longest are deleted early.
 AGENTS, AGENT_BYTES = 20_000, 64 * 1024 * 1024
 CURSORS: Final = 10_000
-#: Notes that are gone, and still count as read should they come back: 200 bytes of memory each.
+#: Number of deleted notes whose read counts are kept, in case a note returns. Each takes 200 bytes of memory.
 GONE_NOTES: Final = 1_000
-#: Bytes of the journal, for each event it may keep and at least; usual events take some 400.
+#: Journal size in bytes for each configured event, and minimum journal size. A typical event takes some 400
+#: bytes.
 EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
 
 RetentionCommand = UpkeepStep | BoardCommand[int]
 
 
 class Retentions(tuple[Retention, ...]):
-    """The old rows of all capabilities, in the order in which they are deleted."""
+    """The old rows of all capabilities, in the order of their deletion."""
 
     __slots__ = ()
 
 
 class Upkeep:
-    """Deletes rows that are too old or too many; one step after the other, never two at once."""
+    """Background deletion of rows that are too old or too many.
+
+    Steps run one after the other, never two at once.
+    """
 
     def __init__(
         self,
@@ -81,20 +86,20 @@ class Upkeep:
         settled: SettledClock,
         others: Retentions,
     ) -> None:
-        """`others` are the old rows of other capabilities."""
+        """Create the retention. `others` are the old rows of other capabilities."""
         self._coordinator = coordinator
         self._rows = journal.rows(OldRows)
         self._owners = journal.owners
         self._reading = reading
         self._clock = settled
         self._events = events
-        #: Bytes of the journal; they follow from the number of events that it may keep.
+        #: Maximum size of the journal in bytes, derived from its maximum number of events.
         self.journal_bytes = max(LEAST_JOURNAL_BYTES, self._events.journal_size * EVENT_BYTES)
         self._notes = notes
         self._others = others
 
     async def run(self) -> None:
-        """Run retention periodically until cancelled, earlier when much was stored."""
+        """Run the retention periodically until cancelled, and early if many rows were stored."""
         await trio.sleep(FIRST)
         while True:
             has_grown = self._coordinator.has_grown
@@ -103,7 +108,10 @@ class Upkeep:
                 await has_grown.wait()
 
     async def look(self) -> None:
-        """Delete all rows that are due; a part that fails is logged, and the others still run."""
+        """Delete all rows that are due.
+
+        If a part fails, the error is logged and the other parts still run.
+        """
         now, events = self._clock(), self._events
         audit = DropAudit(now - timedelta(days=events.audit_days), events.audit_rows, STEP)
         parts: dict[str, Callable[[], Awaitable[int]]] = {
@@ -119,7 +127,7 @@ class Upkeep:
             await survive("old rows kept until the next check", partial(_tell, what, part), what=what)
 
     async def _drop_events(self) -> int:
-        """Those that are not among the newest that fit, by their number and bytes."""
+        """Delete the oldest events, so that the journal keeps its maximum number of events and bytes."""
         size, keep = self.journal_bytes, self._events.journal_size
         through = await self._reading.run(lambda: self._rows.surplus_events(size, keep))
         return 0 if through is None else await self._drop_all(DropEvents(through, STEP))
@@ -140,7 +148,7 @@ class Upkeep:
         return dropped
 
     def _writers(self) -> set[str]:
-        """The authors and contributors of all notes."""
+        """Return the authors and contributors of all notes."""
         notes = [entry.note for entry in self._notes]
         return {note.author for note in notes}.union(*(note.contributors for note in notes))
 
@@ -152,7 +160,7 @@ class Upkeep:
         return len(forgotten)
 
     async def _drop_all(self, step: RetentionCommand, most: int | None = STEP) -> int:
-        """Repeat a step until it deletes less than `most` rows."""
+        """Repeat a step until it deletes fewer than `most` rows. Return the number of deleted rows."""
         dropped = some = await self._drop(step)
         while most is not None and some >= most:
             some = await self._drop(step)
@@ -174,7 +182,7 @@ async def _tell(what: str, part: Callable[[], Awaitable[int]]) -> None:
 
 
 def surplus_agents(agents: Iterable[Agent], idle_before: datetime) -> list[Agent]:
-    """Those idle for too long, or beyond the number and bytes that are kept; the longest idle first."""
+    """Return agents that were idle for too long or exceed the limits, the agent idle for longest first."""
     left, kept, surplus = AGENT_BYTES, 0, list[Agent]()
     for agent in sorted(agents, key=lambda agent: agent.last_seen_at, reverse=True):
         left, kept = left - size_of(agent), kept + 1

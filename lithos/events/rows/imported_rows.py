@@ -1,9 +1,8 @@
-"""Merging of imported rows into a table, row by row, inside an open transaction (docs/spec/integration.md
-§1).
+"""Import of rows into a table, row by row, in an open transaction (docs/spec/integration.md §1).
 
-`imported_rows` has the hash of each row at its import. It decides what a later import may do: a row
-that is unchanged here is updated from the source; a row that was changed here stays; a row that was deleted
-here stays deleted; and a row that existed here before with the same key belongs to another agent.
+`imported_rows` stores the hash of each row at its import, which decides what a later import may do. A row
+that is unchanged here is updated from the source. A row that was changed or deleted here stays so. A row that
+already existed here with the same key belongs to another agent.
 """
 
 from __future__ import annotations
@@ -41,13 +40,16 @@ AGENTS: Final = Table(
     metadata=ColumnCodec(lambda metadata: json.dumps(dict(metadata)), load_object),
 )  # fmt: skip
 _DIGEST: Final = 12
-_GONE: Final = "it was removed here after an earlier import"
+_GONE: Final = "it was deleted here after an earlier import"
 _CHANGED: Final = "it was changed here after an earlier import"
-_TAKEN: Final = "something else here has its key, and stays"
+_TAKEN: Final = "another row here has the same key and was kept"
 
 
 class RowMerger:  # bounded: ends with its call
-    """Merges rows into one table over the writing connection; with `dry_run` it only reports the outcome."""
+    """An import of rows into one table over the writing connection.
+
+    With `dry_run`, it only reports the outcome.
+    """
 
     def __init__(self, connection: apsw.Connection, table: CarriedTable, *, dry_run: bool) -> None:
         names = table.names
@@ -64,12 +66,12 @@ class RowMerger:  # bounded: ends with its call
         taken = " AND ".join(f"{name}=?" for name in table.unique)
         self._taken = f"SELECT 1 FROM {table.name} WHERE {taken}" if taken else ""  # noqa: S608
         self._uniques = [names.index(name) for name in table.unique]
-        #: The rows that were inserted and updated.
+        #: Rows that were inserted, and rows that were updated.
         self.created: list[TableRow] = []
         self.updated: list[TableRow] = []
 
     def merge(self, rows: Iterable[TableRow]) -> Carried:
-        """Return the outcome of each row."""
+        """Merge rows and return their outcomes."""
         same, kept = 0, list[KeptRow]()
         for row in rows:
             reason = self._merge(row)
@@ -80,7 +82,10 @@ class RowMerger:  # bounded: ends with its call
         return Carried(len(self.created), len(self.updated), same, tuple(kept))
 
     def _merge(self, row: TableRow) -> str | None:
-        """Why the row is not carried; None when it is here already, empty when it was written."""
+        """Merge a row.
+
+        Return the reason if it was not imported, "" if it was written, or None if it already existed.
+        """
         key, digest = self._table.key(row), digest_of(row)
         noted = self._noted(key)
         found: list[Any] = self._connection.execute(self._select, key).fetchall()
@@ -125,23 +130,23 @@ class RowMerger:  # bounded: ends with its call
 
 
 def note_imported(connection: apsw.Connection, table: str, key: str, value: str) -> None:
-    """Remember an imported row."""
+    """Remember an imported row by its key."""
     connection.execute("INSERT OR REPLACE INTO imported_rows VALUES(?,?,?)", (table, key, value))
 
 
 def key_text(key: TableRow) -> str:
-    """Return a readable key: the only text, else a JSON list."""
+    """Return a readable form of a key: its only text, or else a JSON list."""
     return key[0] if len(key) == 1 and isinstance(key[0], str) else json.dumps(key, ensure_ascii=False)
 
 
 def digest_of(row: Iterable[Value]) -> str:
-    """A hash of a row's values and their types."""
+    """Return a hash of a row's values and their types."""
     text = json.dumps(list(row), default=repr)
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST).hexdigest()
 
 
 def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_run: bool) -> Carried:
-    """Agents of one id are one agent: unknown values are filled in, and times are united."""
+    """Merge agents by id. Missing values are filled in, and the earliest and latest times are kept."""
     created, updated, same, agents = 0, 0, 0, list[Agent]()
     for row in rows:
         found: list[Any] = connection.execute(f"{AGENTS.select} WHERE id=?", (row[0],)).fetchall()
@@ -157,7 +162,7 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_r
 
 
 def united(here: TableRow, theirs: TableRow) -> TableRow:
-    """Return an agent's row from two: our values if both have one, the earliest and the latest time."""
+    """Merge two rows of an agent. Values from here win, and the earliest and latest times are kept."""
     times = [str(moment) for moment in (*here[3:5], *theirs[3:5]) if moment is not None] or [EPOCH_TEXT]
     lasts = [str(row[4]) for row in (here, theirs) if row[4] is not None] or [max(times)]
     return (
@@ -173,7 +178,7 @@ def united(here: TableRow, theirs: TableRow) -> TableRow:
 def merge_accesses(
     connection: apsw.Connection, source: str, rows: Iterable[TableRow], *, dry_run: bool
 ) -> Carried:
-    """Append accesses that are later in the log of `source` than the last that was carried."""
+    """Append accesses that are later in the log of `source` than the last imported access."""
     noted: list[Any] = connection.execute(
         "SELECT hash FROM imported_rows WHERE of_table=? AND of_key=?", (ACCESSES.name, source)
     ).fetchall()

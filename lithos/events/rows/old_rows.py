@@ -1,6 +1,6 @@
-"""Retention: deletes old rows of `coordination.db` in small steps (docs/spec/coordination.md §1).
+"""Deletion of old rows of `coordination.db` in small steps (docs/spec/coordination.md §1).
 
-Free pages are reused by later rows; the file itself does not shrink.
+Later rows reuse the free pages. The file itself does not shrink.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from lithos.kernel.databases.table import Rows, listed
 from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.kernel.values.times import format_time
 
-#: Reads that left the log still count: one row per note that was ever read.
+#: Read counts of accesses that were deleted from the log, one row per note.
 READ_COUNTS: Final = """
 CREATE TABLE IF NOT EXISTS read_counts(doc_id TEXT PRIMARY KEY, reads INTEGER NOT NULL) WITHOUT ROWID;
 """
-#: Reads are few among the accesses: this index counts them, by agent too, without reading the others.
+#: Index that counts reads by note and agent without scanning other accesses, of which there are many more.
 READ_INDEX: Final = (
-    "DROP INDEX IF EXISTS access_log_reads;"  # of earlier versions, without the agent
+    "DROP INDEX IF EXISTS access_log_reads;"  # from earlier versions, without the agent
     "CREATE INDEX IF NOT EXISTS access_log_readers ON access_log(doc_id, agent_id, timestamp)"
     " WHERE operation='read';"
 )
@@ -39,7 +39,10 @@ COUNT_READS: Final = (
 
 
 def before_us(name: str) -> str:
-    """The highest rowid of what an upstream server stored, which stays; a scalar subquery."""
+    """Return a scalar subquery for the highest rowid that an upstream server stored.
+
+    Rows up to it are kept.
+    """
     return f"(SELECT COALESCE(MAX(value), 0) FROM meta WHERE name='{name}')"  # noqa: S608 - our names
 
 
@@ -51,7 +54,7 @@ _OLD_AUDIT: Final = (
     f"SELECT id FROM access_log WHERE timestamp<? AND id>{before_us('old_accesses')}"  # noqa: S608 - constants
     " ORDER BY timestamp LIMIT ?"
 )
-#: Agents of upstream stay.
+#: Agents that an upstream server stored, which are kept.
 _OLD_AGENTS: Final = (
     "SELECT id FROM agents WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
     f" AND rowid<={before_us('old_agents')}"
@@ -65,26 +68,26 @@ _SURPLUS_CURSORS: Final = (
     "SELECT subscriber FROM cursors WHERE subscriber<>?1 AND (updated_at<?2 OR subscriber NOT IN"
     " (SELECT subscriber FROM cursors ORDER BY updated_at DESC LIMIT ?3)) ORDER BY updated_at LIMIT ?4"
 )
-#: A page of the journal from its new end: seq and bytes of each event.
+#: A page of the journal, newest first: seq and size in bytes of each event.
 _EVENT_SIZES: Final = (
     "SELECT seq, octet_length(payload)+octet_length(tags)+octet_length(agent)+octet_length(origin)+64"
     " FROM events WHERE seq<? ORDER BY seq DESC LIMIT ?"
 )
-#: Events whose sizes are read at once.
+#: Number of events whose sizes are read at once.
 _PAGE: Final = 2_000
 
 
 class OldRows(Rows):
-    """Rows that are old enough to be deleted."""
+    """The rows of `coordination.db` that the retention may delete."""
 
     def drop(self, step: UpkeepStep) -> int:
-        """Carry out a step of the retention; returns how many rows it deleted."""
+        """Run a step of the retention, and return the number of deleted rows."""
         return _STEPS[type(step)](self, step)
 
     # -- reading -------------------------------------------------------------------------------
 
     def owners(self, agent_ids: list[str], columns: Iterable[tuple[str, str]]) -> set[str]:
-        """Those of these agents that are in one of the columns (by table), or are of upstream.
+        """Return which of these agents are in one of the columns (by table) or come from an upstream server.
 
         Each column is scanned once.
         """
@@ -95,12 +98,12 @@ class OldRows(Rows):
         return {name for sql in (*owning, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
 
     def last_but(self, keep: int) -> int | None:
-        """The newest seq that is not among `keep` events; None when all are."""
+        """Return the newest seq that is not among the last `keep` events, or None if all events are."""
         row = self._first("SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", keep)
         return None if row is None else int(row[0])
 
     def surplus_events(self, size: int, keep: int) -> int | None:
-        """The newest seq that is not among `keep` events and `size` bytes of them; None when all are."""
+        """Return the newest seq outside the last `keep` events and `size` bytes, or None if all fit."""
         last, before = self.last_but(keep), 2**63 - 1
         while rows := self._all(_EVENT_SIZES, before, _PAGE):
             for seq, cost in rows:

@@ -1,4 +1,4 @@
-"""Rows of calls with a `request_id` in `coordination.db`: at most `MOST_KEPT`, none older than `KEPT`."""
+"""Rows of calls with a `request_id` in `coordination.db`, limited by `MOST_KEPT` and `KEPT`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CREATE INDEX IF NOT EXISTS requests_time ON requests(begun_at);
 
 
 class RequestRows(Rows):
-    """Calls as one connection sees them; writing needs an open transaction."""
+    """The recorded calls as one connection sees them. Writing requires an open transaction."""
 
     def begin(self, key: str, digest: str, now: datetime) -> RecordedCall:
-        """Enter a call unless it is known, after dropping what is too old or too much."""
+        """Record a call unless it is known. Calls that are too old or exceed the maximum are deleted."""
         run = self.connection.execute
         run("DELETE FROM requests WHERE begun_at<?", (format_time(now - KEPT),))
         rows = run("SELECT begun_at,digest,answer FROM requests WHERE key=?", (key,)).fetchall()
@@ -40,7 +40,7 @@ class RequestRows(Rows):
         return RecordedCall(now, digest, None, True)
 
     def end(self, key: str, answer: str | None) -> None:
-        """Enter the answer of a call; None drops it."""
+        """Record the answer of a call, or delete the call if the answer is None."""
         if answer is None:
             self.connection.execute("DELETE FROM requests WHERE key=?", (key,))
         else:

@@ -1,7 +1,7 @@
-"""Schema of `coordination.db`, from the tables of each capability; migration of older files.
+"""Schema of `coordination.db`, composed of the tables of each capability, and migration of older files.
 
 Specified in docs/spec/coordination.md §1. The migration is idempotent. Indexes are separate, because an older
-file gets its missing columns before an index may name them.
+file must get its missing columns before an index can use them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ log = get_logger("lithos.coordination")
 class CapabilityTables:
     """Tables of one capability in `coordination.db`.
 
-    * `place`: their place among those of others, in which they are created;
+    * `place`: position in the order in which tables are created;
     * `create`, `indexes`: SQL;
     * `columns`: columns that older files may lack, with their definitions;
-    * `times`: times, which are compared as text and so must all have one format; True for required
-    ones;
-    * `protected`: names in `meta` of the highest rowid that a table had when an older file was first served:
-    rows of upstream stay, whatever their age;
-    * `owners`: columns with the agents to whom rows belong, by table: these agents are kept;
-    * `prepare`: called before columns are added; the callable it returns is called afterwards.
+    * `times`: columns with times, which are compared as text and therefore need one format. True means that
+      the time is required;
+    * `protected`: names in `meta` for the highest rowid of a table when an older file was first served. Rows
+      up to it come from an upstream server and are kept, whatever their age;
+    * `owners`: columns with the agent ids of row owners, by table. These agents are kept;
+    * `prepare`: called before columns are added. The returned callable is called afterwards.
     """
 
     place: int
@@ -49,9 +49,9 @@ _WRITTEN_BY_US: Final = "____-__-__T__:__:__.______+00:00"
 
 
 def upgrade(connection: apsw.Connection, now: datetime, tables: Sequence[CapabilityTables]) -> None:
-    """Migrate: rename, add and convert columns of an older version; a current file is not touched.
+    """Migrate a file: rename, add and convert columns of an older version. A current file is not changed.
 
-    Runs inside a transaction, after the tables exist; makes their indexes.
+    Runs inside a transaction after the tables exist, and creates their indexes.
     """
     converting = [each.prepare(connection) for each in tables if each.prepare is not None]
     for each in tables:
@@ -69,14 +69,14 @@ def upgrade(connection: apsw.Connection, now: datetime, tables: Sequence[Capabil
 
 
 def columns_of(connection: apsw.Connection, table: str) -> set[str]:
-    """The columns of a table."""
+    """Return the names of a table's columns."""
     return {str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 def _rewrite_times(connection: apsw.Connection, times: Mapping[str, Mapping[str, bool]]) -> None:
-    """Write every time as UTC with microseconds; an invalid one becomes the epoch, or NULL.
+    """Convert all times to UTC with microseconds. An invalid time becomes the epoch if required, else NULL.
 
-    The original value is kept in `unreadable_times`. NULL stays.
+    The table `unreadable_times` keeps the original value. NULL stays NULL.
     """
 
     def rewrite(*texts: apsw.SQLiteValue) -> str | None:

@@ -1,7 +1,7 @@
-"""`.lithos/coordination.db`: agents, access log and the event journal (docs/spec/coordination.md §1).
+"""The database `coordination.db`: agents, access log and event journal (docs/spec/coordination.md §1).
 
-One connection writes; every change and its event are one transaction and one sync. A second,
-read-only connection answers queries.
+One connection writes. Each change and its event are one transaction with one sync. A second, read-only
+connection answers queries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lithos.kernel.values.times import format_optional, format_time, parse_time
 
 R = TypeVar("R", bound=Rows)
 
-#: An event at a time is searched among this many events from a moment before it on.
+#: Number of events to scan for an event, from shortly before its time.
 _NEAR: Final = 1_000
 _SLACK: Final = timedelta(seconds=2)
 _TABLES = """
@@ -55,13 +55,13 @@ CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
 
 _ACCESSES: Final = Table("access_log", AuditRow, timestamp=TIME)
 _EVENTS: Final = "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
-#: Bytes after which a page of the journal ends.
+#: Size of a journal page in bytes after which the page ends.
 PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 @frozen
 class CoordinationCounts:
-    """Numbers for `lithos_stats`."""
+    """Counts for `lithos_stats`."""
 
     active_tasks: int
     open_claims: int
@@ -84,14 +84,17 @@ IMPORT_TABLES: Final = CapabilityTables(place=5, create=LEDGER_TABLE)
 
 
 class CoordinationStore(Database):
-    """A damaged one is refused: tasks and claims are authoritative, so the caller must not go on."""
+    """The store over `coordination.db`.
 
-    #: Tables and their columns with the agents to whom rows belong.
+    Opening a damaged file raises an error, because tasks and claims cannot be rebuilt.
+    """
+
+    #: Columns with the ids of the agents that own a row, by table.
     owners: ClassVar[tuple[tuple[str, str], ...]]
 
     @classmethod
     def lay_out(cls, tables: Iterable[CapabilityTables]) -> None:
-        """Say which tables the database has: those of all capabilities. To be called before it is opened."""
+        """Declare the tables of all capabilities. Must be called before the database is opened."""
         ordered = sorted(tables, key=lambda each: each.place)
 
         def upgrade_all(writer: apsw.Connection, now: datetime) -> None:
@@ -103,22 +106,22 @@ class CoordinationStore(Database):
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:
-        """Open an existing database for reading only, even while another process has it open."""
+        """Open an existing database read-only, even while another process has it open."""
         reader = open_reader(path)
         return cls(path, (reader, reader))
 
     def rows(self, kind: type[R]) -> R:
-        """Rows over the read connection."""
+        """Return rows over the read connection."""
         return kind(self._reader)
 
     def written(self, kind: type[R]) -> R:
-        """Rows as the writing caller sees them."""
+        """Return rows over the writing connection, including uncommitted changes."""
         return kind(self._writer)
 
     # -- writing, inside a transaction ---------------------------------------------------------
 
     def append_events(self, events: Iterable[Event]) -> None:
-        """Add events with seqs above every earlier one."""
+        """Add events, whose seqs must be above all earlier seqs."""
         rows = [_event_row(event) for event in events]
         if rows:
             self._writer.executemany("INSERT INTO events VALUES(?,?,?,?,?,?,?)", rows)
@@ -129,18 +132,18 @@ class CoordinationStore(Database):
         rows.store(self._writer)
 
     def prune_events(self, keep: int, most: int = 1_000_000) -> None:
-        """Drop all but the newest `keep` events, the oldest `most` of them."""
+        """Delete at most `most` of the oldest events that are not among the newest `keep` events."""
         last = self.written(OldRows).last_but(keep)
         if last is not None:
             self.written(OldRows).drop(DropEvents(through=last, most=most))
 
     def put_agents(self, agents: Collection[Agent]) -> None:
-        """Insert or update agents; columns that this version does not know keep their values."""
+        """Insert or update agents. Columns that this version does not know keep their values."""
         if agents:
             self._writer.executemany(AGENTS.upsert, map(AGENTS.row, agents))
 
     def move_cursor(self, subscriber: str, seq: int, now: datetime) -> None:
-        """Store the position of a subscriber; a cursor never moves back."""
+        """Store the position of a subscriber. A cursor never moves back."""
         self._writer.execute(
             "INSERT INTO cursors VALUES(?,?,?) ON CONFLICT(subscriber) DO UPDATE SET seq=excluded.seq,"
             " updated_at=excluded.updated_at WHERE excluded.seq>=cursors.seq",
@@ -148,41 +151,41 @@ class CoordinationStore(Database):
         )
 
     def cursor_being_written(self, subscriber: str) -> int | None:
-        """Where a named subscriber has got to, as the open transaction sees it."""
+        """Return the position of a subscriber as the open transaction sees it."""
         return _cursor(self._writer, subscriber)
 
     def add_audit(self, rows: Collection[AuditRow]) -> None:
-        """Append to the access log."""
+        """Append rows to the access log."""
         if rows:
             self._writer.executemany(_ACCESSES.insert, map(_ACCESSES.row, rows))
 
     # -- reading -------------------------------------------------------------------------------
 
     def agents(self) -> list[Agent]:
-        """Every agent."""
+        """Return all agents."""
         return list(map(AGENTS.read, self._ask(AGENTS.select)))
 
     def read_counts(self) -> dict[str, int]:
-        """How often each note was read."""
+        """Return the number of reads of each note."""
         return dict(self._ask(COUNT_READS))
 
     def next_seq(self) -> int:
-        """The seq of the next event."""
+        """Return the seq of the next event."""
         return self._number("SELECT value FROM meta WHERE name='next_seq'")
 
     def head(self) -> int:
-        """Return the seq of the newest event, or the position of a journal without events."""
+        """Return the seq of the newest event, or the start position of a journal without events."""
         return self._number(
             "SELECT COALESCE((SELECT MAX(seq) FROM events),"
             " (SELECT MAX(value) FROM meta WHERE name IN ('pruned_through', 'began_at')))"
         )
 
     def pruned_through(self) -> int:
-        """Return the newest seq that retention dropped; 0 if it dropped nothing."""
+        """Return the newest seq that the retention deleted, or 0."""
         return self._number("SELECT value FROM meta WHERE name='pruned_through'")
 
     def settled(self) -> datetime | None:
-        """Return the last time of retention, else the time of the newest event; None without either."""
+        """Return the last time of the retention, else the time of the newest event, else None."""
         rows = self._ask(
             "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value, 'unixepoch') FROM meta WHERE name='settled'"
             " UNION ALL SELECT * FROM (SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1) LIMIT 1"
@@ -190,19 +193,22 @@ class CoordinationStore(Database):
         return parse_time(rows[0][0]) if rows else None
 
     def event_count(self) -> int:
-        """How many events the journal holds."""
+        """Return the number of events in the journal."""
         return self._number("SELECT COUNT(*) FROM events")
 
     def events_after(self, seq: int, limit: int | None = None) -> list[Event]:
-        """The events later than `seq`, in order."""
+        """Return at most `limit` events later than `seq`, in order."""
         return list(self._events_after(seq, limit))
 
     def newest_events(self, limit: int) -> list[Event]:
-        """The newest events, in order."""
+        """Return the newest events in order."""
         return list(_as_events(self._ask(f"{_EVENTS} ORDER BY seq DESC LIMIT ?", limit)))[::-1]
 
     def events_before(self, seq: int, limit: int) -> list[Event]:
-        """At most `limit` events earlier than `seq`, newest first; large ones make it shorter."""
+        """Return at most `limit` events earlier than `seq`, newest first.
+
+        If events are large, return fewer.
+        """
         rows = self._reader.execute(f"{_EVENTS} WHERE seq<? ORDER BY seq DESC LIMIT ?", (seq, limit))
         return list(_until_full(_as_events(rows)))
 
@@ -213,9 +219,9 @@ class CoordinationStore(Database):
         )
 
     def find_event(self, kind: str, at: datetime, passes: Callable[[Event], bool]) -> Event | None:
-        """The first event of a type about a time that passes; None when the journal has it no more.
+        """Return the first event of a type around a time that `passes` accepts, or None.
 
-        The place is found by bisection, since seqs and times grow together.
+        The time is found by bisection, because seqs and times increase together.
         """
         moment = format_time(at - _SLACK)
         low, high = self.pruned_through(), self.head()
@@ -230,25 +236,25 @@ class CoordinationStore(Database):
         return next((event for event in near if event.draft.type == kind and passes(event)), None)
 
     def journalled(self, kind: str, origins: Iterable[str]) -> set[str]:
-        """Which of these origins the journal has, among its events of one type."""
+        """Return which of these origins belong to an event of the given type in the journal."""
         wanted = set(origins)
         return {row[0] for row in self._ask("SELECT origin FROM events WHERE type=?", kind)} & wanted
 
     def page_after(self, seq: int, limit: int) -> tuple[list[Event], int]:
-        """Return at most `limit` events later than `seq`, in order, and `pruned_through` at the same moment.
+        """Return at most `limit` events later than `seq`, in order, with the current `pruned_through`.
 
-        Large events make a page shorter, so that no reader holds more than a few megabytes.
+        If events are large, a page is shorter, so that no reader holds more than a few megabytes.
         """
         with self._reader:
             events, pruned_through = list(_until_full(self._events_after(seq, limit))), self.pruned_through()
         return events, pruned_through
 
     def knows_position(self, seq: int) -> bool:
-        """Whether every event after `seq` is still here.
+        """Return whether the journal still has every event after `seq`.
 
-        That is so where the journal holds `seq` or was pruned through it, just before an event, and at
-        the beginning. Each start jumps ahead to the clock, so a seq that is neither was given out by a
-        journal that is lost, or after the copy this one was put back from.
+        This is true if the journal has `seq`, was pruned exactly through it or starts there. Each start of a
+        server jumps ahead to the clock. Any other seq therefore comes from a lost journal, or was assigned
+        after the backup from which this journal was restored.
         """
         rows = self._ask(
             "SELECT 1 FROM events WHERE seq IN (?1,?2)"
@@ -261,11 +267,11 @@ class CoordinationStore(Database):
         return bool(rows)
 
     def cursor(self, subscriber: str) -> int | None:
-        """Where a named subscriber has got to."""
+        """Return the position of a named subscriber, or None."""
         return _cursor(self._reader, subscriber)
 
     def counts(self, now: datetime) -> CoordinationCounts:
-        """Open tasks, running claims, and claims past their time."""
+        """Return the numbers of open tasks, running claims and expired claims."""
         moment = format_time(now)
         sql = (
             "SELECT (SELECT COUNT(*) FROM tasks WHERE status='open'),"
@@ -283,7 +289,7 @@ class CoordinationStore(Database):
         before: datetime | None = None,
         limit: int,
     ) -> list[tuple[int | str, ...]]:
-        """Access rows (id, agent, note, operation, time), newest first."""
+        """Return access rows (id, agent, note, operation, time), newest first."""
         where, given = matching(
             {
                 "agent_id=?": agent,
@@ -297,7 +303,7 @@ class CoordinationStore(Database):
         return [(row[0], *map(str, row[1:])) for row in self._ask(sql, *given, limit)]
 
     def accessed(self, begin: datetime, end: datetime) -> list[tuple[str, int, int]]:
-        """Agents with how many notes each read, and how many searches found something, within a time."""
+        """Return for each agent in a period the number of notes read and of searches with results."""
         sql = (
             "SELECT IFNULL(agent_id,'unknown'),"  # noqa: S608 - constants
             f" COUNT(DISTINCT CASE operation WHEN '{READ}' THEN doc_id END),"
@@ -307,8 +313,9 @@ class CoordinationStore(Database):
         return [(str(row[0]), row[1], row[2]) for row in self._ask(sql, format_time(begin), format_time(end))]
 
     def read_after(self, place: int, since: datetime, most: int) -> tuple[set[str], int]:
-        """Return notes read since a time, from at most `most` accesses after a position; and the next
-        position.
+        """Return the ids of notes read since a time, and the next place to read from.
+
+        At most `most` accesses after `place` are read.
         """
         sql = (
             f"SELECT id, CASE WHEN operation='{READ}' AND timestamp>=? THEN doc_id END FROM access_log"  # noqa: S608
@@ -327,11 +334,11 @@ class CoordinationStore(Database):
 
 
 def _count_on(writer: apsw.Connection, clock: int) -> None:
-    """Continue seqs from the clock (Unix time in ms) if it is ahead of them; they never decrease.
+    """Raise the next seq to the clock (Unix time in ms) if the clock is ahead. Seqs never decrease.
 
-    A file that was restored from a copy, or created again, does not know later seqs.
+    A file that was restored or created again does not know the later seqs that an earlier server assigned.
     """
-    # The head that subscribers got while there was no event yet.
+    # Position that subscribers got as the head while there were no events.
     writer.execute(
         "INSERT OR IGNORE INTO meta SELECT 'began_at',"
         " COALESCE(MIN(seq), (SELECT value FROM meta WHERE name='next_seq'), ?)-1 FROM events",

@@ -18,12 +18,12 @@ from lithos.server.http.quart_app import json_response, refuse
 log = get_logger("lithos.front.audit")
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
-#: A `+` in a query string arrives as a space: one between a time and what looks like a zone.
+#: Pattern of a time zone whose `+` became a space, as happens in query strings.
 _LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
 
 
 def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
-    """Add `/audit`; with `titles=true` each entry has the `title` of its note."""
+    """Add `/audit`. With `titles=true`, each entry has the `title` of its note."""
 
     @app.get("/audit")
     async def show_accesses() -> Response:
@@ -31,7 +31,7 @@ def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
         try:
             after = read_after(given.get("after", ""))
         except ValueError as error:
-            message = f"after is not a valid time: {error}. Give ISO 8601, as in 2026-01-02T03:04:05Z."
+            message = f"after is not a valid time: {error}. Use ISO 8601, for example 2026-01-02T03:04:05Z."
             return refuse(400, "invalid_after", message)
         try:
             entries = await access_log.entries(
@@ -49,12 +49,12 @@ def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
 
 
 def read_after(text: str) -> datetime | None:
-    """Parse a time, None for a blank one. Raises `ValueError`."""
+    """Parse a time. Return None for a blank text. Raises `ValueError`."""
     return parse_time(_LOST_PLUS.sub(r"\1+\2", text.strip())) if text.strip() else None
 
 
 def read_limit(text: str) -> int:
-    """Parse the limit and clamp it; the default if it is not an integer."""
+    """Parse the limit and clamp it. Return the default if it is not an integer."""
     try:
         return min(max(int(text), 1), MAX_LIMIT)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Event subscriptions over SSE or WebSocket: connection limits, query parameters, and encoding of frames.
+"""Event subscriptions over SSE and WebSocket: connection limits, query parameters and frame encoding.
 
 Events and resync notices are encoded as JSON objects, WebSocket frames and server-sent events.
 """
@@ -22,16 +22,16 @@ from lithos.server.http.ports import EncodedFrames, compact_json
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"
 OVERFLOW_FRAME: Final = b": overflow\n\n"
-#: The last comment of a stream whose token was revoked or has expired.
+#: Last comment of a stream whose token was revoked or has expired.
 REVOKED_FRAME: Final = b": token ended\n\n"
 _FINAL_TEXT: Final = 0x81
-#: Events in one send at most: some 20 kB.
+#: Maximum number of events in one send, some 20 kB.
 SEND_TOGETHER: Final = 64
 Items = Sequence[Event | Resync]
 
 
 def message_frames(items: Iterable[Event | Resync]) -> EncodedFrames:
-    """Events and notices as one WebSocket message each, a JSON object; origins stay inside."""
+    """Return events and notices as WebSocket messages, each a JSON object without the event's origin."""
     return EncodedFrames(b"".join(map(_message_frame, items)))
 
 
@@ -42,7 +42,7 @@ def _message_frame(item: Event | Resync) -> bytes:
 
 
 def _text_frame(text: str) -> bytes:
-    """A whole text message of a server (RFC 6455, section 5.2): final, unmasked, uncompressed."""
+    """Return a text message of a server as a final, unmasked, uncompressed frame (RFC 6455 §5.2)."""
     payload = text.encode()
     length = len(payload)
     if length < 126:
@@ -55,7 +55,7 @@ def _text_frame(text: str) -> bytes:
 
 
 def event_record(event: Event) -> dict[str, Any]:
-    """The JSON object of an event."""
+    """Return the JSON object of an event."""
     draft = event.draft
     return {
         "id": str(event.seq),
@@ -69,19 +69,19 @@ def event_record(event: Event) -> dict[str, Any]:
 
 
 def resync_record(notice: Resync) -> dict[str, Any]:
-    """A resync notice as one object."""
+    """Return the JSON object of a resync notice."""
     return {"type": "resync", **_resync_data(notice)}
 
 
 def sse_frames(items: Iterable[Event | Resync]) -> bytes:
-    """Events and notices as server-sent events."""
+    """Return events and notices as server-sent events."""
     return b"".join(map(_sse_frame, items))
 
 
 def _sse_frame(item: Event | Resync) -> bytes:
-    """One frame: id, event, data. Keys of the envelope win over those of the payload."""
+    """Return one frame with id, event and data. Envelope keys replace payload keys of the same name."""
     if isinstance(item, Resync):
-        # Without id, so that the client's position stays what it was.
+        # A resync frame has no id, so that the client's position does not change.
         return f"event: resync\ndata: {compact_json(_resync_data(item))}\n\n".encode()
     return _once(item, "frame", lambda: _make_frame(item).encode())
 
@@ -107,27 +107,28 @@ def _resync_data(notice: Resync) -> dict[str, str]:
 
 @define(eq=False)
 class Subscribers:
-    """The connection limit and count of one kind of subscriber.
+    """The connection limit and the number of clients of one kind of subscriber.
 
-    `name` is used in refusals; `delivered` is called for sent events, `dropped` for each slow client cut off.
+    Refusals contain `name`. `delivered` is called for each sent event, `dropped` for each client disconnected
+    as too slow.
     """
 
     _name: str
     _limit: int = field(kw_only=True)
     _delivered: Callable[[], None] = field(default=lambda: None, kw_only=True)
     _dropped: Callable[[], None] = field(default=lambda: None, kw_only=True)
-    #: Clients being served.
+    #: Number of connected clients.
     active: int = field(default=0, init=False)
 
     def refusal(self) -> tuple[int, str] | None:
-        """Status and text for a client that cannot be served now."""
+        """Return status and text of the refusal if no more clients are allowed, else None."""
         if self.active >= self._limit:
             return 429, f"Too many {self._name} clients"
         return None
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Count one connection for the block."""
+        """Count one connection inside the block."""
         self.active += 1
         try:
             yield
@@ -136,7 +137,7 @@ class Subscribers:
 
     @asynccontextmanager
     async def following(self, stream: EventStream) -> AsyncIterator[EventStream]:
-        """Have a stream closed after the block, and counted where its client was too slow for it."""
+        """Close a stream after the block, and count it as dropped if its client was too slow."""
         try:
             yield stream
         finally:
@@ -151,15 +152,18 @@ class Subscribers:
         silence: float = math.inf,
         pause: float = 0.0,
     ) -> NoReturn:
-        """Send what a stream brings, with a `pause` after it, and nothing after each `silence`.
+        """Send the items of a stream with a `pause` after each send.
 
-        Raises as the stream ends.
+        After `silence` seconds without items, send none.
+
+        Runs until the stream raises at its end.
         """
         while True:
             items: list[Event | Resync] = []
             with trio.move_on_after(silence):
                 items = [await stream.receive()]
-            # Events that wait already are included: one send for many events keeps a crowd on time.
+            # Waiting events are sent together, because many small sends would delay a large number of
+            # clients.
             items += stream.take_waiting(SEND_TOGETHER - 1) if items else ()
             await send(items)
             for item in items:
@@ -171,7 +175,7 @@ class Subscribers:
 
 @frozen
 class Query:
-    """The parsed query string; a blank value counts as absent."""
+    """The parsed query string. A blank value counts as absent."""
 
     wanted: EventFilter
     since: str | None = None
@@ -179,7 +183,7 @@ class Query:
 
 
 def read_query(query_string: bytes) -> Query:
-    """Read `types`, `tags`, `since` and `subscriber`; `types` and `tags` are comma lists."""
+    """Parse `types`, `tags`, `since` and `subscriber`. `types` and `tags` are comma-separated lists."""
     given = parse_qs(query_string.decode("latin-1"), errors="replace")
     types, tags = (
         [part for value in given.get(name, []) for part in value.split(",")] for name in ("types", "tags")

@@ -1,6 +1,7 @@
-"""`GET /events`: live and past events as server-sent events (docs/spec/events-http.md §3).
+"""The endpoint `GET /events`: past and live events as server-sent events (docs/spec/events-http.md §3).
 
-A plain ASGI application: it must notice the client's disconnect, and always free its connection slot.
+It is a plain ASGI application, because it must notice the client's disconnect and always free its connection
+slot.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lithos.server.http.limits import STOP_FLUSH
 from lithos.server.http.ports import Header, Receive, Scope, Send, cancel_when
 
 PATH: Final = "/events"
-#: Seconds of silence before a comment keeps the connection alive.
+#: Seconds of silence after which a comment keeps the connection alive.
 KEEPALIVE: Final = 15.0
 _HEADERS: Final = (
     (b"content-type", b"text/event-stream"),
@@ -37,10 +38,11 @@ _HEADERS: Final = (
 
 @frozen(eq=False)
 class SseEndpoint:
-    """The endpoint as an ASGI application.
+    """The SSE endpoint as an ASGI application.
 
-    `pause` seconds follow each send; later events are part of the next one, and `capacity` of
-    them may wait. For clients that show events to people: many of them then cost writers little.
+    After each send the endpoint pauses for `pause` seconds, and sends later events together. Up to `capacity`
+    events may wait. Clients that show events to people use this, so that many such clients cost writers
+    little.
     """
 
     _streams: EventStreams
@@ -49,7 +51,7 @@ class SseEndpoint:
     _capacity: int | None = field(default=None, kw_only=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client until it disconnects, is too slow, its token ends, or the server shuts down."""
+        """Serve a client until it disconnects or is too slow, its token ends, or the server shuts down."""
         refusal = self._subscribers.refusal()
         if scope["method"] != "GET":
             await _refuse(send, 405, "Method Not Allowed: use GET", [(b"allow", b"GET")])
@@ -72,12 +74,12 @@ class SseEndpoint:
                 await send({"type": "http.response.body", "body": await self._send_frames(stream, send)})
                 nursery.cancel_scope.cancel()
             if ended.is_set():
-                # One that reads nothing gets no goodbye; its connection ends all the same.
+                # A client that reads nothing does not get the last frame. Its connection still ends.
                 with trio.move_on_after(STOP_FLUSH):
                     await send({"type": "http.response.body", "body": REVOKED_FRAME})
 
     async def _send_frames(self, stream: EventStream, send: Send) -> bytes:
-        """Send until the stream ends; the last frame."""
+        """Send frames until the stream ends. Return the last frame."""
 
         async def send_items(items: Items) -> None:
             body = sse_frames(items) if items else KEEPALIVE_FRAME

@@ -1,4 +1,4 @@
-"""`GET /events/ws`: events over a WebSocket, filters and durable cursors (docs/spec/events-http.md §4).
+"""`GET /events/ws`: filtered events over a WebSocket, and cursors (docs/spec/events-http.md §4).
 
 Clients send the commands subscribe and ack, one JSON object per text frame.
 """
@@ -30,12 +30,12 @@ from lithos.server.http.ports import Scope, cancel_when, compact_json
 
 
 class BadFrame(Exception):
-    """A frame that is not a command; the message says why."""
+    """Raised for a frame that is not a command. The message gives the reason."""
 
 
 @frozen
 class Subscribe:
-    """Replace the filter; with `since` replay from there."""
+    """Command that replaces the filter. With `since`, it also replays from there."""
 
     wanted: EventFilter
     since: str | None = None
@@ -43,19 +43,19 @@ class Subscribe:
 
 @frozen
 class Ack:
-    """Everything up to `seq` is processed."""
+    """Command that confirms the processing of all events up to `seq`."""
 
     seq: int
 
 
 def read_command(frame: str | bytes | None) -> Subscribe | Ack:
-    """Read one frame. Raises `BadFrame`."""
+    """Parse a frame as a command. Raises `BadFrame`."""
     if not isinstance(frame, str):
-        raise BadFrame("Send text frames, not binary ones.")
+        raise BadFrame("Send text frames, not binary frames.")
     try:
         content = from_json(frame)
     except ValueError as error:
-        raise BadFrame(f"A frame is one JSON object: {str(error)[:100]}.") from None
+        raise BadFrame(f"A frame must be one JSON object: {str(error)[:100]}.") from None
     operation = content.get("op") if isinstance(content, dict) else None
     if operation == "subscribe":
         return Subscribe(
@@ -63,16 +63,16 @@ def read_command(frame: str | bytes | None) -> Subscribe | Ack:
         )
     seq = content.get("seq") if operation == "ack" else None
     if operation == "ack" and (not isinstance(seq, int) or isinstance(seq, bool)):
-        raise BadFrame('"seq" is the seq of an event, an integer.')
+        raise BadFrame('"seq" must be an integer, the seq of an event.')
     if isinstance(seq, int):
         return Ack(seq)
-    raise BadFrame('A frame is a JSON object with "op": "subscribe" or "ack".')
+    raise BadFrame('A frame must be a JSON object with "op": "subscribe" or "ack".')
 
 
 def _texts(content: dict[str, Any], name: str) -> list[str]:
     value = [] if content.get(name) is None else content[name]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadFrame(f'"{name}" is a list of texts; leave it out for no filter.')
+        raise BadFrame(f'"{name}" must be a list of texts. Omit it for no filter.')
     return value
 
 
@@ -80,20 +80,20 @@ def _position(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)[:100] if abs(value) < 10**100 else "-"
     if value is not None and not isinstance(value, str):
-        raise BadFrame('"since" is the id of an event, as text.')
+        raise BadFrame('"since" must be a text, the id of an event.')
     return value
 
 
 PATH: Final = "/events/ws"
 GOING_AWAY, POLICY_VIOLATION, TRY_AGAIN_LATER = 1001, 1008, 1013
 NAME_LENGTH: Final = 200
-#: Seconds after the end in which frames that had arrived are read, and in which a cursor is stored.
+#: Seconds after the end to read frames that already arrived, and seconds to store a cursor.
 LAST_FRAMES, LAST_STORE = 0.05, 2.0
 
 
 @frozen(eq=False)
 class WsEndpoint:
-    """The endpoint as routes of the Quart application."""
+    """The WebSocket endpoint as a route of the Quart application."""
 
     _streams: EventStreams
     _cursors: Cursors
@@ -114,7 +114,7 @@ class WsEndpoint:
             refusal = 400, f"The subscriber's name is longer than {NAME_LENGTH} characters"
         caller = principal_of(cast(Scope, socket.scope))
         if query.subscriber is not None and caller is not None and caller.agent is not None:
-            # Cursors of agents are private: the position of another agent's cursor is not sent.
+            # Cursors of an agent are private, so the position of another agent's cursor is never sent.
             query = evolve(query, subscriber=f"{caller.agent}/{query.subscriber}")
         if refusal is not None:
             return _refuse(*refusal)
@@ -127,7 +127,10 @@ class WsEndpoint:
         return None
 
     async def _find_cursor(self, query: Query) -> int | None:
-        """The subscriber's cursor; a new one starts at the head, unless the client gives a position."""
+        """Return the subscriber's cursor.
+
+        A new cursor starts at the head, unless the client gives a position.
+        """
         if query.subscriber is None:
             return None
         if query.since is not None:
@@ -146,21 +149,21 @@ class WsEndpoint:
 
 @define(eq=False)
 class _Conversation:
-    """One client connection after the hello."""
+    """A client connection after the hello message."""
 
     _socket: Websocket
     _stream: EventStream
     _cursors: Cursors
     _subscriber: str | None
     _subscribers: Subscribers
-    #: Positions that may be acknowledged: sent events, and the start of the client.
+    #: Highest position that the client may acknowledge: the last sent event, or the client's start position.
     _sent: int = field(init=False, default=Factory(lambda self: self._stream.position, takes_self=True))
     _acknowledged: trio.Event = field(factory=trio.Event)
 
     async def run(self) -> None:
-        """Serve the connection until the client disconnects (which cancels this) or the stream ends.
+        """Serve the connection until the client disconnects (which cancels this method) or the stream ends.
 
-        Also until its token is valid no longer.
+        The connection also ends when its token becomes invalid.
         """
         code = POLICY_VIOLATION
         try:
@@ -177,7 +180,7 @@ class _Conversation:
             await self._take_leave()
 
     async def _deliver(self) -> int:
-        """Send events as they come; returns the close code."""
+        """Send events as they arrive. Return the close code."""
 
         async def send_items(items: Items) -> None:
             seqs = [self._stream.position if isinstance(one, Resync) else one.seq for one in items]
@@ -209,12 +212,12 @@ class _Conversation:
         if self._subscriber is None:
             return
         if seq > self._sent:
-            raise BadFrame(f"That seq was not sent on this connection; the last one was {self._sent}.")
+            raise BadFrame(f"This seq was not sent on this connection. The last sent seq is {self._sent}.")
         self._cursors.acknowledge(self._subscriber, seq)
         self._acknowledged.set()
 
     async def _store_cursor(self) -> None:
-        """Store acknowledgements as they come; those that come meanwhile are coalesced."""
+        """Store each acknowledgement. Acknowledgements that arrive during a store are combined."""
         while True:
             await self._acknowledged.wait()
             self._acknowledged = trio.Event()
@@ -222,12 +225,12 @@ class _Conversation:
                 await self._cursors.store(self._subscriber)
 
     async def _take_leave(self) -> None:
-        """Read the acknowledgements that came before the end, and store the last one."""
+        """Read the acknowledgements that arrived before the end, and store the last one."""
         if self._subscriber is None:
             return
         with trio.move_on_after(LAST_FRAMES, shield=True):
             while True:
-                with suppress(BadFrame):  # the client has gone
+                with suppress(BadFrame):  # the client may have disconnected
                     command = read_command(await self._socket.receive())
                     if isinstance(command, Ack):
                         self._acknowledge(command.seq)

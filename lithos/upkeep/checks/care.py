@@ -1,7 +1,7 @@
-"""Runs the checks of all notes in the background when a caller asks; opens tasks for their issues.
+"""Background checks of all notes, run on request, and care tasks for the issues that the checks find.
 
-A run takes short slices of the event loop with pauses, and a thread of low priority for texts, vectors and
-names, so that no caller waits for it.
+A run uses short slices of the event loop with pauses between them, and a low-priority thread for texts,
+vectors and names. Other callers therefore never wait for a run.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from lithos.upkeep.settings import CareConfig
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Rows of one call of the thread.
+#: Number of rows in one call of the background thread.
 AT_ONCE: Final = 20
-#: Seconds of one slice on the event loop, and of the pause that follows.
+#: Length of one slice on the event loop, and of the pause after it, in seconds.
 SLICE, PAUSE = 0.001, 0.004
-#: Seconds for which a report stays good, and the same as a multiple of what its run took.
+#: A report stays fresh for `AGE` seconds or `AGE_TIMES` times the duration of its run, whichever is longer.
 AGE, AGE_TIMES = 10.0, 20.0
-#: Seconds that callers wait for the first report of `lately`.
+#: Seconds that `lately` waits for the first report.
 PATIENCE: Final = 0.05
-#: Metadata key by which the task of a check is found.
+#: Metadata key that stores the name of a care task's check.
 METADATA_KEY: Final = "care"
 
 
 def named_of(entry: Entry) -> NamedNote:
-    """A note as issues name it."""
+    """Return the id, title and path of a note for an issue."""
     return NamedNote(entry.note.id, entry.note.title, entry.path)
 
 
 def about(detail: str, *notes: NamedNote, link: str | None = None, likely: NamedNote | None = None) -> Issue:
-    """An issue of notes."""
+    """Return an issue about one or more notes."""
     return Issue(notes[0].path if notes else "", detail, notes, link, likely)
 
 
 @frozen
 class CareSubjects:
-    """The parts of a server that the checks of its notes look at."""
+    """The parts of a server that note checks need."""
 
     catalogue: Catalogue
     lineage: Lineage
@@ -76,32 +76,36 @@ class CareSubjects:
 
 @define(eq=False)
 class CareRun:
-    """The objects that the checks of one run share."""
+    """The objects that all checks of one run share."""
 
     parts: CareSubjects
     now: datetime
     thread: Blocking
-    #: Checks that could not be run, with the reason.
+    #: Failed checks, with the reason of each failure.
     troubles: list[str] = field(factory=list, init=False)  # bounded: the checks of one look
     _warned: Mapping[WarningKind, Sequence[Issue]] | None = field(default=None, init=False)
 
     @property
     def catalogue(self) -> Catalogue:
-        """The notes."""
+        """The note catalogue of the server."""
         return self.parts.catalogue
 
     def entries(self) -> AsyncIterator[Entry]:
-        """The notes that are still there when their turn comes, in slices with pauses."""
+        """Yield all notes in slices with pauses. Notes that were deleted meanwhile are left out."""
         return entries_of(self.catalogue)
 
     async def active(self) -> AsyncIterator[Entry]:
-        """Those of them that are not archived or quarantined."""
+        """Yield all notes that are neither archived nor quarantined."""
         async for entry in self.entries():
             if entry.note.status == "active":
                 yield entry
 
     async def warned(self) -> Mapping[WarningKind, Sequence[Issue]]:
-        """The warnings about all notes by kind: one for each note, and each pair of notes that contradict."""
+        """Return the warnings about all notes by kind.
+
+        A note has at most one issue of each kind, except for contradictions, which have one issue for each
+        pair of notes.
+        """
         if self._warned is None:
             found: dict[WarningKind, list[Issue]] = defaultdict(list)
             async for entry in self.entries():
@@ -124,7 +128,10 @@ class CareRun:
     async def aside(
         self, call: Callable[[Sequence[T]], list[R]], rows: Sequence[T], at_once: int = AT_ONCE
     ) -> list[R]:
-        """Pass `rows` in batches to a blocking call in the thread; return all its results in one list."""
+        """Pass `rows` in batches to a blocking call in the background thread.
+
+        Return all results in one list.
+        """
         found: list[R] = []
         for start in range(0, len(rows), at_once):
             some = rows[start : start + at_once]
@@ -133,14 +140,14 @@ class CareRun:
 
 
 async def entries_of(catalogue: Catalogue) -> AsyncIterator[Entry]:
-    """The notes of a catalogue that are still there when their turn comes, in slices."""
+    """Yield the notes of a catalogue in slices. Notes that were deleted meanwhile are left out."""
     async for note_id in in_slices([entry.note.id for entry in catalogue]):
         if (entry := catalogue.get(note_id)) is not None:
             yield entry
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield items in slices of `SLICE` seconds with pauses between them."""
+    """Yield items in slices of `SLICE` seconds, with pauses between the slices."""
     until = perf_counter() + SLICE
     for each in items:
         yield each
@@ -151,24 +158,24 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 
 @define(eq=False)
 class CareRuns:
-    """Runs the checks of a view; a requested run continues when its caller leaves.
+    """Background runs of the checks of a view. A requested run continues if its caller leaves.
 
-    A report has at most `most` issues of each check.
+    A report lists at most `most` issues of each check.
     """
 
     _view: str
     _most: int
     _parts: CareSubjects
     _thread: Blocking = field(factory=lambda: BackgroundThread("care"))
-    #: The last report.
+    #: The most recent report.
     last: IssueReport | None = field(default=None, init=False)
     _good_until: float = field(default=0.0, init=False)
     _wanted: trio.Event = field(factory=trio.Event, init=False)
-    #: Set when the run that is asked for, or going on, has ended.
+    #: Set when the requested or current run has ended.
     _ended: trio.Event = field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
-        """Run the checks whenever a caller asks; until cancelled."""
+        """Run the checks whenever a caller requests a report, until cancelled."""
         await self._wanted.wait()
         await self._thread.run(load_checks)
         while True:
@@ -181,9 +188,9 @@ class CareRuns:
             ended.set()
 
     async def report(self, patience: float) -> IssueReport | None:
-        """Return the report of a run that starts now or is in progress;
+        """Request a run, or join the current run, and return its report.
 
-        None if it takes over `patience` seconds.
+        Returns None if the run takes longer than `patience` seconds.
         """
         ended = self._ended
         self._wanted.set()
@@ -193,7 +200,10 @@ class CareRuns:
         return None
 
     async def lately(self) -> IssueReport | None:
-        """Return the last report, or None before the first; start a new run if the report is too old."""
+        """Return the last report, which may be None before the first run.
+
+        Request a new run if the report is too old.
+        """
         if self.last is None:
             return await self.report(PATIENCE)
         if trio.current_time() >= self._good_until:
@@ -220,16 +230,16 @@ class CareRuns:
 
 
 class Care(CareRuns):
-    """The checks that are shown on the page Care only."""
+    """Runs of the checks of the console page Care."""
 
 
 class OverviewWarnings(CareRuns):
-    """The checks that the overview warns about."""
+    """Runs of the checks that the console overview warns about."""
 
 
 @frozen
 class OpenedTask:
-    """The task of a check; `is_new` is False for one that was there already."""
+    """The care task of a check. `is_new` is False if the task existed before."""
 
     group: str
     task_id: str
@@ -238,13 +248,16 @@ class OpenedTask:
 
 @frozen
 class CareTasks:
-    """Opens tasks for what checks found."""
+    """A service that opens tasks for the issues that checks found."""
 
     _coordination: Coordination
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
 
     async def open(self, report: IssueReport, agent: str) -> list[OpenedTask]:
-        """A task for each group, unless one is open, or the last was about the same issues."""
+        """Return a task for each group of issues.
+
+        A new task is created unless the group has an open task, or a task about the same issues.
+        """
         async with self._turn:
             return [await self._open(group, agent) for group in report.groups.values()]
 

@@ -1,6 +1,6 @@
-"""The input of checks (`Installed`), and how a check is run: isolated, with a deadline.
+"""The input of checks (`Installed`), and the function that runs one check in isolation and with a deadline.
 
-Checks change nothing but for dot-named probe files, which they remove.
+Checks write only dot-named probe files, and remove them afterwards.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _EXPECTED = (CorruptDatabase, DatabaseFailed, OSError)
 
 
 class CheckSkipped(Exception):
-    """Raised when a check lacks its input; another check reports the cause."""
+    """Raised when a check lacks its input. Another check reports the cause."""
 
 
 @frozen
 class Ownership:
-    """Whether a live process owns the data directory, and what it says of itself."""
+    """Whether a live process owns the data directory, and the record that this process wrote."""
 
     is_live: bool
     record: OwnerRecord | None
@@ -61,28 +61,27 @@ class RunningServer:
 
 @define(eq=False, kw_only=True)
 class Installed:
-    """An installation that is looked at, from outside or, where `live` is given, inside of its server.
+    """An installation to check, from outside or, if `live` is set, from inside its server.
 
-    Its configuration as far as it can be used, what cannot be (`problems`), and what was ignored in it
-    (`warnings`).
+    `config` has the valid settings, `problems` the invalid settings, and `warnings` the ignored settings.
     """
 
     config: Config
     clock: Callable[[], datetime]
     problems: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    #: More results to report about access to the server.
+    #: Function that returns additional warnings about access to the server.
     remarks: Callable[[], Sequence[str]] = tuple
-    #: Starts a server, for what only one can answer.
+    #: Function that starts a server, for checks that need a running server.
     run_server: RunServer | None = None
-    #: How a model is loaded; the embedder that was loaded serves all checks.
+    #: Function that loads an embedding model. All checks share the loaded embedder.
     load: Callable[[str], Embedder] = load_embedder
-    #: Return the notes, and read them if no check has done so yet; blocks.
+    #: Function that returns the notes, and reads them first if no check has done so. Blocks.
     take_survey: Callable[[], CheckedVault] | None = None
     live: RunningServer | None = None
-    #: Its name among several vaults.
+    #: Name of the vault, if several vaults are checked.
     vault: str = ""
-    #: By note id the vault and the path of the notes of the vaults that were looked at before.
+    #: Vault and path of each note in the vaults that were checked before, by note id.
     elsewhere: dict[str, tuple[str, str]] | None = None
     _survey: CheckedVault | None = None
     owner: Ownership = field(default=Ownership(False, None), init=False)
@@ -95,51 +94,51 @@ class Installed:
 
     @property
     def private(self) -> Path:
-        """Where the databases are."""
+        """The directory of the databases."""
         return self.data / ".lithos"
 
     @property
     def is_live(self) -> bool:
-        """Whether a server has the files open."""
+        """True if a server has the files open."""
         return self.live is not None or self.owner.is_live
 
     @property
     def is_outside(self) -> bool:
-        """Whether it is looked at from outside of a server."""
+        """True if the check runs outside of a server."""
         return self.live is None
 
     @property
     def survey(self) -> CheckedVault:
-        """The notes that were read. Raises `CheckSkipped`."""
+        """The notes that were read. Raises `CheckSkipped` if the notes could not be read."""
         if self._survey is None:
             raise CheckSkipped("the notes could not be read")
         return self._survey
 
     @property
     def catalogue(self) -> Catalogue:
-        """The notes that were read. Raises `CheckSkipped`."""
+        """The catalogue of the notes. Raises `CheckSkipped` if the notes could not be read."""
         return self.survey.catalogue
 
     @property
     def known_notes(self) -> Iterable[Entry]:
-        """The notes, none where they could not be read."""
+        """The notes that were read, or nothing if the notes could not be read."""
         return () if self._survey is None else self._survey.catalogue
 
     async def read_notes(self) -> CheckedVault:
-        """Read the notes, unless they are known."""
+        """Return the notes, reading them first if needed. Raises `CheckSkipped` if they cannot be read."""
         if self.take_survey is not None:
             self._survey = await look_aside(self.take_survey)
         return self.survey
 
     @property
     def sizes(self) -> ChunkSizes:
-        """How notes are cut for the indexes."""
+        """The chunk sizes that the indexes use."""
         return ChunkSizes(self.config.of(SearchConfig).chunk_size)
 
     def loaded(self, name: str) -> Embedder:
-        """The model that was loaded before; a model is never loaded twice, nor downloaded."""
+        """Return the embedder that an earlier check loaded. Never loads or downloads a model."""
         if self.embedder is None:
-            raise EmbedderUnavailable(name, "see the check of the embedder")
+            raise EmbedderUnavailable(name, "see the embedder check")
         return self.embedder
 
 
@@ -151,27 +150,30 @@ async def run_check(check: Check, patient: Installed, bound: float) -> CheckResu
             return CheckResult(name, tuple(await _look(check, patient)))
     except trio.TooSlowError:
         finding = fail(
-            f"This check was not done after {bound:g} seconds.",
+            f"This check did not finish within {bound:g} seconds.",
             "The disk or the network may hang: read the system log, then run doctor again.",
         )
     except CheckSkipped as reason:
-        finding = warn(f"This was not looked at: {reason}.", "See the check of the notes.")
+        finding = warn(f"This check was skipped: {reason}.", "See the notes check.")
     except _EXPECTED as failure:
         finding = fail(
             f"This check could not run: {failure}.",
-            "Check that the files of the data directory are there and readable.",
+            "Check that the files of the data directory exist and are readable.",
         )
     except Exception as failure:
         log.error("check failed", check=check.name, reason=repr(failure), exc_info=True)
         finding = fail(
-            f"This check itself is broken: {type(failure).__name__}: {failure}.",
-            "Report it with the log on stderr; the other checks are not affected.",
+            f"This check failed because of a bug: {type(failure).__name__}: {failure}.",
+            "Report this error with the log on stderr. The other checks are not affected.",
         )
     return CheckResult(name, (finding,))
 
 
 async def _look(check: Check, patient: Installed) -> list[CheckFinding]:
-    """An asynchronous look on the event loop, any other in a thread; issues of notes as one finding."""
+    """Run an asynchronous check on the event loop, and any other check in a thread.
+
+    Sum up note issues in one finding.
+    """
     looked = check.look(patient)
     if isinstance(looked, AsyncIterable):
         found = [each async for each in looked]
@@ -190,6 +192,7 @@ def _sum_up(check: Check, issues: Sequence[Issue]) -> CheckFinding:
 async def look_aside(call: Callable[[], T]) -> T:
     """Run a blocking check in a worker thread that is abandoned at the deadline.
 
-    Without a deadline, a disk that hangs would block the doctor for good; a check leaves nothing to finish.
+    A hanging disk therefore cannot block `lithos doctor`. Abandoning the thread is safe because a check has
+    nothing to clean up.
     """
     return await trio.to_thread.run_sync(call, abandon_on_cancel=True)

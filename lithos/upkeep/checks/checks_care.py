@@ -1,6 +1,6 @@
-"""Checks of what the notes say: warnings, links, near duplicates and use (docs/spec/copies.md §5).
+"""Checks of note contents: warnings, links, near duplicates and use (docs/spec/copies.md §5).
 
-They change nothing. Checks take a `CareRun`; those that the doctor also runs take the doctor's input.
+The checks are read-only. They take a `CareRun`, and those of `lithos doctor` also take an `Installed`.
 """
 
 from __future__ import annotations
@@ -42,54 +42,57 @@ from lithos.upkeep.checks.care import AT_ONCE, CareRun, about, entries_of, in_sl
 from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.model.likely_targets import LikelyNotes, words_of
 
-#: The input of checks that need the catalogue alone; the doctor has no more.
+#: Input of checks that need only the catalogue. `lithos doctor` passes an `Installed`.
 Subject: TypeAlias = CareRun | Installed
-#: Two notes, by their ids in order.
+#: A pair of note ids, in ascending order.
 Both: TypeAlias = tuple[str, str]
 
-#: Passages of a note that are searched for in addition to its mean, notes requested for each, and notes
-#: compared.
+#: Passages of a note to search for in addition to its mean, notes requested for each passage, and closest
+#: notes to compare.
 PASSAGES, NEAREST, CLOSEST = 3, 8, 5
-#: Notes of a cluster that comes before larger ones.
+#: Maximum size of a cluster that is listed before larger clusters.
 FEW: Final = 3
-#: Notes whose nearest are looked for: those changed last.
+#: Maximum number of notes to compare for near duplicates, most recently changed first.
 COMPARED: Final = 30_000
-#: Targets that lead to no note for which the likely one is looked for.
+#: Maximum number of broken link targets for which a likely note is searched.
 LINKS: Final = 2_000
-#: Words below which a text is a stub, and bytes of a file that may be one.
+#: A text with fewer words is a stub. Only files up to this size in bytes are checked.
 STUB_WORDS, STUB_BYTES = 15, 2_000
-#: Accesses that are read at once.
+#: Number of access records to read at once.
 PAGE: Final = 20_000
 
 
-#: The checks, those first that are most worth doing: severity, heading, and what a person can do.
+#: Severity, heading and advice of each check, most useful check first.
 _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
-    "broken": ("error", "Unreadable files and frontmatter", "Correct the file, or the lines between the --- "
-        "marks: its keys are not read. `lithos validate` lists them all."),
+    "broken": ("error", "Unreadable files and frontmatter",
+        "Correct the file, or the frontmatter between the --- lines, whose keys are ignored. `lithos "
+        "validate` lists all these files."),
     "quarantined": ("warning", "Quarantined notes",
-        "They are left out of retrieval until a person clears them."),
-    "duplicated": ("warning", "Notes with a second file", "Take over what the file says, then remove it; or "
-        "give it an id of its own with `lithos validate --fix ids`."),
-    "conflict_copies": ("warning", "Notes with a conflict copy", "Merge the other file on the console's page "
-        "Copies or with `lithos conflicts`, or keep it as a note of its own."),
-    "conflict_markers": ("warning", "Notes with a conflict of git",
-        "Keep one of both sides, or both, and take the lines <<<<<<<, ======= and >>>>>>> out."),
-    "contradicted": ("warning", "Contradictions", "Decide which note is right: lithos_conflict_resolve."),
-    "suspect": ("warning", "Suspect notes", "Their sources are quarantined or superseded. Verify them again, "
-        "or base them on other notes."),
-    "expired": ("warning", "Expired notes", "Write them again with a later end, or archive them."),
-    "superseded": ("info", "Superseded notes", "A newer note replaces them."),
-    "dead_links": ("warning", "Links without a target",
-        "Correct the target, or write the note that is meant."),
-    "duplicates": ("info", "Near duplicates", "Merge them into one note that supersedes the others."),
+        "Quarantined notes are left out of retrieval until a person clears them."),
+    "duplicated": ("warning", "Notes with a second file",
+        "Copy what you need from the second file into the note and delete the file. Or give the file its "
+        "own id with `lithos validate --fix ids`."),
+    "conflict_copies": ("warning", "Notes with a conflict copy",
+        "Merge the copy on the console page Copies or with `lithos conflicts`, or keep it as a separate "
+        "note."),
+    "conflict_markers": ("warning", "Notes with a git conflict",
+        "Keep one side or both, and delete the lines <<<<<<<, ======= and >>>>>>>."),
+    "contradicted": ("warning", "Contradictions", "Decide which note is right with lithos_conflict_resolve."),
+    "suspect": ("warning", "Suspect notes",
+        "The sources of these notes are quarantined or superseded. Verify the notes again, or base them "
+        "on other notes."),
+    "expired": ("warning", "Expired notes", "Update these notes with a later expiry time, or archive them."),
+    "superseded": ("info", "Superseded notes", "A newer note replaces each of these notes."),
+    "dead_links": ("warning", "Links without a target", "Correct the target, or write the missing note."),
+    "duplicates": ("info", "Near duplicates", "Merge these notes into one note that supersedes the others."),
     "stubs": ("info", "Stubs", "Write the missing text, or delete the note."),
-    "unlinked": ("info", "Without any link", "Link them from a related note."),
+    "unlinked": ("info", "Notes without any link", "Link these notes from a related note."),
     "unused": ("info", "Not used", "Archive notes that are no longer needed."),
 }  # fmt: skip
 
 
 def _told(name: str, *views: str) -> Callable[[Look], Look]:
-    """Register the function of a check with its texts."""
+    """Register a check function with its texts."""
     severity, title, way_out = _TEXTS[name]
     place = 500 + list(_TEXTS).index(name)
     texts = {"title": title, "way_out": way_out}
@@ -98,7 +101,10 @@ def _told(name: str, *views: str) -> Callable[[Look], Look]:
 
 @_told("broken", CARE, DOCTOR, SYSTEM)
 async def _broken(notes: Subject) -> AsyncIterator[Issue]:
-    """Notes whose frontmatter cannot be read, and files that are not served but for second ones of a note."""
+    """Yield notes with unreadable frontmatter, and files that are not served.
+
+    Second files of a note are left out.
+    """
     catalogue = notes.catalogue
     found = filter(None, map(catalogue.get, catalogue.broken))
     async for entry in in_slices(sorted(found, key=lambda each: each.path)):
@@ -112,7 +118,7 @@ async def _broken(notes: Subject) -> AsyncIterator[Issue]:
 async def _with_others(
     detail: str, others: Callable[[Catalogue, str], Sequence[str]], notes: Subject
 ) -> AsyncIterator[Issue]:
-    """Notes that have other files, each with those."""
+    """Yield each note that has other files, with the names of those files."""
     async for note_id in in_slices(sorted(notes.catalogue.doubles)):
         entry, paths = notes.catalogue.get(note_id), others(notes.catalogue, note_id)
         if entry is not None and paths:
@@ -124,7 +130,9 @@ _told("duplicated", OVERVIEW, DOCTOR, SYSTEM)(
 )
 _told("conflict_copies", CARE, OVERVIEW, DOCTOR, SYSTEM)(
     partial(
-        _with_others, "two machines changed it; the version of one machine is in", Catalogue.copy_paths_of
+        _with_others,
+        "two machines changed the note; the version of one machine is in",
+        Catalogue.copy_paths_of,
     )
 )
 
@@ -133,7 +141,7 @@ _told("conflict_copies", CARE, OVERVIEW, DOCTOR, SYSTEM)(
 async def _conflict_markers(notes: Subject) -> AsyncIterator[Issue]:
     async for entry in entries_of(notes.catalogue):
         if entry.note.has_conflict_markers:
-            yield about("git left a conflict in the text, <<<<<<< to >>>>>>>", named_of(entry))
+            yield about("git left conflict markers in the text, <<<<<<< to >>>>>>>", named_of(entry))
 
 
 async def _warned(kind: WarningKind, notes: CareRun) -> AsyncIterator[Issue]:
@@ -150,7 +158,7 @@ _told("superseded", OVERVIEW)(partial(_warned, "superseded"))
 
 @_told("dead_links", CARE)
 async def _dead_links(notes: CareRun) -> AsyncIterator[Issue]:
-    """Targets with a likely note first, and of these those in most notes."""
+    """Yield broken link targets: first those with a likely note, then those that most notes use."""
     catalogue, graph = notes.catalogue, notes.catalogue.graph
     broken = sorted(graph.broken_targets())
     if not broken:
@@ -188,12 +196,12 @@ async def _unlinked(notes: CareRun) -> AsyncIterator[Issue]:
     links = notes.catalogue.graph.links
     async for entry in notes.active():
         if not any(map(len, links.neighbours(entry.note.id))) and not entry.note.derived_from_ids:
-            yield about("no note links to it, and it links to none", named_of(entry))
+            yield about("no note links to this note, and it links to no other note", named_of(entry))
 
 
 @_told("unused", CARE)
 async def _unused(notes: CareRun) -> AsyncIterator[Issue]:
-    """Notes that were neither changed, read nor cited within the days that count."""
+    """Yield active notes that were not changed, read or cited within the configured number of days."""
     since, used = notes.now - timedelta(days=notes.parts.settings.days), set[str]()
     store, reading = notes.parts.journal, notes.parts.reading
     try:
@@ -214,30 +222,35 @@ async def _unused(notes: CareRun) -> AsyncIterator[Issue]:
 
 @_told("duplicates", CARE)
 async def _near_duplicates(notes: CareRun) -> AsyncIterator[Issue]:
-    """Clusters of notes that share most of their pairs of words; small ones first, the most alike first."""
+    """Yield clusters of notes that share most of their word pairs.
+
+    Small clusters come first, sorted by similarity.
+    """
     catalogue = notes.catalogue
     try:
         vectors = notes.parts.semantic.static_vectors()
     except SemanticUnavailable as problem:
-        notes.troubles.append(f"Near duplicates were not looked for: {problem}")
+        notes.troubles.append(f"Near duplicates were not searched for: {problem}")
         return
     shares = await _alike(notes, await _candidates(notes, vectors))
     best: dict[str, float] = {}
     for pair, share in shares.items():
         best |= {each: max(share, best.get(each, 0.0)) for each in pair}
     groups = [(max(map(best.__getitem__, group)), group) for group in clusters(shares)]
-    # Two notes that say the same are merged in a minute; many are rather a list of something.
+    # Two duplicates are quick to merge. A large cluster is more likely a list, so it comes last.
     for share, group in sorted(groups, key=lambda row: (len(row[1]) > FEW, -row[0], row[1])):
         named = map(named_of, filter(None, map(catalogue.get, group[:20])))
-        yield about(f"they share up to {share:.0%} of their neighbouring words", *named)
+        yield about(f"the notes share up to {share:.0%} of their neighbouring words", *named)
 
 
 async def _candidates(notes: CareRun, vectors: VectorIndex) -> dict[Both, tuple[Entry, Entry]]:
-    """The pairs of active notes that are near each other and not settled."""
+    """Return pairs of active notes with similar vectors that may still be duplicates."""
     entries = [entry async for entry in notes.active()]
     entries.sort(key=lambda entry: entry.note.updated_at, reverse=True)
     if len(entries) > COMPARED:
-        notes.troubles.append(f"Near duplicates were looked for of the {COMPARED:,} notes changed last.")
+        notes.troubles.append(
+            f"Near duplicates were searched for only among the {COMPARED:,} most recently changed notes."
+        )
     found: dict[Both, tuple[Entry, Entry]] = {}
     near = await notes.aside(partial(_nearest, vectors), entries[:COMPARED])
     async for entry, serials in in_slices(zip(entries, near, strict=False)):
@@ -259,7 +272,7 @@ def _nearest(vectors: VectorIndex, entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def _may_repeat(one: Entry, other: Entry) -> bool:
-    """Return whether two notes could be duplicates that are not settled yet."""
+    """Return whether the other note is active and neither note supersedes or derives from the other."""
     is_settled = any(
         its.id in (mine.supersedes, *mine.derived_from_ids)
         for mine, its in ((one.note, other.note), (other.note, one.note))
@@ -268,12 +281,15 @@ def _may_repeat(one: Entry, other: Entry) -> bool:
 
 
 async def _alike(notes: CareRun, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dict[Both, float]:
-    """The pairs of notes that share enough without what a template gave them, wherever its notes are."""
+    """Return the pairs of notes that share enough words, each with its share.
+
+    Text of a template does not count, in whichever folders the notes with that template are.
+    """
     entries = list({entry.note.id: entry for pair in pairs.values() for entry in pair}.values())
     known: dict[str, Pairs] = {}
     for start in range(0, len(entries), AT_ONCE):
         some = entries[start : start + AT_ONCE]
-        await notes.parts.texts.frames.learn(some)  # of a few folders each time: it forgets the others
+        await notes.parts.texts.frames.learn(some)  # for a few folders: it forgets the others
         known |= await notes.thread.run(partial(_word_pairs, notes, some))
     found = await notes.aside(partial(_shares, known, likeness), list(pairs), 10 * AT_ONCE)
     if not found:
@@ -284,7 +300,7 @@ async def _alike(notes: CareRun, pairs: Mapping[Both, tuple[Entry, Entry]]) -> d
 
 
 def _word_pairs(notes: CareRun, entries: Sequence[Entry]) -> dict[str, Pairs]:
-    """The pairs of words of notes without what their folders share. Blocks."""
+    """Return the word pairs of each note, without the text that its folder shares. Blocks."""
     known: dict[str, Pairs] = {}
     for entry, text in zip(entries, read_bodies(notes.parts.files, entries), strict=True):
         if text is not None:
@@ -296,13 +312,13 @@ def _word_pairs(notes: CareRun, entries: Sequence[Entry]) -> dict[str, Pairs]:
 def _shares(
     known: Mapping[str, Pairs], alike: Callable[[Pairs, Pairs], float], pairs: Iterable[Both]
 ) -> list[tuple[Both, float]]:
-    """The pairs that share enough, each with its share."""
+    """Return the pairs of notes whose share is at least `STRONG`, each with its share."""
     both = [pair for pair in pairs if pair[0] in known and pair[1] in known]
     shares = ((pair, alike(known[pair[0]], known[pair[1]])) for pair in both)
     return [(pair, share) for pair, share in shares if share >= STRONG]
 
 
 def _templates_of(alike: Sequence[Both], known: Mapping[str, Pairs]) -> Templates:
-    """Which notes have what pairs of notes share."""
+    """Return the word pairs that similar notes share, with the notes that contain each word pair."""
     shared = (np.intersect1d(known[one], known[other], assume_unique=True) for one, other in alike)
     return Templates.of(known, np.unique(np.concatenate(list(shared))))

@@ -1,4 +1,4 @@
-"""Checks of the embedding models and of the indexes, graph and edges that follow the notes."""
+"""Checks of the embedding models, and of the indexes, link graph and edges derived from the notes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
 from lithos.upkeep.checks.validation import CheckedVault
 
-#: The message for each defect of an index; only a damaged index stops searches.
+#: Message for each defect of an index. Only a damaged index stops searches.
 _FAULTS: Final = {
     "schema_mismatch": "has another format ({detail})",
-    "embedder_mismatch": "is of another embedding model: {detail}",
+    "embedder_mismatch": "belongs to another embedding model: {detail}",
     "check_failed": "is damaged ({detail})",
-    "doc_set_mismatch": "is not in line with the notes ({missing} missing or changed, {surplus} too many)",
+    "doc_set_mismatch": "does not match the notes ({missing} missing or changed, {surplus} too many)",
 }
 _MEND: Final = "The notes are not affected. Run `lithos reconcile`, or start the server, which repairs them."
 _RUN: Final = "The notes are not affected. Run `lithos reconcile`."
-_RESTART: Final = "The notes are not affected. Restart the server, which makes the link graph from the notes."
-#: Edges follow changed notes by enrichment, within minutes.
-_ENRICHES: Final = "Enrichment updates them automatically. If they stay, run `lithos reconcile`."
+_RESTART: Final = (
+    "The notes are not affected. Restart the server, which rebuilds the link graph from the notes."
+)
+#: Enrichment updates the edges of changed notes within minutes.
+_ENRICHES: Final = (
+    "Enrichment updates the edges automatically. If the differences stay, run `lithos reconcile`."
+)
 _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
 
 
 @check("embedder", DOCTOR, place=180)
 def check_embedder(patient: Installed) -> Iterator[CheckFinding]:
-    """Whether the models load. Nothing is downloaded."""
+    """Report whether the embedding models load. Downloads nothing."""
     yield _try_embedder(patient, patient.config.of(SearchConfig).embedding_model)
     yield _try_accurate(patient.config.of(SearchConfig).tier)
 
@@ -41,22 +45,25 @@ def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     if not is_at_hand(model):
         return warn(
             f"The embedding model {model!r} is not on this machine yet.",
-            "The next start downloads it; until then searches use full text only. "
-            "Or set search.embedding_model to 'builtin'.",
+            "The next start downloads the model. Until then searches use full text only. To "
+            "avoid the download, set search.embedding_model to 'builtin'.",
         )
     try:
         patient.embedder = patient.load(model)
     except EmbedderUnavailable as failure:
         return fail(
             f"The embedding model {model!r} cannot be loaded: {failure.reason}.",
-            "Searches use full text only. Set search.embedding_model to 'builtin', to the directory of a "
-            "model2vec model, or to the Hugging Face name of one that can be reached.",
+            "Searches use full text only. Set search.embedding_model to 'builtin', to the "
+            "directory of a model2vec model, or to the Hugging Face name of a reachable model.",
         )
     return ok(f"{model} loads, {patient.embedder.identity.dims} dimensions.")
 
 
 def _try_accurate(tier: str) -> CheckFinding:
-    """A missing model is an error only if the settings ask for it."""
+    """Report whether the accurate tier works.
+
+    With the setting `auto`, a tier that is not installed is not a warning.
+    """
     if tier == "static":
         return ok("The accurate tier is switched off (search.tier).")
     trouble = find_trouble()
@@ -65,16 +72,17 @@ def _try_accurate(tier: str) -> CheckFinding:
     if tier == "auto" and not is_installed():
         return ok(f"Semantic search would find more with the accurate tier: {INSTALL}")
     return warn(
-        f"The accurate tier cannot be used, the static one answers: {trouble}.",
+        f"The accurate tier cannot be used, so the static tier answers: {trouble}.",
         f"Run {INSTALL} and restart the server, or set search.tier to static.",
     )
 
 
 @check("indexes", DOCTOR, place=190, when=has_data)
 def check_indexes(patient: Installed) -> Iterator[CheckFinding]:
-    """Whether the indexes can be used and hold exactly the notes.
+    """Report whether the indexes are usable and match the notes exactly.
 
-    A running server checks its own indexes: its latest changes are in memory and not on disk yet.
+    While a server runs, only the formats are checked, because its latest changes are not on disk yet. The
+    server compares its own indexes with the notes.
     """
     survey = patient.survey
     faults = [fault for fault in find_index_faults(patient, patient.loaded) if _matters(survey, fault)]
@@ -84,9 +92,9 @@ def check_indexes(patient: Installed) -> Iterator[CheckFinding]:
         yield fail(cause, _MEND) if fault.reason == "check_failed" else warn(cause, _MEND)
     missing = [folder for folder in _FOLDERS.values() if not (survey.data / folder).exists()]
     if missing:
-        yield ok(f"There is no {' and no '.join(missing)} yet; the next start makes it.")
+        yield ok(f"There is no {' and no '.join(missing)} yet. The next start creates it.")
     else:
-        yield ok("Formats are known." if survey.is_live else "They hold exactly the notes.")
+        yield ok("The index formats are known." if survey.is_live else "The indexes match the notes exactly.")
 
 
 def _matters(survey: CheckedVault, fault: Action) -> bool:
@@ -95,11 +103,11 @@ def _matters(survey: CheckedVault, fault: Action) -> bool:
     return (survey.data / _FOLDERS[fault.details["index"]]).exists()
 
 
-#: The checks that a running server makes itself: name, scope, message of success, and advice.
+#: Checks that only a running server makes: name, scope, success message and advice.
 _COMPARED: Final = (
-    ("indexes", INDICES, "The indexes hold exactly the notes.", _RUN),
-    ("link graph", GRAPH, "The link graph is that of the notes.", _RESTART),
-    ("lineage", PROVENANCE, "The edges of lineage are those of the notes.", _ENRICHES),
+    ("indexes", INDICES, "The indexes match the notes exactly.", _RUN),
+    ("link graph", GRAPH, "The link graph matches the notes.", _RESTART),
+    ("lineage", PROVENANCE, "The lineage edges match the notes.", _ENRICHES),
 )
 
 

@@ -1,4 +1,4 @@
-"""Checks of the data directory: disk, databases, layout, clock, tokens, traces of upstream. Read only."""
+"""Checks of the data directory: configuration, file access, disk space, databases, layout and clock."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ from lithos.upkeep.files.probes import (
 
 @check("configuration", DOCTOR, SYSTEM, place=10)
 def check_configuration(patient: Installed) -> Iterator[CheckFinding]:
-    """Wrong values, unknown keys, and a server that is open to all."""
+    """Report invalid values, unknown keys and unprotected access in the configuration."""
     for problem in patient.problems:
-        yield fail(f"{problem}.", "Correct it: no server starts like this.")
+        yield fail(f"{problem}.", "Correct the configuration: no server starts with this problem.")
     for warning in patient.warnings:
-        yield warn(f"{warning}.", "Correct the name, or take it out.")
+        yield warn(f"{warning}.", "Correct the name, or remove the setting.")
     for each in checks_of(CONFIGURATION):
         if each.when(patient):
             yield from each.look(patient)
     for remark in patient.remarks():
         yield warn(remark, "")
-    yield ok("All values are known and allowed.")
+    yield ok("All settings are known and have valid values.")
 
 
 _MIB: Final = 1024 * 1024
-#: Below these a write may fail at any moment.
+#: With fewer free bytes or inodes, a write may fail at any moment.
 _LEAST = (32 * _MIB, 100)
 _LITTLE = (512 * _MIB, 10_000)
-#: Clocks of one machine never differ so much between two looks.
+#: Maximum difference between two readings of one machine's clock. A larger difference is an error.
 _CLOCK_SLACK: Final = timedelta(minutes=1)
 _FAR_FUTURE: Final = timedelta(days=1)
 
@@ -65,20 +65,24 @@ _ASIDE = (
     "Restore it from a backup, or start the server. The server moves the damaged file aside, with its "
     "bytes intact, and creates a new one."
 )
-#: Every database, and the way out when it is damaged.
+#: Advice for each database if the database is damaged.
 _DATABASES: Final[Mapping[str, str]] = {
-    "coordination.db": "It holds tasks, claims and events, and no server starts with it. Restore it from a "
-    "backup (`lithos restore`), or move it away to start without them.",
+    "coordination.db": "This database holds tasks, claims and events, and no server starts while "
+    "it is damaged. Restore it from a backup (`lithos restore`), or move it "
+    "away to start without this data.",
     "edges.db": _ASIDE,
     "stats.db": _ASIDE,
     "history.db": _ASIDE,
-    "manifest.db": "It can be rebuilt: the next start moves it aside and reads all notes again.",
+    "manifest.db": "This database can be rebuilt: the next start moves it aside and reads all notes again.",
 }
 
 
 @check("data directory", DOCTOR, SYSTEM, place=20)
 def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
-    """Whether files can be written, locked and renamed wherever Lithos does so; a vault is only asked."""
+    """Report whether Lithos can write, lock and rename files in its folders.
+
+    In a vault, only the permissions are queried.
+    """
     data, storage, lockless = patient.data, patient.config.of(StorageConfig), list[Path]()
     notes, vault = storage.notes_folder, storage.vault
     if not data.is_dir():
@@ -92,7 +96,7 @@ def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
             yield warn(cause, _way_to_write(failure))
     for place in (data, data / ".lithos", notes) if vault is None else (data, data / ".lithos"):
         if not place.exists() and place != data:
-            continue  # the first start makes it
+            continue  # the first start creates this folder
         try:
             if not try_folder(place):
                 lockless.append(place)
@@ -101,38 +105,38 @@ def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
     lockless += [place for place in (data, vault) if place is not None and not has_locks(place)]
     if lockless:
         yield warn(
-            f"The file system of {lockless[0]} keeps no locks.",
+            f"The file system of {lockless[0]} does not support file locks.",
             "A server does not start there without --no-lock (storage.lock: false). Use a local disk, or "
             "make sure that only one server runs.",
         )
-    yield ok(f"{data.absolute()} can be written, locked and renamed in.")
+    yield ok(f"Files in {data.absolute()} can be written, locked and renamed.")
 
 
 def _way_to_write(failure: OSError) -> str:
     if failure.errno == errno.ENOTDIR:
-        return "There is a file where a folder should be. Move it away."
+        return "A file has the name of a required folder. Move the file away."
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):
         return "The disk is full. Free some space on it."
     if failure.errno == errno.EROFS:
         return "The file system is mounted read-only: mount it for writing, or choose another --data-dir."
-    return f"Give user {os.geteuid()} the right to write there, or choose another --data-dir."
+    return f"Give user {os.geteuid()} write permission there, or choose another --data-dir."
 
 
 def _missing_data_directory(data: Path) -> CheckFinding:
     if data.exists():
         return fail(
             f"{data.absolute()} is a file, not a directory.",
-            "Name the data directory with --data-dir or LITHOS_DATA_DIR, or move the file aside.",
+            "Set --data-dir or LITHOS_DATA_DIR to a directory, or move the file aside.",
         )
     return fail(
         f"There is no data directory {data.absolute()}.",
-        "Name it with --data-dir or LITHOS_DATA_DIR, or begin a new one with `lithos serve`.",
+        "Set --data-dir or LITHOS_DATA_DIR to your data directory, or create a new one with `lithos serve`.",
     )
 
 
 @check("disk space", DOCTOR, SYSTEM, place=30, when=has_data)
 def check_space(patient: Installed) -> Iterator[CheckFinding]:
-    """Free bytes and inodes."""
+    """Report the free bytes and inodes of the disk."""
     data = patient.data
     space = free_space(data)
     for free, name, least, little in (
@@ -141,7 +145,10 @@ def check_space(patient: Installed) -> Iterator[CheckFinding]:
     ):
         if free is not None and free < little:
             cause = f"Only {free:,} {name} are free on the disk of {data.absolute()}."
-            way_out = "Free some space on that disk. Until then writes may be refused; no write is half done."
+            way_out = (
+                "Free some space on that disk. Until then Lithos may refuse writes, but it "
+                "completes each accepted write."
+            )
             yield fail(cause, way_out) if free < least else warn(cause, way_out)
     inodes = "" if space.inodes is None else f" and {space.inodes:,} inodes"
     yield ok(f"{space.bytes // _MIB:,} MiB{inodes} are free.")
@@ -149,7 +156,7 @@ def check_space(patient: Installed) -> Iterator[CheckFinding]:
 
 @check("databases", DOCTOR, SYSTEM, place=90, when=has_data)
 def check_databases(patient: Installed) -> Iterator[CheckFinding]:
-    """Whether every database is sound, and what earlier starts moved aside."""
+    """Report damaged databases, and files that earlier starts moved aside as damaged."""
     private, is_live, sound = patient.private, patient.is_live, list[str]()
     for name, way_out in _DATABASES.items():
         path = private / name
@@ -175,25 +182,26 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
     if aside:
         yield warn(
             f"An earlier start moved {name_some(aside)} aside as damaged.",
-            "Check whether a backup has their content, then move them out of the data directory.",
+            "Check whether a backup contains their data, then move these files out of the data directory.",
         )
     yield ok(
         f"{', '.join(sound)} are sound."
         if sound
-        else "There are no indexes yet. The first start creates them."
+        else "There are no databases yet. The first start creates them."
     )
 
 
-#: A full disk must not make the operator throw away sound files.
+#: Advice for unreadable databases. A full disk must not make the operator delete sound files.
 _UNREADABLE: Final = (
-    "This need not be damage: a full disk, one without free inodes and missing permissions do it, too. See "
-    "the other checks, fix the problems they name, and run doctor again. Do not replace the file before."
+    "The file may be undamaged: a full disk, a lack of free inodes or missing permissions have "
+    "the same effect. Fix the problems that the other checks report, and run doctor again. Do "
+    "not replace the file before that."
 )
-_EMPTY = "If it held anything, stop here and restore it from a backup."
+_EMPTY = "If the database held data, do not start a server. Restore the database from a backup."
 
 
 def _examine_database(path: Path, *, is_live: bool) -> str | None:
-    """Return a description of the damage, or None if sound or absent.
+    """Return a description of the damage, or None if the database is sound or absent.
 
     Raises `DatabaseFailed` and `OSError`.
     """
@@ -205,21 +213,21 @@ def _examine_database(path: Path, *, is_live: bool) -> str | None:
 
 @check("layout", DOCTOR, SYSTEM, place=40, when=has_data)
 def check_layout(patient: Installed) -> Iterator[CheckFinding]:
-    """Whether this version knows the layout."""
+    """Report whether this version supports the stored layout."""
     path = patient.private / "migrations" / "registry.json"
     try:
         version = read_layout_version(path)
     except ValueError as problem:
         yield warn(
-            f"{path.absolute()} cannot be understood: {problem}.",
-            "Restore it from a backup, or let the next start set it aside and begin a new one.",
+            f"{path.absolute()} is not a valid layout file: {problem}.",
+            "Restore the file from a backup, or let the next start move it aside and create a new one.",
         )
         return
     if version is not None and version > CURRENT:
         yield fail(
             f"{patient.data.absolute()} was last used by a newer Lithos: its layout is {version}, "
-            f"this version knows {CURRENT}.",
-            "Install that version or a later one, or choose another --data-dir.",
+            f"but this version knows only {CURRENT}.",
+            "Install that Lithos version or a later one, or choose another --data-dir.",
         )
         return
     yield ok("There is no stored layout yet." if version is None else f"Layout {version} is known.")
@@ -227,28 +235,28 @@ def check_layout(patient: Installed) -> Iterator[CheckFinding]:
 
 @check("clock", DOCTOR, SYSTEM, place=220, when=has_data)
 async def check_clock(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Whether the clock is behind what has happened, the times of the notes' files among it."""
+    """Report whether the clock is behind the newest event or the times of note files."""
     now, path, is_live = patient.clock(), patient.private / "coordination.db", patient.is_live
     newest = await look_aside(lambda: _newest_event(path, is_live=is_live))
     if newest is not None and newest - now > _CLOCK_SLACK:
         yield fail(
-            f"The clock says {format_time(now)}, but the newest event is of {format_time(newest)}.",
-            "Set the clock of this machine (let it follow a time server), then start the server again: "
-            "claims would expire late.",
+            f"The clock says {format_time(now)}, but the newest event is from {format_time(newest)}.",
+            "Set the clock of this machine, for example with a time server, and restart the "
+            "server. Otherwise claims expire late.",
         )
     latest = to_microseconds(now + _FAR_FUTURE) * 1_000
     future = [each.path for each in patient.known_notes if each.state.mtime_ns > latest]
     if future:
         yield warn(
             f"{len(future)} note files are dated in the future: {name_some(future)}.",
-            "Check the clock of this machine and of the one they come from; `touch` gives "
-            "a file the current date.",
+            "Check the clocks of this machine and of the machine that wrote the files. `touch` "
+            "gives a file the current date.",
         )
-    yield ok(f"The clock says {now:%Y-%m-%d %H:%M:%S} UTC, which is after all that has happened.")
+    yield ok(f"The clock says {now:%Y-%m-%d %H:%M:%S} UTC, which is later than the newest event.")
 
 
 def _newest_event(path: Path, *, is_live: bool) -> datetime | None:
     try:
         return newest_event_time(path, is_live=is_live)
     except (CorruptDatabase, DatabaseFailed, OSError):
-        return None  # The check of the databases reports this.
+        return None  # the databases check reports this error

@@ -1,7 +1,7 @@
-"""Runs the checks of a view; inside of a running server on demand.
+"""Check runs for a view. A running server starts a run on demand.
 
-Checks that matter only before a start (the owner, the port, loading the model) are left out there. The notes
-and indexes are those that the server holds.
+A running server leaves out the checks that matter only before a start: owner, port and model loading. It
+checks the notes and indexes that it holds in memory.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.values.findings import CHECK_MODULES, SYSTEM, CheckResult, checks_of, load_checks
 from lithos.upkeep.checks.checks import Installed, look_aside, run_check
 
-#: Seconds for one check.
+#: Deadline of one check, in seconds.
 BOUND: Final = 15.0
-#: Seconds for which results are returned again instead of checking again.
+#: Seconds for which a report is reused instead of running the checks again.
 AGE: Final = 5.0
 
 
 async def examine(
     patient: Installed, view: str, bound: float, tell: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
-    """Run the applicable checks of a view, and report each result at once."""
+    """Run the applicable checks of a view, and pass each result to `tell` at once."""
     results = list[CheckResult]()
     if not CHECK_MODULES:
         raise LookupError("No capability has checks. Was lithos.app.capabilities imported?")
@@ -41,7 +41,7 @@ async def examine(
 
 @frozen
 class InspectionReport:
-    """The results of one run, in the order in which one explains the next."""
+    """The results of one run. Earlier results explain later results."""
 
     at: datetime
     seconds: float
@@ -49,12 +49,12 @@ class InspectionReport:
 
 
 async def inspect(patient: Installed) -> InspectionReport:
-    """Run the checks of the page System."""
+    """Run the checks of the console page System."""
     began, now = trio.current_time(), patient.clock()
     checks = tuple(await examine(patient, SYSTEM, BOUND))
     return InspectionReport(now, trio.current_time() - began, checks)
 
 
 def shared_inspection(patient: Installed) -> Shared[InspectionReport]:
-    """One run at a time; callers that ask during a run get its results."""
+    """Return a shared inspection. Callers that ask during a run get the result of that run."""
     return Shared(partial(inspect, patient), AGE)

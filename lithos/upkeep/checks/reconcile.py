@@ -1,8 +1,11 @@
-"""The scopes `graph` and `provenance` of `lithos reconcile`; `run_scope` isolates the failures of each scope.
+"""The scopes `graph` and `provenance_projection` of `lithos reconcile`.
 
-The link graph is only in the memory of a server, so it is compared with the notes there. The projected edges
-in `edges.db` are compared with the provenance in their frontmatter. While a server runs, `--dry-run` compares
-its own indexes and edges too (`Installed.live`): the files are some seconds behind them.
+`run_scope` isolates the failures of each scope.
+
+The link graph exists only in the memory of a server, so the server compares it with the notes. The projected
+edges in `edges.db` are compared with the provenance in the frontmatter of the notes. While a server runs,
+`--dry-run` also compares the server's own indexes and edges (`Installed.live`), because the files are some
+seconds behind.
 """
 
 from __future__ import annotations
@@ -46,9 +49,9 @@ from lithos.upkeep.checks.validation import CheckedVault
 log = get_logger("lithos.reconcile")
 
 _EXPECTED = (CorruptDatabase, DatabaseFailed, IncompleteScan, IndexFailed, OSError)
-#: Unresolved targets that are named.
+#: Maximum number of unresolved targets that a report names.
 _NAMED = 20
-#: Seconds that the first indexing, or a change of the model, is waited for.
+#: Seconds to wait until the first indexing, or a change of the model, is finished.
 PATIENCE: Final = 5.0
 
 
@@ -58,7 +61,10 @@ ReconcileResult = tuple[Sequence[Action], Sequence[Failure]]
 async def reconcile(
     patient: Installed, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
 ) -> list[ScopeResult]:
-    """Look at derived state, scope by scope, or repair it; a failing scope does not stop the others."""
+    """Check derived state scope by scope, or repair it unless `dry_run`.
+
+    A failing scope does not stop the others.
+    """
     known = {each.name: each for each in checks_of(RECONCILE)}
     return [await run_scope(known[scope], patient, dry_run=dry_run, progress=progress) for scope in scopes]
 
@@ -66,7 +72,10 @@ async def reconcile(
 async def run_scope(
     scope: Check, patient: Installed, *, dry_run: bool, progress: Progress | None
 ) -> ScopeResult:
-    """The result of a scope, or a failed one: broken storage by its code, a bug as `internal_error`."""
+    """Run one scope and return its result.
+
+    Broken storage fails with the code of the scope, a bug as `internal_error`.
+    """
     actions: Sequence[Action] = ()
     failures: Sequence[Failure] = ()
     try:
@@ -99,7 +108,7 @@ async def _mend_indices(patient: Installed, progress: Progress | None) -> Reconc
 
 @check(INDICES, RECONCILE, place=1, mend=_mend_indices)
 async def look_at_indices(patient: Installed) -> Sequence[Action]:
-    """The differences between the indexes and the notes."""
+    """Return the differences between the indexes and the notes."""
     if patient.live is None:
         return await Threads().run(lambda: find_index_faults(patient, patient.load))
     live = patient.live
@@ -110,7 +119,7 @@ async def look_at_indices(patient: Installed) -> Sequence[Action]:
 
 
 async def _compare_held(live: RunningServer) -> list[Action]:
-    """Compare the indexes of a running server with the notes: missing and superfluous entries."""
+    """Compare the indexes of a running server with the notes, and return missing and surplus entries."""
     await live.visibility.reach()
     entries, fulltext, port = list(live.catalogue), live.fulltext_port, live.semantic.port
 
@@ -120,7 +129,7 @@ async def _compare_held(live: RunningServer) -> list[Action]:
         if port.target is not None:
             meaning = {entry.serial: port.expected(entry) for entry in entries}
             return [*found, *index_differences("vectors", meaning, port.stamps())]
-        reason = live.semantic.reason or "the model is being loaded; ask again in a moment"
+        reason = live.semantic.reason or "the model is still loading; try again in a moment"
         return [*found, Action("check_failed", {"index": "vectors", "detail": reason})]
 
     return await Threads().run(compare)
@@ -128,7 +137,7 @@ async def _compare_held(live: RunningServer) -> list[Action]:
 
 @check(GRAPH, RECONCILE, place=2)
 async def look_at_graph(patient: Installed) -> Sequence[Action]:
-    """How the link graph of a server differs from the links in the notes, and links that lead nowhere."""
+    """Return broken links, and differences between a server's link graph and the links in the notes."""
     if patient.live is None:
         return await Threads().run(lambda: list(_unresolved(patient.survey.catalogue.graph.resolved())))
     entries: list[Entry] = list(patient.survey.catalogue)
@@ -144,7 +153,7 @@ async def look_at_graph(patient: Installed) -> Sequence[Action]:
 
 
 def _differences(held: Resolved, fresh: Resolved) -> Iterator[Action]:
-    """Compare a link graph with one that was built from the notes just now."""
+    """Yield the differences between a link graph and one that was just built from the notes."""
     if held.fingerprint != fresh.fingerprint:
         yield Action("node_set_mismatch")
     differing = {
@@ -157,7 +166,7 @@ def _differences(held: Resolved, fresh: Resolved) -> Iterator[Action]:
 
 
 def _unresolved(fresh: Resolved) -> Iterator[Action]:
-    """Dangling links: reported only, since only a person knows what they should mean."""
+    """Yield broken links. They are only reported, because only a person knows the intended target."""
     targets = sorted(target for target, found in fresh.targets.items() if found is None)
     if targets:
         yield Action(DANGLING, {"targets": targets[:_NAMED]}, len(targets))
@@ -169,16 +178,18 @@ async def _mend_provenance(patient: Installed, _: Progress | None) -> ReconcileR
 
 @check(PROVENANCE, RECONCILE, place=3, mend=_mend_provenance)
 async def look_at_provenance(patient: Installed) -> Sequence[Action]:
-    """How the projected edges differ from what the notes say."""
+    """Return the differences between the projected edges and the provenance in the notes."""
     if patient.live is None:
         return await _project_notes(patient, dry_run=True)
     return projection_actions(await patient.live.projection.reconcile(dry_run=True))
 
 
 async def _project_notes(patient: Installed, *, dry_run: bool) -> Sequence[Action]:
-    """Make the projected edges what the notes say; the database is never created.
+    """Update the projected edges from the notes, or with `dry_run` only report the changes.
 
-    Files that cannot be read end it before anything is changed.
+    Never creates the database.
+
+    An unreadable file raises `IncompleteScan` before any change.
     """
     survey, now = patient.survey, patient.clock()
     if not (survey.private / "edges.db").exists():
@@ -195,7 +206,10 @@ def projection_actions(outcome: ProjectionOutcome) -> tuple[Action, ...]:
 
 
 def _whole_corpus(survey: CheckedVault, *, dry_run: bool) -> ProjectProvenance:
-    """Raises `IncompleteScan`."""
+    """Return the command that projects the edges of all notes.
+
+    Raises `IncompleteScan` if a file is unreadable.
+    """
     check_complete(survey.catalogue)
     derived = (entry for entry in survey.catalogue if entry.note.derived_from_ids)
     desired = desired_edges(survey.catalogue, derived)

@@ -1,6 +1,6 @@
 """Reports of `lithos reconcile` (docs/spec/cli-config.md §2.2), and its scope `indices`.
 
-`indices`: inconsistencies of the search indexes, and their repair.
+The scope `indices` finds inconsistencies of the search indexes and repairs them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from lithos.search.settings import SearchConfig
 from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.files.inspection import IndexStamps, inspect_fulltext, inspect_vectors
 
-#: A commit takes as long for one note as for many.
+#: Number of notes in one full-text commit. Committing one note takes as long as committing many.
 _FULLTEXT_SLICE = 1_000
-#: Seconds between two looks at an index that may refuse.
+#: Seconds between two checks of whether an index is complete or refuses notes.
 _LOOK = 0.1
-#: Seconds for an index of very many notes on a slow machine.
+#: Maximum seconds to wait for an index of very many notes on a slow machine.
 _PATIENCE = 6 * 3600.0
 
-#: Progress callback: the number of notes in an index, and the total.
+#: Progress callback: index name, number of notes in the index, and total.
 Progress = Callable[[str, int, int], None]
 
 
@@ -52,22 +52,22 @@ DANGLING: Final = "target_slug_not_found"
 
 @frozen
 class Action:
-    """One repair that was made, or would be (dry run)."""
+    """A repair that was made, or that a dry run would make, or a reported difference."""
 
     reason: str
     details: Mapping[str, Any] = field(factory=dict)
-    #: How many things it stands for.
+    #: Number of items that the action covers.
     count: int = 1
 
     @property
     def is_repair(self) -> bool:
-        """Whether anything is repaired; else it is only reported."""
+        """True if the action is a repair, False if it is only reported."""
         return self.reason not in (NOT_ENABLED, DANGLING)
 
 
 @frozen
 class Failure:
-    """One repair that failed, and why."""
+    """A failed repair, with the reason."""
 
     code: str
     detail: str
@@ -75,7 +75,7 @@ class Failure:
 
 @frozen(kw_only=True)
 class ScopeResult:
-    """The report of one scope; `scanned` counts notes."""
+    """The report of one scope. `scanned` is the number of checked notes."""
 
     scope: str
     dry_run: bool
@@ -85,18 +85,21 @@ class ScopeResult:
 
     @property
     def repaired(self) -> int:
-        """How many things were repaired; none in a dry run."""
+        """Number of repaired items, 0 in a dry run."""
         return 0 if self.dry_run else sum(action.count for action in self.actions if action.is_repair)
 
     @property
     def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
-        """`ok` when something was repaired, or in a dry run would be."""
+        """`ok` if something was repaired, or in a dry run could be repaired.
+
+        `noop` if there is nothing to repair.
+        """
         if self.failures:
             return "partial_failure" if self.repaired else "failed"
         return "ok" if any(action.is_repair for action in self.actions) else "noop"
 
     def as_json(self) -> dict[str, Any]:
-        """The report as printed."""
+        """Return the report as the JSON object that `lithos reconcile` prints."""
         return {
             "scope": self.scope,
             "dry_run": self.dry_run,
@@ -116,14 +119,17 @@ class ScopeResult:
 
 
 def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tuple[Action, ...]:
-    """The differences between the indexes and the notes; empty when they are consistent. Blocks."""
+    """Return the differences between the indexes and the notes.
+
+    The result is empty if they are consistent. Blocks.
+    """
     survey, sizes = patient.survey, patient.sizes
     entries = list(survey.catalogue)
     fulltext = inspect_fulltext(survey.data / ".tantivy")
     try:
         identity = load(patient.config.of(SearchConfig).embedding_model).identity
     except EmbedderUnavailable:
-        identity = None  # the notes of the vectors are known, but not to which passages they belong
+        identity = None  # without the model, only the notes of the vectors are known, not their passages
     vectors = inspect_vectors(survey.data / ".usearch", identity)
     kept = survey.catalogue.entities
     wanted = {entry.serial: kept.stamped(entry.stamp, entry.note)[0] for entry in entries}
@@ -135,7 +141,10 @@ def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tu
 def _faults(
     name: str, found: IndexStamps, wanted: Mapping[int, int], lost: frozenset[int]
 ) -> Iterator[Action]:
-    """`lost` are notes that an index may hold, but that cannot be added to it now."""
+    """Yield the differences of an index.
+
+    Notes in `lost` may be in an index, but cannot be added to it now.
+    """
     if found.reason is not None:
         yield Action(found.reason, {"index": name, "detail": found.detail})
         return
@@ -144,7 +153,7 @@ def _faults(
 
 
 def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, int]) -> Iterator[Action]:
-    """The notes that an index lacks or should not hold, by serial and stamp."""
+    """Yield an action if the index lacks notes or has surplus notes. Both maps give stamps by serial."""
     plan = plan_index(wanted, held)
     if plan.total:
         yield Action(
@@ -155,9 +164,9 @@ def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, i
 async def repair_indices(
     patient: Installed, progress: Progress | None
 ) -> tuple[tuple[Action, ...], tuple[Failure, ...]]:
-    """Find the inconsistencies, repair them and check again:
+    """Find inconsistencies of the indexes, repair them and check again.
 
-    return the repaired ones and the remaining ones.
+    Return the repaired inconsistencies and the remaining failures.
     """
     faults = await Threads().run(lambda: find_index_faults(patient, patient.load))
     if not faults:
@@ -175,12 +184,15 @@ def _names(faults: tuple[Action, ...]) -> set[str]:
 
 def _describe(fault: Action, reason: str | None) -> Failure:
     name = fault.details["index"]
-    said = reason or "it does not hold the notes after the repair; run the command again"
+    said = reason or "it still differs from the notes after the repair; run the command again"
     return Failure(FAILURE_CODES[INDICES], f"The index {name} could not be repaired ({fault.reason}): {said}")
 
 
 async def _mend_indexes(patient: Installed, progress: Progress | None) -> str | None:
-    """Bring both indexes in line with the notes, as a server does at its start; why one could not be."""
+    """Update both indexes from the notes, as a server does when it starts.
+
+    Return the reason if an index could not be updated.
+    """
     fulltext = await Threads().run(partial(FulltextIndex.open, patient.data / ".tantivy"))
     try:
         return await _run_indexers(patient, fulltext, progress)
@@ -228,7 +240,7 @@ async def _wait(
     total: int,
     progress: Progress | None,
 ) -> str | None:
-    """Wait until an index holds all notes; the reason when it refuses them."""
+    """Wait until an index holds all notes. Return the reason if the index refuses notes or takes too long."""
     begin = trio.current_time()
     while trio.current_time() < begin + _PATIENCE:
         with trio.move_on_after(_LOOK):
@@ -238,4 +250,4 @@ async def _wait(
             return indexer.failure
         if progress is not None:
             progress(indexer.name, min(total, held[indexer.name]()), total)
-    return f"not done after {_PATIENCE:.0f} seconds"
+    return f"not finished after {_PATIENCE:.0f} seconds"

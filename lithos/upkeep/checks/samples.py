@@ -1,4 +1,4 @@
-"""Samples of the counters of `/metrics` of a running server, every 15 s for an hour, in memory."""
+"""Samples of the `/metrics` counters of a running server, taken every 15 s and kept in memory for an hour."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from attrs import define, field, frozen
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.metrics import Metrics
 
-#: Seconds between two samples, and how many are kept: an hour.
+#: Seconds between two samples, and number of samples to keep (one hour).
 INTERVAL, KEPT = 15.0, 240
-#: Length of the first sample, so that a page has something to show early.
+#: Length of the first sample in seconds. It is short so that a page has data early.
 FIRST: Final = 3.0
 _SEARCHES: Final = ("search_duration_seconds", "lcma_retrieve_duration_seconds")
 _WRITES: Final = ("knowledge_write_duration_seconds",)
@@ -28,8 +28,8 @@ _MEMORY: Final = Path("/proc/self/statm")
 class ActivitySample:
     """Events in the `seconds` before `at`: counts, and durations in seconds (None without events).
 
-    Writes and searches are those that succeeded. `memory` is the resident memory in bytes, `head` the
-    position of the newest event, `subscribers` the clients of event streams, all at the end.
+    Only successful writes and searches count. At the end of the sample, `memory` is the resident memory in
+    bytes, `head` the position of the newest event, and `subscribers` the number of event stream clients.
     """
 
     at: datetime
@@ -47,13 +47,16 @@ class ActivitySample:
     subscribers: int = 0
 
     def a_minute(self, count: float) -> float:
-        """A count of this sample as a rate."""
+        """Return a count of this sample as a rate per minute."""
         return count * 60 / self.seconds if self.seconds else 0.0
 
 
 @frozen
 class Totals:
-    """The counters at one moment; `writes` and `searches` are cumulative buckets, the last bound infinite."""
+    """The counters at one moment.
+
+    `writes` and `searches` are cumulative buckets whose last bound is infinite.
+    """
 
     calls: float
     errors: float
@@ -63,7 +66,7 @@ class Totals:
 
 @define(eq=False)
 class Samples:
-    """Takes a sample every `INTERVAL` while `run` runs; keeps the last `KEPT`."""
+    """The last `KEPT` samples. `run` takes a sample every `INTERVAL` seconds."""
 
     _metrics: Metrics
     _reading: Blocking
@@ -78,7 +81,7 @@ class Samples:
         return tuple(self._kept)
 
     async def run(self) -> None:
-        """Sample until cancelled."""
+        """Take samples until cancelled."""
         before, (then, _) = trio.current_time(), await self._look()
         wait = FIRST
         while True:
@@ -126,10 +129,11 @@ def _delta(
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
-    """The value below which `share` of the observations are, by linear interpolation inside its bucket.
+    """Return the value below which a `share` of the observations is, interpolated linearly within its bucket.
 
-    `buckets` are cumulative counts by upper bound, the last of which is infinite; as `histogram_quantile` of
-    Prometheus. None when there is no observation; the highest finite bound when the value is above it.
+    `buckets` are cumulative counts by upper bound. The last bound is infinite, as in the Prometheus function
+    `histogram_quantile`. Returns None without observations, and the highest finite bound if the value exceeds
+    it.
     """
     total = buckets[-1][1]
     if not total:
@@ -143,7 +147,7 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
 
 
 def resident_memory() -> int:
-    """Resident memory in bytes; the peak where the system does not report it."""
+    """Return the resident memory in bytes, or the peak memory if the system reports only the peak."""
     try:
         return int(_MEMORY.read_text().split()[1]) * getpagesize()
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Commands on the remembered questions in `stats.db` (docs/spec/memory.md §8): list and forget."""
+"""Commands that list and delete the remembered questions in `stats.db` (docs/spec/memory.md §8)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name='question_memory'"
 
 
 def count_questions(path: Path, wanted: QuestionFilter, *, is_live: bool) -> int:
-    """How many entries of `stats.db` these are; changes nothing. Blocks."""
+    """Return the number of matching questions in `stats.db`. Changes nothing. Blocks."""
     with snapshot(path, is_live=is_live) as connection:
         if connection is None or not connection.execute(_HAS_TABLE).fetchall():
-            return 0  # a file from before
+            return 0  # the file comes from an older version
         return QuestionRows(connection).count(wanted)
 
 
 def list_questions(path: Path, most: int, *, is_live: bool) -> list[RememberedQuestion]:
-    """The newest entries of `stats.db`; changes nothing. Blocks."""
+    """Return the newest questions in `stats.db`, at most `most`. Changes nothing. Blocks."""
     with snapshot(path, is_live=is_live) as connection:
         if connection is None or not connection.execute(_HAS_TABLE).fetchall():
             return []
@@ -30,7 +30,10 @@ def list_questions(path: Path, most: int, *, is_live: bool) -> list[RememberedQu
 
 
 def forget_stored_questions(path: Path, wanted: QuestionFilter, now: datetime) -> int:
-    """Drop these entries; how many. The caller owns the data directory. Blocks."""
+    """Delete the matching questions and return their number.
+
+    The caller must own the data directory. Blocks.
+    """
     if not path.exists():
         return 0
     store = StatsStore.open(path, now)

@@ -1,6 +1,6 @@
-"""`lithos validate`: finds issues in all note files, and with `--fix` repairs what can be repaired.
+"""The command `lithos validate`, which finds issues in all note files and repairs them with `--fix`.
 
-`survey_notes` reads the notes into a catalogue without changing anything, also while a server runs.
+`survey_notes` reads the notes into a catalogue without changing anything, even while a server runs.
 """
 
 from __future__ import annotations
@@ -56,41 +56,44 @@ from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, 
 
 @frozen
 class CheckedVault:
-    """A data directory (`data`) whose notes are in `catalogue`; `is_live` while a server owns it."""
+    """The notes of a data directory (`data`), read into `catalogue`.
+
+    `is_live` is True while a server owns the directory.
+    """
 
     data: Path
     files: NoteFiles
     catalogue: Catalogue
     is_live: bool
-    #: Numbers of notes that stay known although their files cannot be read now.
+    #: Serials of notes that stay known although their files cannot be read now.
     unreadable: frozenset[int] = frozenset()
 
     @property
     def nameless(self) -> dict[str, str]:
-        """The ids of the files that name none, by path."""
+        """Ids of the notes whose files do not contain an id, by path."""
         return {each.path: each.note.id for each in self.catalogue if not each.identified}
 
     @property
     def doubled(self) -> dict[str, str]:
-        """The ids that several files have, each with the path of the file that counts."""
+        """Ids that several files have, each with the path of the file that Lithos serves."""
         entries = filter(None, map(self.catalogue.get, self.catalogue.doubles))
         return {entry.note.id: entry.path for entry in entries}
 
     @property
     def copies(self) -> dict[str, str]:
-        """The conflict copies, each with the path of its note."""
+        """Paths of the conflict copies, each with the path of its note."""
         return {path: copy.original for _, path, copy in self.catalogue.copied()}
 
     @property
     def private(self) -> Path:
-        """Where the databases are."""
+        """The directory of the databases."""
         return self.data / ".lithos"
 
 
 def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
-    """The records of note files in `coordination.db`;
+    """Return the records of note files in `coordination.db`.
 
-    empty for a damaged database, which stops the next start.
+    The result is empty if the database is damaged. In that case the next start stops anyway.
     """
     try:
         with snapshot(private / "coordination.db", is_live=is_live) as connection:
@@ -100,12 +103,12 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
 
 
 def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> CheckedVault:
-    """Read the notes of a data directory, with the numbers they have in the indexes. Blocks.
+    """Read the notes of a data directory, with the serials that the indexes use. Blocks.
 
-    Raises `FileNotFoundError` when there is no such folder.
+    Raises `FileNotFoundError` if the notes folder does not exist.
     """
     if not files.root.is_dir():
-        raise FileNotFoundError(2, "The folder of the notes is missing", str(files.root))
+        raise FileNotFoundError(2, "The notes folder is missing", str(files.root))
     private = data / ".lithos"
     vanished = VanishedFiles(private)
     rule = VanishRule(MASS_LOSS, kept=vanished.kept(), approved=vanished.approved())
@@ -119,7 +122,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
         with snapshot(private / "manifest.db", is_live=is_live) as connection:
             scanned = scan(files, Manifest.view(connection, style.reading), catalogue)
     except CorruptDatabase:
-        # The next start moves it away and numbers the notes again, and so does this survey.
+        # The next start moves the damaged manifest away and numbers the notes again. So does this survey.
         catalogue = Catalogue(NoteRecords(records), style)
         scanned = scan(files, Manifest.view(None), catalogue)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
@@ -128,7 +131,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
 
 
 def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, RecordedPath]:
-    """Where notes were according to the history; of a damaged one nothing is known."""
+    """Return the last paths of notes from the history, or nothing if the history is damaged."""
     try:
         with snapshot(private / HISTORY, is_live=is_live) as connection:
             return {} if connection is None else read_places(connection, ids)
@@ -137,7 +140,7 @@ def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str
 
 
 def _versions(private: Path, is_live: bool, note_id: str) -> list[bytes]:
-    """The kept versions of a note; of a damaged history nothing is known."""
+    """Return the kept versions of a note, or nothing if the history is damaged."""
     try:
         with snapshot(private / HISTORY, is_live=is_live) as connection:
             return [] if connection is None else read_contents(connection, note_id, MOST_VERSIONS)
@@ -145,9 +148,9 @@ def _versions(private: Path, is_live: bool, note_id: str) -> list[bytes]:
         return []
 
 
-#: Seconds to wait for a program that is writing a file, and between two looks.
+#: Seconds to wait for a program that is writing a file, and seconds between two attempts.
 _PATIENCE, _PAUSE = 2.0, 0.02
-#: Files written at once, so that they share the syncs of their folders.
+#: Number of files to write at once, so that they share the syncs of their folders.
 _BATCH = 32
 
 #: Progress callback: the name of the step, the number done, and the total.
@@ -156,24 +159,24 @@ Progress = Callable[[str, int, int], None]
 
 @frozen
 class Validation:
-    """The note files of a folder, and their issues by group."""
+    """The note files of a folder, and their issues in groups."""
 
     folder: NoteFolder = field(repr=False)
     groups: Sequence[IssueGroup]
 
     @property
     def total(self) -> int:
-        """How many issues there are."""
+        """The total number of issues."""
         return sum(each.total for each in self.groups)
 
     def count(self, severity: Severity) -> int:
-        """How many of them have this severity."""
+        """Return the number of issues with this severity."""
         return sum(each.total for each in self.groups if each.check.severity == severity)
 
 
 @frozen
 class Fixing:
-    """How many issues were fixed, the remaining ones, and the files that could not be written."""
+    """The number of fixed issues, the remaining issues, and the errors of files that were not written."""
 
     fixed: int
     left: Validation
@@ -188,14 +191,16 @@ def validate_notes(
     doubled: Mapping[str, str] | None = None,
     copies: Mapping[str, str] | None = None,
 ) -> Validation:
-    """Read all files; changes nothing. Blocks. Raises `OSError` without a folder of notes.
+    """Read all files and return their issues.
 
-    `ids` are those of files that name none, by path, where the path does not give it; `doubled` as a survey
-    has them: of other ids that several files have the first path counts. `copies`, as a survey has them, are
-    not notes and stay unchanged.
+    Changes nothing. Blocks. Raises `OSError` if the notes folder cannot be read.
+
+    `ids` maps paths of files that contain no id to their ids, unless the path determines the id. `doubled`
+    maps each id of several files to the path that counts; for other such ids, the first path counts. `copies`
+    are not notes and stay unchanged. A survey provides all three arguments.
     """
     ids, copies = ids or {}, copies or {}
-    os.scandir(files.root).close()  # a listing takes a folder that cannot be read for an empty one
+    os.scandir(files.root).close()  # raises for an unreadable folder, which looks empty in a listing
     found = [file for file in files.list_notes() if file.path not in copies]
     checked = []
     for number, file in enumerate(found, start=1):
@@ -210,7 +215,7 @@ def validate_notes(
 
 
 def find_escapes(root: Path) -> list[str]:
-    """The symbolic links in a folder of notes, to notes or folders, that lead out of it, sorted. Blocks."""
+    """Return the symbolic links to notes or folders that lead out of the notes folder, sorted. Blocks."""
     found: list[str] = []
     real_root = os.path.realpath(root)
     for folder, folders, names in os.walk(real_root):
@@ -240,7 +245,7 @@ def _check(
 def _checked(
     path: str, data: bytes, state: FileState, stand_in: str | None, style: VaultStyle
 ) -> CheckedFile:
-    """Raises `UnreadableNote`."""
+    """Parse a note file. Raises `UnreadableNote`."""
     document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in, style)
     links = targets_in(data, document.content, path)
     is_broken = document.note.frontmatter_error is not None
@@ -254,11 +259,10 @@ def fix_notes(
     amendments: Sequence[Amendment],
     progress: Progress | None = None,
 ) -> Fixing:
-    """Write what was planned after `before`, each file whole or not at all, and look again. Blocks.
+    """Write the planned amendments, each file whole or not at all, and validate all files again. Blocks.
 
-    For agents that read a note before, this is an edit like a person's: the next start counts it as a
-    version. Only for the owner of the data directory. One file that cannot be written leaves the others
-    alone.
+    The change counts as an edit by a person, so the next start records it as a version. Only the owner of the
+    data directory may call this function. A file that cannot be written does not stop the others.
     """
     folder = before.folder
     known = {file.path: file for file in folder.files}
@@ -285,7 +289,7 @@ def _nameless(folder: NoteFolder) -> dict[str, str]:
 def _write(
     files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile], style: VaultStyle
 ) -> Mapping[str, str]:
-    """Write the files of a batch; why some could not be written, by path."""
+    """Write the files of a batch. Return the reason for each file that could not be written, by path."""
     reasons: dict[str, str] = {}
     puts: list[Put] = []
     times: list[FileState] = []
@@ -311,7 +315,10 @@ def _write(
 def _prepare(
     files: NoteFiles, amendment: Amendment, checked: CheckedFile, style: VaultStyle
 ) -> tuple[Put, FileState]:
-    """The change, and the state before it. Raises `FileChanged` when the file is not what was validated."""
+    """Return the change and the previous state of the file.
+
+    Raises `FileChanged` if the file differs from the validated file.
+    """
     source = _read_patiently(files, amendment.path)
     stand_in = checked.note.id if checked.note is not None and "id" not in checked.given else None
     if _checked(amendment.path, source.data, source.state, stand_in, style) != checked:
@@ -323,7 +330,7 @@ def _prepare(
 
 
 def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
-    """Wait for a program that is writing the file; raises `FileBusy` when it takes too long."""
+    """Read a file. Wait while another program is writing it, and raise `FileBusy` if that takes too long."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -335,7 +342,7 @@ def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
 
 
 def _settle(files: NoteFiles, displaced: Displaced) -> None:
-    """Remove the replaced files, after the second in which others may still be opening them.
+    """Remove the replaced files, after a grace period in which other programs may still open them.
 
     Files that may be written to for longer are left to the next start of a server.
     """
@@ -352,9 +359,12 @@ def _save(files: NoteFiles, displaced: Displaced, kept: Kept, data: bytes) -> No
 
 
 def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
-    """A note without dates is as old as its file, so that stays; why it could not."""
+    """Restore the file's modification time, which dates a note without dates.
+
+    Return the reason if this fails.
+    """
     if len(put.data) == before.size:
-        return None  # with size and time as before, no scan would notice the change
+        return None  # with unchanged size and time, no scan would notice the change
     time = before.mtime_ns
     try:
         os.utime(files.root / put.path, ns=(time, time))
@@ -365,9 +375,9 @@ def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
 
 def _explain(failure: Exception) -> str:
     if isinstance(failure, FileChanged | PathRedirected):
-        return "it was changed meanwhile; run the command again"
+        return "the file was changed in the meantime; run the command again"
     if isinstance(failure, FileBusy):
-        return "another program is writing it; close it there, then run the command again"
+        return "another program is writing the file; close it there, then run the command again"
     if isinstance(failure, NotSynced):
         return f"it was written, but the disk does not confirm it: {failure}. Check the disk"
     return f"it cannot be written: {failure}. Check its permissions, those of its folder and the disk space"

@@ -1,4 +1,4 @@
-"""Counts what the notes were worth to agents from what is stored (docs/spec/copies.md §6)."""
+"""Counts of how useful the notes were to agents, from stored data (docs/spec/copies.md §6)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from lithos.tasks.model.task import Citation
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.upkeep.model.worth import Counts, Tally, Worth, ordered
 
-#: Days that are counted unless others are asked for, and at most.
+#: Default and maximum number of days to count.
 DAYS: Final = 7
 MOST_DAYS: Final = 366
-#: Rows that are read at once: some 20 ms of the reading thread.
+#: Number of rows to read at once, which takes the reading thread some 20 ms.
 PAGE: Final = 1_000
-#: Seconds for which the overview shows the same counts, at least, and the multiple of the time that counting
-#: took.
+#: The overview reuses its counts for `AGE` seconds or `AGE_TIMES` times the duration of the count, whichever
+#: is longer.
 AGE, AGE_TIMES = 60.0, 100.0
 
 
 @define(eq=False)
 class WorthCounter:
-    """Counts when it is asked; raises `DatabaseFailed`."""
+    """A counter of note reads, searches and citations. It counts on request and raises `DatabaseFailed`."""
 
     _journal: CoordinationStore
     _catalogue: Catalogue
@@ -49,7 +49,7 @@ class WorthCounter:
     _clock: Clock
     _learning: Learning
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
-    #: The last days, as they were a minute ago or so; longer where counting takes long.
+    #: Counts of the last `DAYS` days, at most a minute old, or older if counting takes long.
     shared: Shared[Worth] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -115,7 +115,10 @@ def _asked_behind(place: int, tables: StatsTables) -> tuple[list[RetrievalRecord
 def _others_work(
     catalogue: Catalogue, agents: Mapping[str, object]
 ) -> Callable[[Citation, Mapping[str, datetime]], bool]:
-    """Whether a citation is of what another agent wrote, or had posted a finding about."""
+    """Return a function that recognises citations of other agents' work.
+
+    The work is a note that another agent wrote, or about which it posted a finding before the citation.
+    """
 
     def is_other(citation: Citation, posted: Mapping[str, datetime]) -> bool:
         entry = catalogue.get(citation.note_id)

@@ -20,15 +20,15 @@ from lithos.tasks.model.task import Claim
 from lithos.tasks.service.board import BoardReading
 from lithos.upkeep.service.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
 
-#: Agents of a page, and entries of a timeline.
+#: Number of agents on a page, and of entries in a timeline.
 ROWS: Final = 100
-#: Characters of an agent's metadata that are shown.
+#: Maximum number of characters of an agent's metadata to show.
 LONGEST_METADATA: Final = 4_000
-#: Types of agents that the list may be reduced to.
+#: Maximum number of agent types to offer as a filter of the list.
 MOST_TYPES: Final = 50
-#: The period of the numbers next to each agent.
+#: Period of the activity counts next to each agent.
 RECENT: Final = timedelta(hours=24)
-#: Notes that a completion names in the timeline.
+#: Maximum number of cited notes to list for a task completion in the timeline.
 MOST_CITED: Final = 10
 VIEWS: Final = (
     ("All", ""),
@@ -37,13 +37,13 @@ VIEWS: Final = (
     ("Writes", "write"),
     ("Tasks", "task"),
 )
-#: The sources that events and histories provide about an agent; the rest is only in the audit log, which
+#: Timeline sources that are shown without the scope `admin`. The other sources are in the audit log, which
 #: needs `admin`.
 PUBLIC: Final = (WRITES, TASKS)
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the list and the page of one agent."""
+    """Add the pages of all agents and of one agent."""
     pages = AgentPages(console)
     app.get("/agents")(pages.agents)
     app.get("/agents/<whole:agent>")(pages.agent)
@@ -56,7 +56,7 @@ class AgentPages:
     _console: Console
 
     async def agents(self) -> Any:
-        """Agents, those seen last first, with what they hold and did in the last day."""
+        """Show all agents, most recently seen first, with their claims and their activity of the last day."""
         parts = self._console.parts
         kind = given("type") or None
         known = parts.get(Agents)
@@ -83,12 +83,12 @@ class AgentPages:
         )
 
     async def agent(self, agent: str) -> Any:
-        """One agent with its timeline."""
+        """Show one agent with its timeline."""
         parts = self._console.parts
         known = parts.get(Agents).get(agent)
         view = request.args.get("show", "")
         if view and view not in KINDS:
-            raise PageRefused(f"A timeline shows {', '.join(KINDS)}, or all. Choose one of them.", 404)
+            raise PageRefused(f"Unknown timeline filter. Choose one of {', '.join(KINDS)}, or show all.", 404)
         hidden = "" if self._console.sees_all_of(agent) else self._console.lacks("admin")
         kinds = PUBLIC if hidden else KINDS
         if view and view not in kinds:
@@ -98,7 +98,7 @@ class AgentPages:
         timeline = await parts.get(Timelines).page(agent, before, ROWS, (view,) if view else kinds)
         entries = timeline.entries
         if known is None and not entries and before is None and not view:
-            raise PageRefused("No agent of this name is known. Choose one from the list of all agents.", 404)
+            raise PageRefused("No agent has this name. Choose an agent from the list of all agents.", 404)
         claims = (await self._claims()).get(agent, [])
         cited = {one: self._console.parts.get(Catalogue).title(one) or one for one in _cited_in(entries)}
         return await self._console.show(
@@ -129,7 +129,7 @@ class AgentPages:
         )
 
     async def _claims(self) -> dict[str, list[Claim]]:
-        """The running claims by agent."""
+        """Return the running claims by agent."""
         found: dict[str, list[Claim]] = {}
         for held in await self._console.parts.get(BoardReading).claims():
             found.setdefault(held.claim.agent, []).append(held.claim)
@@ -137,7 +137,7 @@ class AgentPages:
 
 
 def _idle(entries: Sequence[TimelineEntry]) -> set[datetime]:
-    """The times of changes ahead of which nothing was read since the one before."""
+    """Return the times of changes that have no read between them and the change before."""
     writes = [one for one in entries if one.version is not None]
     return {
         later.at
@@ -151,7 +151,7 @@ def _notes_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _cited_in(entries: Sequence[TimelineEntry]) -> Iterator[str]:
-    """The notes that events name."""
+    """Yield the ids of the notes that events name."""
     for event in (one.event for one in entries if one.event is not None):
         yield from (
             str(event.payload[key]) for key in ("from_id", "to_id", "knowledge_id") if event.payload.get(key)
@@ -167,8 +167,8 @@ def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _moment(text: str) -> datetime | None:
-    """Parse a time of the address; None if it is absent. Raises `PageRefused`."""
+    """Parse a time in the page address. Return None if it is absent. Raises `PageRefused`."""
     try:
         return parse_time(text) if text else None
     except ValueError as problem:
-        raise PageRefused("This is not a valid time. Write it as 2026-01-31T12:00:00Z.") from problem
+        raise PageRefused("This is not a valid time. Use the format 2026-01-31T12:00:00Z.") from problem

@@ -1,6 +1,7 @@
 """`/console/care`: notes that need attention. `/console/copies`: conflict copies written by other machines.
 
-A copy is merged with a choice for each place, as it was seen: the form carries the seal of what it showed.
+A copy is merged with one choice for each conflict, as the page showed it. The form carries the seal of the
+shown version.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ from lithos.server.console.console import Console, Form, PageRefused, given_offs
 from lithos.server.console.formats import query_with
 from lithos.upkeep.checks.care import Care
 
-#: The entry of the navigation to which these pages belong.
+#: Navigation entry of the pages about copies.
 SECTION: Final = "/console/review"
-#: Copies of one page; characters of the merged text, and places, fewer where the page would be too large.
+#: Copies per page; maximum characters of a merged text (smaller values for too large pages); maximum
+#: conflicts per page.
 SHOWN: Final = 50
 LONGEST: Final = (200_000, 60_000, 10_000)
 MOST_PLACES: Final = 200
-#: The menu entry of the page Care; seconds that a page waits for a check, and rows of one group that it
-#: shows.
+#: Navigation entry of the page Care; seconds that a page waits for a check; rows per group (smaller values
+#: for too large pages).
 CARE_SECTION: Final = "/console/notes"
 PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
-#: The page where a person handles a group for which agents use a tool.
+#: Advice for people, for groups whose default advice names a tool for agents.
 BY_PERSON: Final[Mapping[str, str]] = {
-    "contradicted": "Decide which note is right, or how to settle the contradiction.",
-    "conflict_copies": "Merge them into their notes.",
+    "contradicted": "Decide which note is right, or settle the contradiction in another way.",
+    "conflict_copies": "Merge each copy into its note.",
 }
-#: Rows of a group that are shown before the rest is unfolded.
+#: Rows of a group that are shown while the group is folded.
 UNFOLDED: Final = 5
 
 
@@ -56,7 +58,7 @@ class CarePage:
     _console: Console
 
     async def show(self) -> Response:
-        """Show the last report; start a run if there is no report yet, or on request."""
+        """Show the last report. Start a run on request, or if there is no report yet."""
         care = self._console.parts.get(Care)
         report = None if "look" in request.args else care.last
         report = report or await care.report(PATIENCE)
@@ -71,7 +73,7 @@ class CarePage:
         )
 
     async def open_tasks(self, form: Form) -> str:
-        """Open a task for each group without a task."""
+        """Open a care task for each group that has no task. Return the address of the next page."""
         done = await self._console.call("lithos_care_tasks", by=self._console.agent)
         opened = sum(task["is_new"] for task in done["tasks"])
         return f"/console/care{query_with({}, opened=str(opened), there=str(len(done['tasks']) - opened))}"
@@ -84,7 +86,7 @@ class CopyPages:
     _console: Console
 
     async def listed(self) -> Response:
-        """All copies, by note."""
+        """Show all conflict copies, sorted by note."""
         copies = self._console.parts.get(ConflictCopies).listed()
         offset = given_offset(len(copies))
         return await self._console.show(
@@ -97,7 +99,7 @@ class CopyPages:
         )
 
     async def alone(self) -> Response:
-        """One copy: the result of merging it, and the conflicts to decide."""
+        """Show one copy, the result of merging it, and the conflicts to decide."""
         try:
             shown = await self._console.parts.get(ConflictCopies).show(request.args.get("path", "")[:4_096])
         except LithosError as refusal:
@@ -117,22 +119,29 @@ class CopyPages:
         )
 
     async def decide(self, form: Form) -> str:
-        """Merge one, or keep it as a note."""
+        """Merge a copy, or keep it as a note. Return the address of the next page."""
         return await (self.keep(form) if form.get("act") == "keep" else self.merge(form))
 
     async def keep(self, form: Form) -> str:
-        """Make a conflict copy a note of its own, for good."""
+        """Turn a conflict copy permanently into a separate note. Return the address of the next page."""
         path = form.get("copy", "")
         if not path:
-            raise PageRefused("Nothing was changed: this form names no file. Start from the page Copies.")
+            raise PageRefused(
+                "Nothing was changed: the form does not name a file. Start again from the page Copies."
+            )
         done = await self._console.call("lithos_conflict_copy_keep", path=path)
         return f"/console/copies{query_with({}, kept=path, of=done['note_id'])}"
 
     async def merge(self, form: Form) -> str:
-        """Merge one as it was shown, with what was chosen."""
+        """Merge a copy as the page showed it, with the choices of the form.
+
+        Return the address of the next page.
+        """
         path, seal = form.get("copy", ""), form.get("seal", "")
         if not path or not seal:
-            raise PageRefused("Nothing was merged: this form names no copy. Start from the page Copies.")
+            raise PageRefused(
+                "Nothing was merged: the form does not name a copy. Start again from the page Copies."
+            )
         number = int(form.get("places", "0")) if form.get("places", "0").isdecimal() else 0
         keep = [form.get(f"keep-{place}", "") for place in range(min(number, MOST_PLACES))]
         if not all(keep):

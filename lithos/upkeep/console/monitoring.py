@@ -1,4 +1,4 @@
-"""`GET /metrics`, Prometheus text (docs/spec/events-http.md §7), and `GET /reconcile`."""
+"""`GET /metrics` in the Prometheus text format (docs/spec/events-http.md §7), and `GET /reconcile`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 
-#: Every scope of `reconcile`.
+#: Value of `scope` that selects all scopes.
 ALL: Final = "all"
 
 
 def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
-    """Add `/metrics`, which answers what `scrape` renders."""
+    """Add the route `/metrics`, which returns the output of `scrape`."""
 
     @app.get("/metrics")
     async def show_metrics() -> Response:
@@ -30,16 +30,17 @@ def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
 
 
 def add_reconcile(patient: Installed, app: QuartTrio) -> None:
-    """Add `GET /reconcile`:
+    """Add the route `GET /reconcile`.
 
-    the result of a dry run of `lithos reconcile`; `scope` is one of them or `all`.
+    It returns the result of a dry run of `lithos reconcile`. The query parameter `scope` is the name of one
+    scope, or `all`.
     """
 
     @app.get("/reconcile")
     async def show_faults() -> Response:
         wanted = request.args.get("scope", "") or ALL
         if wanted not in (ALL, *SCOPES):
-            message = f"scope must be {ALL} or one of {', '.join(SCOPES)}."
+            message = f"Invalid scope. Use {ALL} or one of {', '.join(SCOPES)}."
             return refuse(400, "invalid_scope", message)
         results = await reconcile(patient, SCOPES if wanted == ALL else (wanted,), dry_run=True)
         return json_response(200, {"results": [result.as_json() for result in results]})

@@ -1,4 +1,7 @@
-"""`/console/`: is all well, and what is happening; `/console/feed` and `/console/state` are pieces of it."""
+"""`/console/`: server health and recent activity.
+
+`/console/feed` and `/console/state` are parts of this page.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from lithos.server.console.formats import query_with, sparkline, whole
 from lithos.tasks.service.running_claims import Claims
 from lithos.upkeep.console.summary import Summary, shared_summary
 
-#: Every type of event, and what the filter calls it.
+#: Label of each event type in the filter.
 TYPES: Final[Mapping[str, str]] = {
     "note.created": "note created", "note.updated": "note updated", "note.deleted": "note deleted",
     "note.renamed": "note renamed", "note.conflict_copy": "conflict copy",
@@ -39,30 +42,33 @@ TYPES: Final[Mapping[str, str]] = {
     "proposal.approved": "proposal approved", "proposal.rejected": "proposal rejected",
     "proposal.expired": "proposal expired", "proposal.withdrawn": "proposal withdrawn",
 }  # fmt: skip
-#: Groups of types that the filter offers, by the first word of their types.
+#: Label of each group of event types in the filter, by the first word of the types.
 GROUPS: Final[Mapping[str, str]] = {
-    "note": "all of notes", "task": "all of tasks", "finding": "findings", "edge": "relations",
-    "agent": "agents", "proposal": "all of proposals",
+    "note": "all note events", "task": "all task events", "finding": "findings", "edge": "relations",
+    "agent": "agents", "proposal": "all proposal events",
 }  # fmt: skip
-#: Events that Lithos causes on its own: the feed shows them only on request.
+#: Event types that Lithos causes on its own. The feed shows them only on request.
 MACHINERY: Final = frozenset(("agent.registered", "task.ready", "reindex_complete"))
 MACHINES: Final = frozenset((ENRICH_AGENT,))
-#: Events of one kind by one agent are folded that follow each other within so long; and how many at most.
+#: Events of the same type and agent within this period are folded into one row, up to the maximum number.
 FOLD: Final = timedelta(minutes=5)
 MOST_FOLDED: Final = 50
-#: Events of versions whose lines are counted.
+#: Event types of note versions, for which changed lines are counted.
 VERSIONED: Final = frozenset((NOTE_CREATED, NOTE_UPDATED))
-#: Sentences that are kept.
+#: Maximum number of rendered sentences to keep.
 MOST_KEPT: Final = 1_000
-#: Characters of all rows of a piece, and of one row without its sentence.
+#: Maximum characters of all rows in a part of the page, and characters of one row without its sentence.
 MOST_CHARACTERS, ROW_CHARACTERS = 170_000, 220
-#: Characters of an agent or a tag that is filtered by.
+#: Maximum number of characters of an agent or tag in the filter.
 LONGEST_FILTER: Final = 500
 
 
 @frozen
 class FeedFilter:
-    """The fields of the form above the feed; blank fields show everything but the machinery."""
+    """The fields of the form above the feed.
+
+    With blank fields, the feed shows all events except Lithos's own.
+    """
 
     type: str = ""
     agent: str = ""
@@ -71,7 +77,7 @@ class FeedFilter:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> FeedFilter:
-        """From the query of a page; a type that does not exist counts as none."""
+        """Return the filter from the query of a page. Unknown event types are ignored."""
         kind, agent, tag = (given.get(name, "").strip()[:LONGEST_FILTER] for name in ("type", "agent", "tag"))
         return cls(
             kind if kind in TYPES or kind in GROUPS else "",
@@ -82,7 +88,7 @@ class FeedFilter:
 
     @property
     def wanted(self) -> EventSelection:
-        """The same for the journal."""
+        """The selection for the journal that matches this filter."""
         types = frozenset(kind for kind in TYPES if self.type in ("", kind, kind.partition(".")[0]))
         if self.machinery or self.type in MACHINERY:
             return EventSelection(types, self.agent or None, self.tag or None)
@@ -91,16 +97,16 @@ class FeedFilter:
 
     @property
     def is_set(self) -> bool:
-        """Whether anything is left out."""
+        """True if the filter has a type, an agent or a tag."""
         return bool(self.type or self.agent or self.tag)
 
 
 @define
 class ActivityRow:
-    """One event as a row: its time is rendered with each page, the sentence only once.
+    """A row for one event. The sentence is rendered once, the time with each page.
 
-    `undo` is the query of the page that takes it back, of a note that an agent changed; `folded` are the rows
-    before it that report the same about other things.
+    `undo` is the query of the page that undoes an agent's change to a note. `folded` are earlier rows of the
+    same type and agent.
     """
 
     seq: int
@@ -113,17 +119,17 @@ class ActivityRow:
 
     @property
     def kind(self) -> str:
-        """The kind of its subject: `note`, `task` and so on."""
+        """The kind of the event's subject, such as `note` or `task`."""
         return self.type.partition(".")[0]
 
     def folds(self, other: ActivityRow) -> bool:
-        """Whether an earlier row is to be folded into this one."""
+        """Return whether an earlier row can be folded into this row."""
         is_alike = (self.type, self.agent) == (other.type, other.agent)
         return is_alike and self.at - other.at <= FOLD and len(self.folded) < MOST_FOLDED
 
 
 def fold(rows: Iterable[ActivityRow]) -> list[ActivityRow]:
-    """Rows, newest first, of which those that are alike and near are folded into the newest of them."""
+    """Fold rows into the newest of similar rows within `FOLD`. Takes rows newest first."""
     found: list[ActivityRow] = []
     for row in rows:
         if found and found[-1].folds(row):
@@ -134,7 +140,10 @@ def fold(rows: Iterable[ActivityRow]) -> list[ActivityRow]:
 
 
 class EventFeed:
-    """Renders events; the last `MOST_KEPT` sentences are kept. For one thread at a time."""
+    """A renderer of events that keeps the last `MOST_KEPT` sentences.
+
+    Not safe for several threads at once.
+    """
 
     def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
         self._sentence = environment.get_template("happenings.html").module.sentence  # type: ignore[attr-defined]
@@ -142,7 +151,7 @@ class EventFeed:
         self._kept: Newest[int, Markup] = Newest(MOST_KEPT)
 
     def unknown(self, events: Sequence[Event]) -> list[Event]:
-        """Those whose sentence has still to be made."""
+        """Return the events whose sentence is not rendered yet."""
         return [event for event in events if event.seq not in self._kept]
 
     def rows(
@@ -152,9 +161,9 @@ class EventFeed:
         room: int = MOST_CHARACTERS,
         lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
     ) -> Iterator[ActivityRow]:
-        """Return the rows of events in their order, up to a total number of characters in their sentences.
+        """Yield the rows of events in order, until the rows have `room` characters.
 
-        `lines` are those added and taken away by versions (`NoteHistory.line_counts`).
+        `lines` are the numbers of lines that versions add and remove (`NoteHistory.line_counts`).
         """
         for event in events:
             sentence = self._kept.get(event.seq)
@@ -177,7 +186,7 @@ class EventFeed:
         ids = [payload.get(name) for name in ("id", "from_id", "to_id", "knowledge_id")]
         entries = {note_id: self._catalogue.get(note_id) for note_id in ids if isinstance(note_id, str)}
         titles = {note_id: entry.note.title if entry else "" for note_id, entry in entries.items()}
-        # Sentences show nothing but texts and numbers.
+        # Templates of sentences get only texts and numbers.
         texts = {name: value for name, value in payload.items() if isinstance(value, str | int | float)}
         version = _version_of(event)
         counts = None if version is None else lines.get(_span_of(*version))
@@ -188,7 +197,7 @@ class EventFeed:
 
 
 def _version_of(event: Event) -> tuple[str, int] | None:
-    """The note and the version that an event of a note made; None for others, and for older events."""
+    """Return the note id and version that an event created, or None for other and older events."""
     draft = event.draft
     note_id, version = draft.payload.get("id"), origin_version(draft.origin)
     if draft.type not in VERSIONED or version is None or not isinstance(note_id, str):
@@ -197,12 +206,15 @@ def _version_of(event: Event) -> tuple[str, int] | None:
 
 
 def _span_of(note_id: str, version: int) -> Span:
-    """From the version before to this one."""
+    """Return the span from the previous version to this version."""
     return note_id, version - 1, version
 
 
 def _undo_of(event: Event) -> str:
-    """The query of the page that takes back what an agent did to a note; "" for a person's own and others."""
+    """Return the query of the page that undoes an agent's change to a note.
+
+    Return "" for other events and for the operator's own changes.
+    """
     draft = event.draft
     note_id = draft.payload.get("id")
     is_own = is_reserved(draft.agent) and draft.agent != IMPORT_AGENT
@@ -212,16 +224,16 @@ def _undo_of(event: Event) -> str:
     return query_with({}, agent=draft.agent, note=note_id, version=version and version[1])
 
 
-#: Events on the page when it is loaded, those of the longer page, and at most while it is open.
+#: Events on the page when it is loaded, events on the longer page, and maximum events while the page is open.
 SHOWN, MORE_SHOWN, MOST_SHOWN = 50, 100, 200
-#: Characters that they may have on the page, which holds other things too.
+#: Maximum number of characters that events may use on the page.
 ROOM: Final = 100_000
-#: Samples of a minute.
+#: Number of samples in a minute.
 MINUTE: Final = 4
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the page and its pieces."""
+    """Add the overview page and its parts."""
     page = OverviewPage(
         console, EventFeed(console.environment, console.parts.get(Catalogue)), shared_summary(console)
     )
@@ -232,14 +244,14 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class OverviewPage:
-    """The overview of one console."""
+    """The overview page of a console."""
 
     _console: Console
     _happenings: EventFeed
     _summaries: Shared[Summary]
 
     async def overview(self) -> Response:
-        """The whole page."""
+        """Show the whole page."""
         most = MORE_SHOWN if request.args.get("shown") == str(MORE_SHOWN) else SHOWN
         summary = await self._summaries.latest()
         return await self._console.show(
@@ -254,7 +266,7 @@ class OverviewPage:
         )
 
     async def feed(self) -> Any:
-        """The rows of events later than `after`."""
+        """Show the rows of events later than `after`."""
         if "partial" not in request.args:
             return redirect(f"/console/{query_with(request.args, after=None)}".removesuffix("?"))
         after = whole(request.args.get("after"), 18) or 0
@@ -263,15 +275,15 @@ class OverviewPage:
         )
 
     async def state(self) -> Any:
-        """The parts of the page next to the feed."""
+        """Show the parts of the page next to the feed."""
         if "partial" not in request.args:
             return redirect("/console/")
         return await self._console.show("state.html", **_state(await self._summaries.latest()))
 
     async def _events(self, most: int, after: int, room: int = MOST_CHARACTERS) -> dict[str, Any]:
-        """Return the newest events that the form asks for;
+        """Return the newest events that match the form.
 
-        without a journal, the reason why they are missing.
+        If the journal cannot be read, return the reason instead.
         """
         activity, wanted = self._console.parts.get(Activity), FeedFilter.of(request.args)
         context: dict[str, Any] = {"filter": wanted, "after": after, "trouble": "", "position": activity.head}
@@ -290,9 +302,9 @@ class OverviewPage:
         return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}
 
     async def _lines(self, versions: Sequence[Span]) -> Mapping[Span, tuple[int, int]]:
-        """Return the changes of versions;
+        """Return the numbers of changed lines for version spans.
 
-        empty while the history cannot be read, which the headline reports.
+        The result is empty while the history cannot be read. The page headline reports this error.
         """
         try:
             return await self._console.parts.get(NoteHistory).line_counts(versions)

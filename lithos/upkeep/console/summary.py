@@ -1,4 +1,7 @@
-"""The state of the server as the overview shows it; all consoles share one summary for a short time."""
+"""The state of the server as the overview shows it.
+
+All visitors of a console share one summary for a short time.
+"""
 
 from __future__ import annotations
 
@@ -30,25 +33,25 @@ from lithos.upkeep.model.worth import Worth
 
 T = TypeVar("T")
 
-#: Seconds for which a summary is shared, and for one part of it.
+#: Seconds for which a summary is shared, and maximum seconds to wait for one part of it.
 AGE, PATIENCE = 3.0, 3.0
-#: Claims that are looked at, of which the template shows some.
+#: Maximum number of claims to read. The template shows some of them.
 SHOWN_CLAIMS: Final = 60
-#: How long ago an agent that counts as active was seen.
+#: Time since an agent was last seen for which the agent counts as active.
 ACTIVE: Final = timedelta(hours=1)
-#: Checks whose notes are counted on the overview: their labels and the pages that list them.
+#: Checks whose number of notes the overview shows, with a label and the page that lists these notes.
 COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "quarantined": ("quarantined", "/console/notes?status=quarantined"),
     "suspect": ("suspect", "/console/notes?status=suspect"),
     "duplicated": ("with a second file", "/console/#duplicated"),
     "conflict_copies": ("with a conflict copy", "/console/#conflict_copies"),
-    "conflict_markers": ("with a conflict of git", "/console/#conflict_markers"),
+    "conflict_markers": ("with a git conflict", "/console/#conflict_markers"),
     "expired": ("expired", "/console/notes?status=expired"),
 }
 
 
 def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
-    """How many notes have which warnings, each with where they are listed."""
+    """Return the number of notes with each warning in words, with the page that lists these notes."""
     return tuple(
         (plural(report.groups[name].total, words, words), address)
         for name, (words, address) in COUNTED.items()
@@ -58,14 +61,14 @@ def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
 
 @frozen
 class HealthSummary:
-    """Whether the server is healthy: `status` is the worst of the components, in the words of `/health`."""
+    """The health of the server. `status` is the worst status of all components, as in `/health`."""
 
     status: str
     sentence: str
     components: Mapping[str, Mapping[str, Any]]
 
     def details(self, component: str) -> str:
-        """Details of a component in addition to its status, in words."""
+        """Return the details of a component without its status, in words."""
         return ", ".join(
             f"{name.replace('_', ' ')} {f'{value:,}' if isinstance(value, int) else in_words(value)}"
             for name, value in self.components[component].items()
@@ -75,7 +78,7 @@ class HealthSummary:
 
 @frozen
 class ActiveAgent:
-    """An agent that was seen lately or holds a claim; `seen` is missing (None) for an unknown agent."""
+    """An agent that was seen recently or holds a claim. `seen` is None for an unknown agent."""
 
     id: str
     seen: datetime | None
@@ -84,7 +87,10 @@ class ActiveAgent:
 
 @frozen(kw_only=True)
 class Summary:
-    """The parts of the overview next to the feed; None for parts that could not be read, see `untold`."""
+    """The parts of the overview next to the feed.
+
+    A part is None if it could not be read, and `untold` has the reason.
+    """
 
     health: HealthSummary
     numbers: Mapping[str, Any] | None
@@ -93,17 +99,18 @@ class Summary:
     conflicts: Sequence[Mapping[str, Any]] | None
     concerns: IssueReport | None
     samples: Sequence[ActivitySample]
-    #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
+    #: Number of notes with unreadable frontmatter and of files that cannot be served, without second files of
+    #: a note.
     unreadable: int
-    #: Changes that wait for a person: how many, their name, its plural, and where they are listed.
+    #: Changes that wait for a person: number, singular and plural name, and the page that lists them.
     waiting: tuple[tuple[int, str, str, str], ...]
-    #: The usage of notes in the last days.
+    #: The usage of notes in the last few days.
     worth: Worth | None
     untold: tuple[str, ...]
 
     @property
     def knowledge(self) -> tuple[tuple[str, str], ...]:
-        """Notes that wait for a person: their number, their kind, and the page that lists them."""
+        """Notes and changes that wait for a person: number and kind in words, and the page with a list."""
         rows = [
             *self.waiting,
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
@@ -116,7 +123,7 @@ class Summary:
 
 
 def shared_summary(console: Console) -> Shared[Summary]:
-    """Return the summary, computed at most once in `AGE` seconds for all callers."""
+    """Return the shared summary, which is computed at most once in `AGE` seconds."""
     return Shared(partial(_sum_up, console), AGE)
 
 
@@ -146,7 +153,7 @@ async def _sum_up(console: Console) -> Summary:
 
 
 def _open_conflicts(catalogue: Catalogue, edges: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The unsettled ones, newest first, with the titles of their notes."""
+    """Return the unsettled contradictions, newest first, with the titles of both notes."""
     found: list[Mapping[str, Any]] = []
     for edge in reversed(edges):
         ends = catalogue.get(edge["from_id"]), catalogue.get(edge["to_id"])
@@ -161,7 +168,7 @@ def _unreadable_in(catalogue: Catalogue) -> int:
 
 
 async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None:
-    """The result; None, with a reason in `untold`, where a store does not answer."""
+    """Return the result of `asked`. If it fails or times out, add the reason to `untold` and return None."""
     reason = f"no answer within {PATIENCE:g} s"
     with trio.move_on_after(PATIENCE):
         try:
@@ -173,20 +180,20 @@ async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None
 
 
 def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ...]:
-    """Those who hold something first, each group most recent first."""
+    """Return agents with claims first, then other active agents, each group most recent first."""
     holds: dict[str, list[Holding]] = {}
     for holding in held.shown if held is not None else ():
         holds.setdefault(holding.claim.agent, []).append(holding)
     times = {agent.id: agent.last_seen_at for agent in seen}
     ids = [agent for agent in times if agent in holds]
     ids += [agent for agent in holds if agent not in times]
-    # Actions of Lithos under a name of its own, such as an undo, are in the feed; no agent works there.
+    # Lithos's own agents, which act for example for an undo, appear only in the feed.
     ids += [agent for agent in times if agent not in holds and agent not in OWN_AGENTS]
     return tuple(ActiveAgent(each, times.get(each), tuple(holds.get(each, ()))) for each in ids)
 
 
 def health_of(report: Mapping[str, Any]) -> HealthSummary:
-    """The body of `/health` in words."""
+    """Return a summary of the body of `/health` in words."""
     components = report["components"]
     statuses = [part["status"] for part in components.values()]
     worst = next((status for status in ("unavailable", "degraded", "warming") if status in statuses), "ok")
@@ -194,7 +201,7 @@ def health_of(report: Mapping[str, Any]) -> HealthSummary:
     if worst == "ok":
         sentence = "The server is healthy."
     elif worst == "warming":
-        sentence = "The server is still starting; everything can be used already."
+        sentence = "The server is still starting. All functions are already available."
     else:
         sentence = "1 component needs attention." if number == 1 else f"{number} components need attention."
     return HealthSummary(worst, sentence, components)

@@ -1,4 +1,4 @@
-"""`/console/system`: checks, indexes, journal, disk, configuration, and the last hour as charts."""
+"""`/console/system`: checks, indexes, journal, disk, configuration, and charts of the last hour."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lithos.upkeep.checks.inspection import InspectionReport, shared_inspection
 from lithos.upkeep.checks.samples import INTERVAL, ActivitySample, Samples
 from lithos.upkeep.console.summary import Summary, shared_summary
 
-#: Metrics whose gauges the page shows, by the name it uses.
+#: Metrics whose gauges the page shows, by their key in the template.
 _GAUGES: Final[Mapping[str, str]] = {
     "journal": "lithos_event_journal_events",
     "sse": "lithos_sse_active_clients",
@@ -39,16 +39,16 @@ _GAUGES: Final[Mapping[str, str]] = {
     "started_in": "lithos_startup_duration_seconds",
     "queue": "lithos_lcma_enrich_queue_depth",
 }
-#: Places of a chart at least: ten minutes.
+#: Minimum number of slots in a chart (ten minutes).
 LEAST_SLOTS: Final = 40
-#: Samples that one row of the table of figures sums up: a minute.
+#: Number of samples in one row of the table of figures (one minute).
 _ROW: Final = 4
-#: An arbitrary moment: only the difference matters.
+#: An arbitrary start time, because only differences matter.
 START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 A_MINUTE: Final = "a minute"
-#: Factors by which stored values are multiplied, by unit.
+#: Factors to convert stored values, by unit.
 _FACTORS: Final = {"ms": 1e3, "MB": 1 / 1e6, "": 1.0}
-#: Key, title and unit of each chart, and its lines: their names, and what they are of a sample.
+#: Key, title and unit of each chart, and its lines as pairs of label and sample field.
 CHARTS: Final = (
     ("writes", "Writes", A_MINUTE, (("writes", "writes"),)),
     ("searches", "Searches", A_MINUTE, (("searches", "searches"),)),
@@ -58,26 +58,26 @@ CHARTS: Final = (
     ("memory", "Memory", "MB", (("resident", "memory"),)),
     ("subscribers", "Open event streams", "", (("streams", "subscribers"),)),
 )
-#: Tokens that are listed.
+#: Maximum number of tokens to list.
 MOST_TOKENS: Final = 100
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the page, and that of all components for those who build pages (not linked)."""
+    """Add the system page, and an unlinked page with all components for developers of pages."""
     app.get("/system")(SystemPage(console, shared_summary(console), _make_inspection(console)).system)
     app.get("/components", endpoint="components")(partial(console.show, "components.html"))
 
 
 @frozen
 class SystemPage:
-    """The system page of one console."""
+    """The system page of a console."""
 
     _console: Console
     _summaries: Shared[Summary]
     _inspection: Shared[InspectionReport]
 
     async def system(self) -> Response:
-        """The page; with `run=1` the checks are made now."""
+        """Show the page. With `run=1`, run the checks first."""
         parts = self._console.parts
         if request.args.get("run") == "1":
             await self._inspection.latest()
@@ -104,7 +104,7 @@ class SystemPage:
 
 
 def charts(samples: Sequence[ActivitySample]) -> tuple[Chart, ...]:
-    """The last hour: rates, durations in milliseconds, memory in megabytes."""
+    """Return the charts of the last hour: rates, durations in milliseconds and memory in megabytes."""
 
     def series(name: str, unit: str) -> list[float | None]:
         if unit == A_MINUTE:
@@ -119,12 +119,12 @@ def charts(samples: Sequence[ActivitySample]) -> tuple[Chart, ...]:
 
 
 def slots_of(samples: Sequence[ActivitySample]) -> int:
-    """How many places the charts have."""
+    """Return the number of slots in each chart."""
     return max(len(samples), LEAST_SLOTS)
 
 
 def minutes(samples: Sequence[ActivitySample]) -> Iterator[Sequence[ActivitySample]]:
-    """The samples of each minute, the newest minute first."""
+    """Yield the samples of each minute, newest minute first."""
     for end in range(len(samples), 0, -_ROW):
         yield samples[max(end - _ROW, 0) : end]
 
@@ -141,7 +141,7 @@ def _make_inspection(console: Console) -> Shared[InspectionReport]:
 
 @frozen(kw_only=True)
 class ConfiguredSetting:
-    """One setting as a person may see it: `value` in words, `source` None for a default."""
+    """One setting for display: `value` in words, and `source`, which is None for a default."""
 
     key: str
     value: str
@@ -150,7 +150,7 @@ class ConfiguredSetting:
 
 
 def configured(config: Config, sources: Mapping[str, str]) -> Iterator[ConfiguredSetting]:
-    """Every setting in the order of the sections; of a secret only whether it is set."""
+    """Yield all settings in the order of their sections. A secret only shows whether it is set."""
     public = as_public_dict(config)
     for key, setting in SETTINGS.items():
         value: Any = public
@@ -165,12 +165,12 @@ def configured(config: Config, sources: Mapping[str, str]) -> Iterator[Configure
 
 
 def sections(settings: Sequence[ConfiguredSetting]) -> list[tuple[str, list[ConfiguredSetting]]]:
-    """The settings by the first word of their keys."""
+    """Group the settings by the first word of their keys."""
     return [(name, list(group)) for name, group in groupby(settings, lambda each: each.key.partition(".")[0])]
 
 
 def _indexes(told: Mapping[str, Any] | None) -> list[tuple[str, int, int, str]]:
-    """Of each index its name, how many of how many it has, and of what."""
+    """Return for each index its name, the indexed and the total number, and their unit."""
     if told is None:
         return []
     lines = [
@@ -183,6 +183,6 @@ def _indexes(told: Mapping[str, Any] | None) -> list[tuple[str, int, int, str]]:
 
 
 def _gauges(families: Sequence[Metric]) -> dict[str, float]:
-    """The gauges the page shows; those that could not be asked are missing."""
+    """Return the values of the gauges that the page shows. Unavailable gauges are left out."""
     values = {family.name: family.samples[0].value for family in families if family.samples}
     return {name: values[metric] for name, metric in _GAUGES.items() if metric in values}

@@ -1,4 +1,4 @@
-"""Evaluation as a capability."""
+"""Evaluation of searches as a capability."""
 
 from __future__ import annotations
 

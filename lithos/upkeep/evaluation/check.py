@@ -1,4 +1,4 @@
-"""The check of `lithos doctor` that runs `knowledge-tests.yaml` of the data directory."""
+"""The `lithos doctor` check that runs `knowledge-tests.yaml` of the data directory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ from lithos.upkeep.evaluation.copied_server import rehearse
 from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation, evaluate, load_questions
 from lithos.upkeep.evaluation.model_questions import LONGEST_QUESTION, MOST_NAMES, Question, UnusableTests
 
-#: Questions written at most, the newest.
+#: Maximum number of questions to write, newest first.
 MOST_WRITTEN: Final = 500
-#: Entries looked at for them.
+#: Maximum number of remembered questions to read.
 _MOST_READ: Final = 20_000
 
 
 def cited_questions(config: Config) -> list[tuple[Question, str]]:
-    """The questions that were asked last, newest first, each with the titles of the cited notes. Blocks.
+    """Return the most recently asked questions, newest first, each with the titles of the cited notes.
 
-    Works while a server runs. Raises `FileNotFoundError` without a folder of notes, and the errors of
-    `snapshot`.
+    Blocks.
+
+    Works while a server runs. Raises `FileNotFoundError` if the notes folder does not exist, and the errors
+    of `snapshot`.
     """
     data = config.of(StorageConfig).data_dir
     stats: Path = data / ".lithos" / "stats.db"
@@ -64,7 +66,7 @@ def cited_questions(config: Config) -> list[tuple[Question, str]]:
 
 
 def _shown(entry: RememberedQuestion, catalogue: Catalogue) -> Entry | None:
-    """The cited note; None where it, or the question, must not be written or has gone."""
+    """Return the cited note. Return None if it is missing or private, or if the question is unusable."""
     is_cited = entry.a > entry.b
     has_words = bool(entry.question.strip()) and len(entry.question) <= LONGEST_QUESTION
     if entry.is_private or not is_cited or not has_words:
@@ -78,38 +80,38 @@ def _remark(titles: Mapping[tuple[str, str], list[str]], key: tuple[str, str]) -
 
 
 TESTS: Final = "knowledge-tests.yaml"
-#: Seconds for all questions; the doctor gives a check up after 60.
+#: Maximum seconds for all questions. The doctor stops a check after 60 seconds.
 BOUND: Final = 45.0
 _ANSWER_WAIT: Final = 10.0
 _LONGEST_SHOWN: Final = 60
 
 
 def find_tests(data: Path) -> bool:
-    """Whether there are tests to run."""
+    """Return whether the data directory has knowledge tests."""
     return (data / TESTS).is_file()
 
 
 async def _check_knowledge(patient: Installed) -> list[CheckFinding]:
-    """How many of the tests pass: asked of the running server, or of a copy of the files."""
+    """Run the tests against the running server or a copy of the files, and report how many pass."""
     config, owner, is_live = patient.config, patient.owner.record, patient.is_live
     path = config.of(StorageConfig).data_dir / TESTS
     try:
         questions = await look_aside(lambda: load_questions(path))
     except UnusableTests as error:
-        return [fail(f"The knowledge tests cannot be run. {error}", "Correct the file, or take it away.")]
+        return [fail(f"The knowledge tests cannot be run. {error}", "Correct the file, or delete it.")]
     if is_live and (owner is None or owner.url is None):
-        return [warn("The knowledge tests were not run.", "See the check of the owner.")]
+        return [warn("The knowledge tests were not run.", "See the owner check.")]
     if not config.of(StorageConfig).notes_folder.is_dir():
-        return [warn("The knowledge tests were not run.", "See the check of the notes.")]
+        return [warn("The knowledge tests were not run.", "See the notes check.")]
     try:
         with trio.move_on_after(BOUND):
             found = await _ask(patient, owner if is_live else None, questions)
             return _judge(found, path)
     except (AskingFailed, OwnerRefuses, OwnerUnreachable) as failure:
-        return [fail(f"The knowledge tests could not be asked: {failure}", "See the check of the owner.")]
+        return [fail(f"The knowledge tests could not be run: {failure}", "See the owner check.")]
     return [
         warn(
-            f"The {len(questions)} knowledge tests were not done after {BOUND:g} seconds.",
+            f"The {len(questions)} knowledge tests did not finish within {BOUND:g} seconds.",
             f"Run them separately: lithos evaluate {path}",
         )
     ]
@@ -134,14 +136,14 @@ def _judge(found: Evaluation, path: Path) -> list[CheckFinding]:
     without = f" (the search went without {', '.join(found.degraded)})" if found.degraded else ""
     return [
         fail(
-            f"{told}{without}. These do not: {named}.",
-            f"See why with lithos evaluate {path}; then correct the notes, or the tests.",
+            f"{told}{without}. These tests fail: {named}.",
+            f"See the reasons with lithos evaluate {path}. Then correct the notes or the tests.",
         )
     ]
 
 
 @check("knowledge_tests", DOCTOR, place=200, when=lambda patient: find_tests(patient.data))
 async def check_knowledge_tests(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Whether the tests of the data directory pass."""
+    """Report whether the knowledge tests of the data directory pass."""
     for each in await _check_knowledge(patient):
         yield each

@@ -1,4 +1,7 @@
-"""`lithos evaluate FILE`: ask, print, compare with a baseline, save one; or write what was cited."""
+"""The command `lithos evaluate FILE`.
+
+It runs tests, prints results, compares or saves a baseline, or writes a test file.
+"""
 
 from __future__ import annotations
 
@@ -44,22 +47,25 @@ from lithos.upkeep.evaluation.model_baseline import (
 )
 from lithos.upkeep.evaluation.model_questions import Question, UnusableTests, write_questions
 
-#: Characters of a question in the table.
+#: Maximum number of characters of a question in the table.
 _QUESTION: Final = 60
-#: Questions listed that only one side has.
+#: Maximum number of questions to list that are missing on one side.
 _LISTED: Final = 5
 
 
 @frozen
 class Report:
-    """The results of a run; `against` is the older baseline with the differences, `saved` the new one."""
+    """The results of a run.
+
+    `against` is the older baseline with the differences, `saved` the path of the new baseline.
+    """
 
     found: Evaluation
     against: tuple[Baseline, BaselineComparison] | None
     saved: Path | None
 
     def lines(self) -> Iterator[str]:
-        """Every question with its rank, the measures, what changed, and what was saved."""
+        """Yield all questions with their ranks, the measures, the changes, and the new baseline's path."""
         found, scores = self.found, self.found.scores
         yield f"{'rank':>4}  {'within':>6}  result  question"
         for each in found.judged:
@@ -81,7 +87,7 @@ class Report:
             yield f"Baseline saved to {self.saved}"
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the whole report as JSON."""
         found, scores = self.found, self.found.scores
         return {
             "mode": found.mode,
@@ -112,7 +118,7 @@ def _list_changes(before: Baseline, comparison: BaselineComparison) -> Iterator[
     for change in (*worse, *better):
         yield f"  {change.kind}: {_shorten(change.now.question)}: {change.what}"
     for what, questions in (
-        ("asked otherwise now, not compared", comparison.changed),
+        ("changed since the baseline, not compared", comparison.changed),
         ("not in the baseline", comparison.only_now),
         ("only in the baseline", comparison.only_before),
     ):
@@ -168,7 +174,7 @@ FAILED, USAGE = 1, 2
 
 
 def run_evaluate(session: CommandSession) -> int:
-    """Run the tests in a file; 1 when one fails or became worse. Raises `CommandFailed`."""
+    """Run the tests in a file. Return 1 if a test fails or became worse. Raises `CommandFailed`."""
     typed = session.typed
     file = Path(typed["file"])
     if typed.get("from_receipts"):
@@ -206,7 +212,8 @@ def _load(file: Path) -> tuple[Question, ...]:
         raise CommandFailed(str(error), USAGE) from error
     except FileNotFoundError as error:
         raise CommandFailed(
-            f"There is no file {file}. Write one (docs/keep-healthy.md), or let --from-receipts write it.",
+            f"There is no file {file}. Write a test file (docs/keep-healthy.md), or create one "
+            "with --from-receipts.",
             USAGE,
         ) from error
     except OSError as error:
@@ -239,21 +246,24 @@ async def _ask(session: CommandSession, questions: tuple[Question, ...], told: P
 
 
 def _target_of(name: str) -> Path:
-    """The file to save to; never a device or a pipe. Looked at before anything is asked."""
+    """Return the path to save to, and refuse devices and pipes. Called before any question is asked."""
     path = Path(os.path.realpath(name))
     if os.path.lexists(path) and not path.is_file():
-        raise CommandFailed(f"--save {name!r} is not a file. It was not changed; name a file.", USAGE)
+        raise CommandFailed(f"--save {name!r} is not a file. It was not changed. Choose a file.", USAGE)
     if not path.parent.is_dir():
-        raise CommandFailed(f"There is no folder {path.parent}. Make it, or name another file.", USAGE)
+        raise CommandFailed(
+            f"There is no folder {path.parent}. Create the folder, or choose another file.", USAGE
+        )
     return Path(name)
 
 
 def _save(found: Evaluation, path: Path) -> Path | None:
-    """Write the baseline, whole or not at all."""
+    """Write the baseline, whole or not at all. Return None if the search was degraded."""
     if found.degraded:
         warn(
             f"no baseline was saved: the search went without {', '.join(found.degraded)}, so the "
-            "ranks mean little. Run it again when `lithos inspect health` is well."
+            "ranks mean little. Run the tests again when `lithos inspect health` reports no "
+            "problem."
         )
         return None
     baseline = Baseline(
@@ -264,34 +274,38 @@ def _save(found: Evaluation, path: Path) -> Path | None:
         saved_at=format_time(utc_now()),
         outcomes=tuple(each.outcome for each in found.judged),
     )
-    _write_whole(Path(os.path.realpath(path)), baseline.encode(), is_new=False)  # a link stays
+    _write_whole(Path(os.path.realpath(path)), baseline.encode(), is_new=False)  # keeps a symbolic link
     return path
 
 
 def _write_file(session: CommandSession, file: Path) -> int:
-    """Write the file of what was cited; one that is there stays."""
+    """Write a test file of cited questions. An existing file is not changed."""
     if file.is_symlink() or file.exists():
-        raise CommandFailed(f"{file} is there already and was not changed. Name a new file.", USAGE)
+        raise CommandFailed(f"{file} already exists and was not changed. Choose a new file.", USAGE)
     session.require_notes(NO_NOTES)
 
     found = trio.run(look_aside, lambda: cited_questions(session.config))
     if not found:
         raise CommandFailed(
-            "No agent has cited a note for a question yet, so there is nothing to write. Questions are kept "
-            "when an agent retrieves with a task_id and names cited_nodes as it completes the task."
+            "No agent has cited a note for a question yet, so there is nothing to write. A "
+            "question is kept when an agent retrieves with a task_id and names cited_nodes when "
+            "it completes the task."
         )
     is_json_lines = file.suffix.lower() in (".jsonl", ".ndjson")
     content = write_questions(found, as_json_lines=is_json_lines)
     if not is_json_lines:
         content = f"# Agents' questions and citations, newest first. By lithos {__version__}.\n\n{content}"
     _write_whole(file, content, is_new=True)
-    line = f"Wrote {len(found)} questions to {file}. Run them: lithos asking.evaluate {file}"
+    line = f"Wrote {len(found)} questions to {file}. Run them: lithos evaluate {file}"
     tell(session, {"file": str(file), "questions": len(found)}, line)
     return 0
 
 
 def _write_whole(path: Path, content: str, *, is_new: bool) -> None:
-    """Write it whole or not at all, where it `is_new` over no other file. Raises `CommandFailed`."""
+    """Write a file whole or not at all.
+
+    If `is_new`, refuse to replace an existing file. Raises `CommandFailed`.
+    """
     fresh = path.with_name(f".{path.name[:100]}-{secrets.token_hex(4)}")
     try:
         replace_file(fresh if is_new else path, content.encode(), fresh)
@@ -299,7 +313,7 @@ def _write_whole(path: Path, content: str, *, is_new: bool) -> None:
             os.link(fresh, path)
     except FileExistsError as error:
         raise CommandFailed(
-            f"{path} is there already and was not changed. Name a new file.", USAGE
+            f"{path} already exists and was not changed. Choose a new file.", USAGE
         ) from error
     finally:
         fresh.unlink(missing_ok=True)

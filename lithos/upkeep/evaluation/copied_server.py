@@ -1,8 +1,8 @@
-"""A server over a copy of a data directory, for questions about its files: nothing in the original changes.
+"""A server over a copy of a data directory, for questions about its files. The original is not changed.
 
-A server writes from its first moment on (its lock, ids, statistics of retrieval). So the notes, what was
-learned of them and the indexes are copied to a temporary directory, with their times, so that what is indexed
-is not indexed again. It calls no language model and keeps no history.
+A server writes from the start (lock, ids, retrieval statistics). The notes, the learned data and the indexes
+are therefore copied to a temporary directory. File times are kept, so that indexed notes are not indexed
+again. The server calls no language model and keeps no history.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation
 from lithos.upkeep.files.backup import copy_database, find_links, make_links
 
 _PRIVATE: Final = ".lithos"
-#: Databases with what notes are called, what was learned of them, and how far they are indexed.
+#: Databases with the names of notes, the learned data and the state of the indexes.
 _DATABASES: Final = ("edges.db", "stats.db", "coordination.db", "manifest.db")
 _INDEXES: Final = (".tantivy", ".usearch")
-#: Seconds to wait for the indexes.
+#: Maximum seconds to wait for the indexes.
 READY_WAIT: Final = 600.0
 
 
 @asynccontextmanager
 async def rehearsal_server(config: Config, run_server: RunServer) -> AsyncIterator[Parts]:
-    """A server over a copy, which is deleted afterwards; every note can be searched on entry.
+    """Run a server over a copy that is deleted afterwards. On entry, all notes can be searched.
 
-    No other process may own the data directory. Raises what `run_server` raises, and `FileNotFoundError`
-    without a folder of notes.
+    No other process may own the data directory. Raises the errors of `run_server`, and `FileNotFoundError` if
+    the notes folder does not exist.
     """
     stop = threading.Event()
-    # An abandoned copy may still write one file while the folder is removed.
+    # An abandoned copy may still write a file while the folder is being removed.
     with tempfile.TemporaryDirectory(prefix="lithos-evaluate-", ignore_cleanup_errors=True) as folder:
         try:
             copied = await look_aside(lambda: copy_for_reading(config, Path(folder), stop))
@@ -63,9 +63,9 @@ async def rehearsal_server(config: Config, run_server: RunServer) -> AsyncIterat
 async def rehearse(
     config: Config, run_server: RunServer, ask: Callable[[Tools], Awaitable[Evaluation]]
 ) -> Evaluation:
-    """Run the questions on a server over a copy. Raises the errors of `rehearsal_server`, and `AskingFailed`.
+    """Run questions on a server over a copy. Raises `AskingFailed` and the errors of `rehearsal_server`.
 
-    Raised inside, it would come in a group with the server's own tasks.
+    `AskingFailed` is raised outside of the server, so that it does not arrive in an exception group.
     """
     async with rehearsal_server(config, run_server) as server:
         try:
@@ -76,9 +76,9 @@ async def rehearse(
 
 
 def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Config:
-    """Copy what is searched into `folder`; the configuration that serves the copy. Blocks.
+    """Copy all searchable data into `folder`, and return the configuration of the copy. Blocks.
 
-    When no caller waits any more, `stop` ends it.
+    `stop` ends the copying when the caller no longer waits.
     """
     storage = config.of(StorageConfig)
     data = folder / "data"
@@ -89,7 +89,7 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
     for name in _DATABASES:
         copy_database(storage.data_dir / _PRIVATE / name, data / _PRIVATE / name, is_live=False)
     for name in _INDEXES:
-        with suppress(FileNotFoundError):  # there may be none yet
+        with suppress(FileNotFoundError):  # an index may not exist yet
             shutil.copytree(storage.data_dir / name, data / name, symlinks=True)
     return config.replace(
         attrs.evolve(config.of(ServerConfig), watch_files=False, max_answer_chars=0),
@@ -99,7 +99,7 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
 
 
 def _copy_notes(config: Config, target: Path, stop: threading.Event) -> None:
-    """The note files under their own names, and the links through which they are reached."""
+    """Copy the note files under their own names, and the symbolic links to them."""
     root = os.path.realpath(config.of(StorageConfig).notes_folder)
     for file in open_notes(config.of(StorageConfig)).list_notes():
         source = f"{root}/{file.path}"
@@ -109,7 +109,7 @@ def _copy_notes(config: Config, target: Path, stop: threading.Event) -> None:
             continue
         copy = target / file.path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # it went meanwhile
+        with suppress(FileNotFoundError):  # the note was deleted meanwhile
             shutil.copy2(source, copy)
     links = find_links(Path(root)).inside
     reached = {

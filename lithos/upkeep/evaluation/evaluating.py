@@ -1,4 +1,4 @@
-"""Asking the questions of a knowledge test through the tools, and judging what comes back."""
+"""The part of a knowledge test run that asks the questions through the tools and judges the answers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from lithos.upkeep.evaluation.model_questions import (
 
 DEFAULT_MODE: Final = "hybrid"
 DEFAULT_K: Final = 5
-#: Names in a message; the rest is counted.
+#: Maximum number of names in a message. The other names are only counted.
 _NAMED: Final = 3
 
 Progress = Callable[[int, int], None]
 
 
 class AskingFailed(Exception):
-    """A question could not be asked; the message is the server's."""
+    """Raised when a question could not be asked. The message is the server's."""
 
 
 @frozen
 class NoteReference:
-    """A note as rows name it."""
+    """A note as a search result names it."""
 
     id: str
     path: str
@@ -45,9 +45,9 @@ class NoteReference:
 
 @frozen
 class QuestionNote:
-    """A note that a question names, and the place where it was found;
+    """A note that a question names, with its rank in the answer.
 
-    `note` is empty (None) if it does not exist.
+    `note` is None if the note does not exist.
     """
 
     asked: str
@@ -57,80 +57,81 @@ class QuestionNote:
 
 @frozen(kw_only=True)
 class JudgedQuestion:
-    """One question with what came of it; it passed when there are no `reasons`."""
+    """A question with its judged answer. The test passed if `reasons` is empty."""
 
     question: Question
     mode: str
     expected: tuple[QuestionNote, ...]
-    #: Forbidden notes among the first `within`.
+    #: Forbidden notes found among the first `within` results.
     forbidden: tuple[QuestionNote, ...]
     reasons: tuple[str, ...]
-    #: Observations that are unusual, but not failures.
+    #: Unusual observations that are not failures.
     remarks: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether the test passed."""
+        """True if the test passed."""
         return not self.reasons
 
     @property
     def rank(self) -> int | None:
-        """Rank of the first expected note."""
+        """Rank of the first expected note, or None."""
         return min(self.ranks, default=None)
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks of the expected notes that were found; two names of one note count once."""
+        """Ranks of the expected notes that were found. Two names of one note count once."""
         return tuple(sorted({each.rank for each in self.expected if each.rank is not None}))
 
     @property
     def outcome(self) -> QuestionResult:
-        """The fields that a baseline keeps."""
+        """The fields that a baseline stores."""
         forbidden = min((each.rank for each in self.forbidden if each.rank is not None), default=None)
         return QuestionResult.of(self.question, self.rank, forbidden)
 
     @property
     def ranking(self) -> Ranking:
-        """The measured values."""
+        """The ranks of expected notes, and the number of expected notes."""
         known = {each.note.id if each.note else each.asked for each in self.expected}
         return Ranking(self.ranks, len(known))
 
 
 @frozen(kw_only=True)
 class Evaluation:
-    """All questions judged; `depth` rows were looked at for each."""
+    """All judged questions. `depth` is the number of results that were read for each question."""
 
     mode: str
     k: int
     depth: int
     judged: tuple[JudgedQuestion, ...]
-    #: Parts of the search that were missing during the run, such as `embeddings`: such ranks mean little.
+    #: Parts of the search that were missing during the run, such as `embeddings`. Without them, the ranks
+    #: mean little.
     degraded: tuple[str, ...]
 
     @property
     def passed(self) -> int:
-        """How many questions passed."""
+        """The number of passed questions."""
         return sum(each.passed for each in self.judged)
 
     @property
     def scores(self) -> Scores:
-        """The measures."""
+        """The means of the measures over all questions."""
         return Scores.of([each.ranking for each in self.judged], self.k)
 
 
 def read_start(path: Path, most: int) -> bytes:
-    """Read at most `limit` bytes of a file, without waiting for a writer of a pipe.
+    """Read at most `most` bytes of a file, without waiting for the writer of a pipe.
 
-    Raises `OSError`; blocks.
+    Blocks. Raises `OSError`.
     """
-    # A pipe or a device has no end.
+    # A pipe or a device may have no end.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(most) or b""
 
 
 def load_questions(path: Path) -> tuple[Question, ...]:
-    """The questions in a file. Raises `UnusableTests` and `OSError`; blocks."""
+    """Return the questions in a file. Blocks. Raises `UnusableTests` and `OSError`."""
     content = read_start(path, LARGEST_FILE + 1)
     is_json_lines = True if path.suffix.lower() in (".jsonl", ".ndjson") else None
     try:
@@ -147,7 +148,10 @@ async def evaluate(
     k: int = DEFAULT_K,
     told: Progress = lambda _done, _total: None,
 ) -> Evaluation:
-    """Ask every question; `mode` overrides what the questions say. Raises `AskingFailed`."""
+    """Ask every question and judge the answers.
+
+    `mode` overrides the modes of the questions. Raises `AskingFailed`.
+    """
     depth = min(DEEPEST, max(NDCG_CUT, k, *(each.within for each in questions)))
     asking = _Asking(asker, depth)
     judged = []
@@ -163,7 +167,7 @@ async def evaluate(
     )
 
 
-#: Seconds for a server to become ready, for all questions together, and between two looks.
+#: Total seconds for all questions to wait until the server is ready, and seconds between two attempts.
 PATIENCE: Final = 15.0
 ASK_AGAIN: Final = 0.25
 
@@ -173,12 +177,12 @@ class _Asking:
     _asker: ToolCalls
     _depth: int
     degraded: set[str] = field(factory=set)  # bounded: one for each vault
-    #: Seconds left for waiting until nothing is degraded.
+    #: Seconds left to wait for a server that is degraded or still indexing.
     _patience: float = PATIENCE
     _known: dict[str, tuple[NoteReference, ...]] = field(factory=dict)
 
     async def judge(self, question: Question, mode: str) -> JudgedQuestion:
-        """Ask one question."""
+        """Ask one question and judge the answer."""
         rows = await self._rows(question, mode)
         expected: list[QuestionNote] = []
         reasons: list[str] = []
@@ -194,13 +198,13 @@ class _Asking:
         for asked in question.forbid:
             notes = await self._find(asked, rows)
             if not notes:
-                remarks.append(f"forbids a note that is not there: {asked}")
+                remarks.append(f"forbidden note does not exist: {asked}")
             forbidden += [_place(asked, note, rows) for note in notes]
         present = tuple(each for each in forbidden if each.rank is not None and each.rank <= question.within)
-        reasons += [f"forbidden at rank {each.rank}: {each.asked}" for each in present]
+        reasons += [f"forbidden note at rank {each.rank}: {each.asked}" for each in present]
         rank = min((each.rank for each in expected if each.rank is not None), default=None)
         if rank is None and any(each.note for each in expected):
-            reasons.append(f"not among the first {self._depth}")
+            reasons.append(f"expected note not among the first {self._depth}")
         elif rank is not None and rank > question.within:
             reasons.append(f"rank {rank}, wanted within {question.within}")
         return JudgedQuestion(
@@ -213,7 +217,7 @@ class _Asking:
         )
 
     async def _rows(self, question: Question, mode: str) -> list[NoteReference]:
-        """The notes in the order of the answer."""
+        """Return the notes in the order of the answer."""
         arguments: dict[str, Any] = {"query": question.question, "agent_id": EVALUATE_AGENT}
         if question.tags:
             arguments["tags"] = list(question.tags)
@@ -221,7 +225,7 @@ class _Asking:
         if mode != RETRIEVE:
             arguments["mode"] = mode
         found: dict[str, NoteReference] = {}
-        # A long answer is cut to what a client can take, and says where to go on.
+        # The server may cut a long answer and return the offset of the next page.
         wanted, offset = self._depth, 0
         while True:
             page = {"limit": wanted - offset, "offset": offset} if offset else {"limit": wanted}
@@ -234,7 +238,10 @@ class _Asking:
                 return list(found.values())[:wanted]
 
     async def _ask_ready(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An answer; asked again for some seconds while a server that has just started lacks an index."""
+        """Return an answer.
+
+        While a server that has just started lacks an index, ask again for some seconds.
+        """
         answer = await self._ask(tool, arguments)
         while (answer.get("degraded") or answer.get("indexing")) and self._patience > 0:
             self._patience -= ASK_AGAIN
@@ -250,7 +257,7 @@ class _Asking:
             self.degraded.add("notes not indexed yet")
 
     async def _find(self, asked: str, rows: Sequence[NoteReference]) -> tuple[NoteReference, ...]:
-        """The notes that are meant by an id, a path or a title; several only of one title."""
+        """Return the notes that an id, path or title names. Only a title can name several notes."""
         for note in rows:
             if asked == note.id or _is_path(asked, note):
                 return (note,)
@@ -280,7 +287,7 @@ class _Asking:
     async def _list(
         self, filters: Mapping[str, Any], wanted: Callable[[NoteReference], bool], most: int | None = None
     ) -> list[NoteReference]:
-        """The notes that pass, page by page until there are `most`."""
+        """Return the notes that `wanted` accepts, reading pages until `most` notes are found."""
         found: list[NoteReference] = []
         offset = total = 0
         while offset <= total and (most is None or len(found) < most):
@@ -298,7 +305,7 @@ class _Asking:
         return answer
 
 
-#: Rows of `lithos_list` asked for at once.
+#: Number of `lithos_list` rows to request at once.
 _PAGE: Final = 200
 
 

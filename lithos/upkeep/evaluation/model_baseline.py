@@ -1,13 +1,13 @@
-"""A saved evaluation, and what became better or worse since (docs/spec/context.md §3).
+"""A saved evaluation, and the changes since (docs/spec/context.md §3).
 
-A baseline holds the rank of the first expected note of each question. Only questions that are the same in
-both runs are compared. If `expect`, `within`, `tags` or `forbid` of a question changed, or only one side has
-it, it is only named. Ranks below the depth of either run count as not found, so that a deeper search is not a
+A baseline stores the rank of the first expected note of each question. Only questions that are the same in
+both runs are compared. A question is only listed if only one run has it, or if its `expect`, `within`, `tags`
+or `forbid` changed. Ranks below the depth of either run count as not found, so that a deeper search is not a
 gain.
 
-Measures of rankings are those of binary relevance: a note is expected or it is not. A ranking is given as the
-ranks, from 1, at which the expected notes were found; of `relevant` expected notes those that were not found
-have no rank. Each measure is 0..1 per question, and its mean over the questions.
+The ranking measures use binary relevance: a note is expected or not. A ranking consists of the ranks, from 1,
+of the expected notes that were found, and of the number of expected notes (`relevant`). Each measure is
+between 0 and 1 for a question, and is averaged over the questions.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ from attrs import asdict, field, frozen
 
 from lithos.upkeep.evaluation.model_questions import LARGEST_FILE, MOST_QUESTIONS, Question
 
-#: The cut of nDCG.
+#: Number of results that nDCG considers.
 NDCG_CUT: Final = 10
 
 
 def hit_at(k: int, ranks: Iterable[int]) -> float:
-    """1 when an expected note is among the first k, else 0 (success@k; trec_eval `success_k`)."""
+    """Return 1 if an expected note is among the first `k`, else 0 (success@k; trec_eval `success_k`)."""
     return float(any(rank <= k for rank in ranks))
 
 
 def recall_at(k: int, ranks: Iterable[int], relevant: int) -> float:
-    """The share of the expected notes among the first k (Manning, Raghavan, Schütze 2008, section 8.3)."""
+    """Return the share of expected notes in the first k (Manning, Raghavan, Schütze 2008, section 8.3)."""
     return sum(rank <= k for rank in ranks) / relevant if relevant else 0.0
 
 
 def reciprocal_rank(ranks: Iterable[int]) -> float:
-    """1 / the first rank, 0 when nothing was found; its mean is MRR (Voorhees, TREC-8, 1999)."""
+    """Return 1 / the first rank, or 0 if nothing was found. The mean is MRR (Voorhees, TREC-8, 1999)."""
     return 1 / min(ranks, default=math.inf)
 
 
 def ndcg_at(k: int, ranks: Iterable[int], relevant: int) -> float:
-    """nDCG@k: sum of 1/log2(1 + rank) over that of the ideal ranking.
+    """Return nDCG@k: the sum of 1/log2(1 + rank), divided by the same sum of the ideal ranking.
 
-    Järvelin and Kekäläinen 2002, ACM TOIS 20(4), with the discount of Burges et al. 2005; for binary
-    relevance both kinds of gain are the same. The ideal ranking has min(relevant, k) notes at the top.
+    See Järvelin and Kekäläinen 2002, ACM TOIS 20(4), with the discount of Burges et al. 2005. For binary
+    relevance both kinds of gain are the same. The ideal ranking has min(relevant, k) expected notes at the
+    top.
     """
     ideal = sum(1 / math.log2(1 + rank) for rank in range(1, min(relevant, k) + 1))
     return sum(1 / math.log2(1 + rank) for rank in ranks if rank <= k) / ideal if ideal else 0.0
@@ -52,7 +53,7 @@ def ndcg_at(k: int, ranks: Iterable[int], relevant: int) -> float:
 
 @frozen
 class Ranking:
-    """The ranks of the expected notes of one question, and how many were expected."""
+    """The ranks of the expected notes of one question, and the number of expected notes."""
 
     ranks: tuple[int, ...]
     relevant: int
@@ -60,7 +61,7 @@ class Ranking:
 
 @frozen
 class Scores:
-    """Means over the questions."""
+    """Means of the measures over all questions."""
 
     hit: float
     recall: float
@@ -69,7 +70,7 @@ class Scores:
 
     @classmethod
     def of(cls, rankings: Sequence[Ranking], k: int) -> Scores:
-        """The means; hit and recall among the first `k`, nDCG among the first 10, MRR over all ranks."""
+        """Return the means: hit and recall of the first `k` results, nDCG of the first 10, MRR of all."""
         count = len(rankings)
 
         def mean(values: Iterable[float]) -> float:
@@ -84,19 +85,19 @@ class Scores:
 
 
 FORMAT: Final = 1
-#: Bytes of a baseline: that of the largest file of questions, with every character escaped.
+#: Maximum bytes of a baseline, enough for the largest question file with every character escaped.
 LARGEST_BASELINE: Final = 8 * LARGEST_FILE
-#: Rows, far more than any search gives.
+#: Maximum rank in a baseline, far above the results of any search.
 MOST_ROWS: Final = 1_000_000
 
 
 class UnusableBaseline(Exception):
-    """The file is not a baseline; the message says what to do."""
+    """Raised when a file is not a baseline. The message gives the reason."""
 
 
 @frozen(kw_only=True)
 class QuestionResult:
-    """The result of one question: the rank of the first expected note and of the first forbidden one."""
+    """The result of one question: the ranks of the first expected note and of the first forbidden note."""
 
     question: str
     mode: str = ""
@@ -105,12 +106,12 @@ class QuestionResult:
     tags: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
     rank: int | None = None
-    #: Rank of the first forbidden note among the first `within`.
+    #: Rank of the first forbidden note among the first `within` results.
     forbidden_rank: int | None = None
 
     @classmethod
     def of(cls, asked: Question, rank: int | None, forbidden_rank: int | None) -> QuestionResult:
-        """The outcome of a question."""
+        """Return the result of a question."""
         words, mode = asked.key
         return cls(
             question=words,
@@ -125,20 +126,21 @@ class QuestionResult:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The fields by which two questions are the same."""
+        """The fields that identify a question: its words and mode."""
         return self.question, self.mode
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """The fields that must be equal for ranks to be comparable."""
+        """The fields that must be equal before ranks are compared."""
         return self.expect, self.within, self.tags, self.forbid
 
 
 @frozen(kw_only=True)
 class Baseline:
-    """An evaluation in its saved form.
+    """A saved evaluation.
 
-    `mode` is that of questions without their own, `depth` is how many rows were looked at.
+    `mode` applies to questions without their own mode. `depth` is the number of results read for each
+    question.
     """
 
     mode: str
@@ -149,14 +151,14 @@ class Baseline:
     outcomes: tuple[QuestionResult, ...]
 
     def encode(self) -> str:
-        """The content of the file, one outcome a line: fit to be kept under version control."""
+        """Return the content of the file. Each outcome has its own line, for diffs under version control."""
         head = {"lithos_baseline": FORMAT, **asdict(self, filter=lambda each, _: each.name != "outcomes")}
         rows = ",\n".join(json.dumps(asdict(each)) for each in self.outcomes)
         return json.dumps(head)[:-1] + f', "outcomes": [\n{rows}\n]}}\n'
 
 
 def read_baseline(content: bytes) -> Baseline:
-    """The baseline in a file. Raises `UnusableBaseline`."""
+    """Parse a baseline file. Raises `UnusableBaseline`."""
     if len(content) > LARGEST_BASELINE:
         raise UnusableBaseline(f"it has more than {LARGEST_BASELINE:,} bytes")
     try:
@@ -166,7 +168,7 @@ def read_baseline(content: bytes) -> Baseline:
     if not isinstance(told, dict) or "lithos_baseline" not in told:
         raise UnusableBaseline("it was not written by --save")
     if told["lithos_baseline"] != FORMAT:
-        raise UnusableBaseline("another version of Lithos wrote it; save a new one")
+        raise UnusableBaseline("another version of Lithos wrote it; save a new baseline")
     try:
         rows = told["outcomes"]
         if not isinstance(rows, list) or len(rows) > MOST_QUESTIONS:
@@ -180,7 +182,7 @@ def read_baseline(content: bytes) -> Baseline:
             outcomes=tuple(map(_outcome, rows)),
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise UnusableBaseline(f"something in it is missing or of a wrong kind ({error})") from error
+        raise UnusableBaseline(f"a field is missing or has the wrong type ({error})") from error
 
 
 def _outcome(row: Mapping[str, Any]) -> QuestionResult:
@@ -223,31 +225,31 @@ class RankChange:
     before: QuestionResult
     now: QuestionResult
     kind: Literal["better", "worse"]
-    #: Words for a person.
+    #: Description of the change for people.
     what: str
 
 
 @frozen(kw_only=True)
 class BaselineComparison:
-    """An evaluation with its baseline; questions that cannot be compared are listed by their words."""
+    """The differences between an evaluation and its baseline. Other questions are listed by their words."""
 
     changes: tuple[RankChange, ...] = ()
-    #: Asked otherwise than in the baseline: other expected or forbidden notes, `within` or `tags`.
+    #: Questions that differ from the baseline in `expect`, `forbid`, `within` or `tags`.
     changed: tuple[str, ...] = ()
     only_now: tuple[str, ...] = ()
     only_before: tuple[str, ...] = ()
     same: int = field(default=0)
 
     def of_kind(self, kind: Literal["better", "worse"]) -> tuple[RankChange, ...]:
-        """The questions that became better, or worse."""
+        """Return the questions that became better or worse, as selected by `kind`."""
         return tuple(each for each in self.changes if each.kind == kind)
 
 
 def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) -> BaselineComparison:
-    """The questions that became better or worse; `depth` is the number of rows of the present run.
+    """Compare two runs question by question. `depth` is the number of results read in the current run.
 
-    A forbidden note that appeared makes a question worse whatever its rank did, one that went makes it
-    better unless the rank fell.
+    A new forbidden note makes a question worse, whatever its rank. A question without its former forbidden
+    note is better, unless its rank fell.
     """
     old = {each.key: each for each in before.outcomes}
     seen, deepest = set[tuple[str, str]](), min(depth, before.depth)
@@ -280,7 +282,7 @@ def _judge(before: QuestionResult, now: QuestionResult, deepest: int) -> RankCha
     was, is_now = (deepest + 1 if rank is None else rank for rank in ranks)
     what = f"rank {ranks[0] or 'none'} -> {ranks[1] or 'none'}"
     if now.forbidden_rank is not None and before.forbidden_rank is None:
-        return RankChange(before, now, "worse", f"a forbidden note came to rank {now.forbidden_rank}")
+        return RankChange(before, now, "worse", f"a forbidden note is now at rank {now.forbidden_rank}")
     if is_now > was:
         return RankChange(before, now, "worse", what)
     if before.forbidden_rank is not None and now.forbidden_rank is None:

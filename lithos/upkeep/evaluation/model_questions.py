@@ -1,9 +1,9 @@
-"""The questions of a knowledge test: reading and writing the file (docs/spec/context.md §3).
+"""The questions of a knowledge test, and the reader and writer of the file (docs/spec/context.md §3).
 
-The file is a YAML list or JSON lines, one mapping per question:
-`{"question","expect":[path, id or title],"within":5,"tags"?,"mode"?,"forbid"?:[…]}`. Nothing in it is
-guessed: an unknown key, a wrong type, a question asked twice and a file without any question are refused,
-with the line, since a test that is skipped silently looks like one that passed.
+The file is a YAML list or JSON lines, with one mapping per question: `{"question","expect":[path, id or
+title],"within":5,"tags"?,"mode"?,"forbid"?:[…]}`. The reader guesses nothing. It refuses an unknown key, a
+wrong type, a repeated question and a file without questions, and names the line, because a silently skipped
+test looks like a passed test.
 """
 
 from __future__ import annotations
@@ -19,37 +19,39 @@ from yaml.constructor import ConstructorError
 
 from lithos.text.yaml.nodes import line_nesting_deeper
 
-#: Bytes of a file, questions in it, characters of a question and of a note's name, names in one list.
+#: Maximum bytes of a file, questions in it, characters of a question, characters of a note's name, and names
+#: in one list.
 LARGEST_FILE: Final = 2 * 1024 * 1024
 MOST_QUESTIONS: Final = 5_000
 LONGEST_QUESTION: Final = 10_000
 LONGEST_NAME: Final = 4_096
 MOST_NAMES: Final = 100
-#: Ranks that `within` may name; no search answers more rows than `search.max_results`, by default as many.
+#: Maximum value of `within`. By default, `search.max_results` limits answers to the same number of rows.
 DEEPEST: Final = 50
 WITHIN: Final = 5
 RETRIEVE: Final = "retrieve"
-#: Modes of `lithos_search` (`graph` begins at the notes nearest to the question), and `lithos_retrieve`.
+#: Modes of `lithos_search` (`graph` starts at the notes nearest to the question), and the mode that uses
+#: `lithos_retrieve`.
 MODES: Final = ("hybrid", "fulltext", "semantic", "graph", RETRIEVE)
 
 _KEYS: Final = ("question", "expect", "within", "tags", "mode", "forbid")
-#: A question's lists are on level 3.
+#: Maximum nesting depth of a file. The lists of a question are at depth 3.
 _DEEPEST_NESTING: Final = 8
-#: Characters of a number.
+#: Maximum number of characters of a number.
 _LONGEST_NUMBER: Final = 100
 _SHOWN: Final = 80
 
 
 class UnusableTests(Exception):
-    """The file holds no usable questions; the message names the line and says what to do."""
+    """Raised when a file has no usable questions. The message names the line and says what to do."""
 
 
 @frozen(kw_only=True)
 class Question:
-    """One test: at least one of the notes `expect` is among the first `within`, and none of `forbid`.
+    """A test that passes if the first `within` results contain a note of `expect` and none of `forbid`.
 
-    `tags` filters the search. A question without `mode` uses that of the command. `line` is its line in the
-    file, from 1.
+    `tags` filters the search. A question without `mode` uses the mode of the command. `line` is the
+    question's line in the file, from 1.
     """
 
     question: str
@@ -62,18 +64,19 @@ class Question:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The key by which two questions are the same: the words and the mode."""
+        """The key that identifies a question: its words and its mode."""
         return " ".join(self.question.split()), self.mode or ""
 
 
 def read_questions(content: bytes, *, is_json_lines: bool | None = None) -> tuple[Question, ...]:
-    """The questions of a file, in order. Raises `UnusableTests`.
+    """Return the questions of a file, in order. Raises `UnusableTests`.
 
-    Parse JSON lines if `is_json_lines`; with None, if the text begins with `{`.
+    Parses JSON lines if `is_json_lines` is True, or if it is None and the text begins with `{`.
     """
     if len(content) > LARGEST_FILE:
         raise UnusableTests(
-            f"The file has {len(content):,} bytes; at most {LARGEST_FILE:,} are read. Split it into several."
+            f"The file has {len(content):,} bytes, but at most {LARGEST_FILE:,} are read. Split "
+            "it into several files."
         )
     try:
         text = content.decode("utf-8-sig")
@@ -93,21 +96,21 @@ def read_questions(content: bytes, *, is_json_lines: bool | None = None) -> tupl
                 "Remove one, or give them different modes."
             )
         if len(found) > MOST_QUESTIONS:
-            raise UnusableTests(f"There are more than {MOST_QUESTIONS:,} questions. Split the file.")
+            raise UnusableTests(f"The file has more than {MOST_QUESTIONS:,} questions. Split the file.")
     if not found:
-        raise UnusableTests("There is no question in the file. Write at least one: a question and `expect`.")
+        raise UnusableTests("The file has no questions. Write at least one with `question` and `expect`.")
     return tuple(found.values())
 
 
 def _json_items(text: str) -> Iterator[tuple[int, Any]]:
-    # Not `splitlines`, which also ends lines at characters that a JSON text may hold.
+    # `splitlines` would also split at characters that are allowed inside a JSON text.
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue
         try:
             yield line, json.loads(row, object_pairs_hook=_refuse_twice(line))
         except (ValueError, RecursionError) as error:
-            reason = getattr(error, "msg", "it nests too deeply, or holds a number too long")
+            reason = getattr(error, "msg", "nested too deeply, or a number is too long")
             raise UnusableTests(
                 f"Line {line} is not a JSON object ({reason}). Write one question per line."
             ) from error
@@ -117,7 +120,7 @@ def _refuse_twice(line: int) -> Callable[[list[tuple[str, Any]]], dict[str, Any]
     def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) < len(pairs):
-            raise UnusableTests(f"Line {line} gives a key twice. Keep one of them.")
+            raise UnusableTests(f"Line {line} has a key twice. Keep one of them.")
         return made
 
     return make
@@ -127,17 +130,17 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
     loader: Any = None
     try:
         if (line := line_nesting_deeper(text, _DEEPEST_NESTING)) is not None:
-            raise UnusableTests(f"Line {line} nests too deeply. Flatten it.")
+            raise UnusableTests(f"Line {line} is nested too deeply. Use fewer levels.")
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
             return
         if not isinstance(root, yaml.SequenceNode):
             raise UnusableTests(
-                f"Line {root.start_mark.line + 1} begins no list. Write each question as an item: "
-                "`- question: …` with `expect` below it."
+                f"Line {root.start_mark.line + 1} does not begin a list. Write each question as "
+                "an item: `- question: …` with `expect` below it."
             )
-        # The list itself may be an item of itself; its items are constructed one by one.
+        # The list may contain itself through an alias, so its items are constructed one by one.
         for node in root.value:
             line = node.start_mark.line + 1
             _refuse_keys_twice(node, line)
@@ -145,24 +148,29 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"Line {mark.line + 1}" if mark is not None else "The file"
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable content"
         raise UnusableTests(
-            f"{where} is not valid YAML ({problem}). Correct it there, or just above."
+            f"{where} is not valid YAML ({problem}). Correct this line or the line above."
         ) from error
-    except (RecursionError, ValueError) as error:  # a date such as 2024-02-31
-        raise UnusableTests(f"The file is not valid YAML ({error}). Put texts into quotes.") from error
+    except (RecursionError, ValueError) as error:  # for example a date such as 2024-02-31
+        raise UnusableTests(f"The file is not valid YAML ({error}). Put quotes around texts.") from error
     finally:
         if loader is not None:
             loader.dispose()
 
 
 class _Loader(yaml.CSafeLoader):
-    """Refuses long numbers: many digits cannot be shown, and many sixties (1:59:59…) take minutes to read."""
+    """A YAML loader that refuses long numbers.
+
+    Long digits cannot be shown, and long sexagesimal numbers (1:59:59…) take minutes to read.
+    """
 
 
 def _short_number(loader: _Loader, node: yaml.ScalarNode) -> object:
     if len(node.value) > _LONGEST_NUMBER:
-        raise ConstructorError(None, None, "found a very long number; put texts into quotes", node.start_mark)
+        raise ConstructorError(
+            None, None, "found a very long number; put quotes around texts", node.start_mark
+        )
     is_whole = node.tag.endswith(":int")
     return loader.construct_yaml_int(node) if is_whole else loader.construct_yaml_float(node)
 
@@ -176,7 +184,7 @@ def _refuse_keys_twice(node: Any, line: int) -> None:
         return
     names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
     if len(set(names)) < len(names):
-        raise UnusableTests(f"The question at line {line} gives a key twice. Keep one of them.")
+        raise UnusableTests(f"The question at line {line} has a key twice. Keep one of them.")
 
 
 def _read_one(line: int, item: Any) -> Question:
@@ -207,38 +215,43 @@ def _read_one(line: int, item: Any) -> Question:
 
 def _question(line: int, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise UnusableTests(f"Line {line}: `question` must be a text that is not empty.")
+        raise UnusableTests(f"Line {line}: `question` must be a text and must not be empty.")
     if len(value) > LONGEST_QUESTION:
         raise UnusableTests(
-            f"Line {line}: `question` has {len(value):,} characters; at most {LONGEST_QUESTION:,} are asked."
+            f"Line {line}: `question` has {len(value):,} characters, but at most "
+            f"{LONGEST_QUESTION:,} are allowed."
         )
     return _encodable(line, "question", value)
 
 
 def _texts(line: int, item: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A list of names without repetitions; one text alone is a list of one."""
+    """Return a list of names without repetitions. A single text counts as a list of one."""
     value = item.get(key)
     listed = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
         raise UnusableTests(
-            f"Line {line}: `{key}` must be a list of texts, none of them empty. "
-            "Put numbers and dates into quotes."
+            f"Line {line}: `{key}` must be a list of texts without empty texts. Put quotes around "
+            "numbers and dates."
         )
     if len(listed) > MOST_NAMES:
-        raise UnusableTests(f"Line {line}: `{key}` has {len(listed):,} items; at most {MOST_NAMES} count.")
+        raise UnusableTests(
+            f"Line {line}: `{key}` has {len(listed):,} items, but at most {MOST_NAMES} are allowed."
+        )
     if any(len(each) > LONGEST_NAME for each in listed):
         raise UnusableTests(f"Line {line}: an item of `{key}` has more than {LONGEST_NAME:,} characters.")
     return tuple(dict.fromkeys(_encodable(line, key, each).strip() for each in listed))
 
 
 def _encodable(line: int, key: str, text: str) -> str:
-    """JSON can spell half of a character, and both can spell NUL, which no server takes."""
+    """Return the text. Refuse lone surrogates, which JSON can spell, and NUL, which no server accepts."""
     if "\0" in text:
-        raise UnusableTests(f"Line {line}: `{key}` holds a NUL character. Remove it.")
+        raise UnusableTests(f"Line {line}: `{key}` contains a NUL character. Remove it.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise UnusableTests(f"Line {line}: `{key}` holds half of a character (a lone surrogate).") from error
+        raise UnusableTests(
+            f"Line {line}: `{key}` contains half of a character (a lone surrogate)."
+        ) from error
     return text
 
 
@@ -253,7 +266,7 @@ def _shorten(text: Any) -> str:
 
 
 def write_questions(questions: Iterable[tuple[Question, str]], *, as_json_lines: bool) -> str:
-    """The content of a test file; each question comes with a remark, a YAML comment above it."""
+    """Return the content of a test file. In YAML, the remark of each question is a comment above it."""
     if as_json_lines:
         return "".join(json.dumps(_as_item(each)) + "\n" for each, _ in questions)
     blocks = []

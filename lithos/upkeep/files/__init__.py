@@ -1,4 +1,4 @@
-"""Backups, probes of disks and the inspection of indexes.
+"""Backup files, disk probes and read-only index inspection.
 
 Only its own package and `app` use it.
 Never here: repairs without the operator's consent.

@@ -1,9 +1,9 @@
 """Backup and restore: file and database copies, symbolic links, and the index `backup.json` with checksums.
 
-A backup has the layout of a data directory without what can be rebuilt. Databases are copied as consistent
-snapshots of one moment (SQLite's online backup), also while a server runs; `move_counters_ahead` prepares a
-restored one. Symbolic links among the notes are listed if they lead to something in the backup. `backup.json`
-comes last, by one atomic rename: where it is, the backup is complete.
+A backup has the layout of a data directory, without data that can be rebuilt. Databases are copied as
+consistent snapshots (SQLite's online backup), even while a server runs. `move_counters_ahead` prepares a
+restored database. Symbolic links among the notes are listed if their targets are in the backup. `backup.json`
+is written last, with one atomic rename. A backup with this file is complete.
 """
 
 from __future__ import annotations
@@ -29,22 +29,24 @@ from lithos.kernel.databases.sqlite import copy_content, snapshot, transaction
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
 PRIVATE: Final = ".lithos"
-#: Kept in the data directory when something else takes its place.
+#: Prefix of the folders in the data directory that keep content replaced by a restore.
 ASIDE: Final = ".before-restore-"
-#: A copy of a backup while it is made; when it is whole, from when on a restore is always finished; and when
-#: the former content has been moved aside. A kill may leave one.
+#: Prefixes of the folders of a restore: a copy in progress; a complete copy, after which the restore is
+#: always finished; and a copy after the former content was moved aside. A killed process may leave one of
+#: these folders.
 STAGED: Final = f"{ASIDE}staged-"
 READY: Final = f"{ASIDE}ready-"
 _PLACING: Final = f"{ASIDE}placing-"
-#: Left where they are: the lock that is held, and what was set aside before.
+#: Path of the lock, which a restore leaves in place.
 _LOCK: Final = f"{PRIVATE}/lock"
 
 
 @frozen
 class FoundLinks:
-    """Links below a folder: `inside` maps the path of a link to its target, seen from the link's folder.
+    """Links below a folder. `inside` maps the path of each link to its target, relative to the link's folder.
 
-    `elsewhere` are those that lead out of the folder, or nowhere: Lithos does not read what is there.
+    `elsewhere` lists links that lead out of the folder or to a missing file. Lithos does not read their
+    targets.
     """
 
     inside: Mapping[str, str] = field(factory=dict)
@@ -52,7 +54,7 @@ class FoundLinks:
 
 
 def find_links(root: Path) -> FoundLinks:
-    """The symbolic links below `root`, by relative path, sorted. Raises `OSError`."""
+    """Return the symbolic links below `root` by relative path, sorted. Raises `OSError`."""
     real_root = os.path.realpath(root)
     inside: dict[str, str] = {}
     elsewhere: list[str] = []
@@ -75,7 +77,7 @@ def _raise(error: OSError) -> None:
 
 
 def leads_out(link: str, target: str) -> bool:
-    """Path traversal check: whether a link would lead out of the topmost folder of its path."""
+    """Check for path traversal: return whether a link would lead out of the topmost folder of its path."""
     top, *_ = PurePosixPath(link).parts
     reached = os.path.normpath(os.path.join(os.path.dirname(link), target))
     return target.startswith("/") or PurePosixPath(reached).parts[:1] != (top,)
@@ -93,17 +95,17 @@ INDEX: Final = "backup.json"
 FORMAT: Final = 1
 _BLOCK: Final = 1 << 20
 
-#: Progress callback, per file: how many are done, and how many there will be at least.
+#: Progress callback, called for each file with the number of finished files and the minimum total.
 BackupProgress = Callable[[int, int], None]
 
 
 class BackupRefused(Exception):
-    """The backup cannot be made or used; the message says why and what to do."""
+    """Raised when a backup cannot be made or used. The message says why and what to do."""
 
 
 @frozen
 class SavedFile:
-    """One file: size in bytes, SHA-256 in hex, time of change in nanoseconds."""
+    """A file: size in bytes, SHA-256 in hex, modification time in nanoseconds."""
 
     size: int
     sha256: str
@@ -112,10 +114,10 @@ class SavedFile:
 
 @frozen(kw_only=True)
 class BackupIndex:
-    """The content of `backup.json`: `files` by relative path, `journal_head` is the last seq.
+    """The content of `backup.json`: `files` by relative path, and `journal_head`, the last seq.
 
-    `links` are the symbolic links among the notes that lead to one of the files or to a folder of them;
-    `left_out` are those that lead elsewhere.
+    `links` are the symbolic links among the notes to files or folders in the backup. `left_out` are all other
+    links.
     """
 
     format: int
@@ -127,16 +129,19 @@ class BackupIndex:
     files: Mapping[str, SavedFile] = field(repr=False)
     links: Mapping[str, str] = field(factory=dict)
     left_out: tuple[str, ...] = ()
-    #: The folder of the notes in the backup; `VAULT` when they are those of a vault.
+    #: Folder of the notes in the backup, or `VAULT` if a vault was backed up.
     notes: str = "knowledge"
 
 
-#: The place in a backup for the notes of a vault, which are outside of the data directory.
+#: Folder in a backup for the notes of a vault, which are outside of the data directory.
 VAULT: Final = "vault"
 
 
 def walk_files(root: Path) -> Iterator[str]:
-    """Paths of the regular files below `root`, relative, sorted; not our temporary ones, nor links."""
+    """Yield the relative paths of the regular files below `root`, sorted.
+
+    Lithos's temporary files are left out.
+    """
     found: list[str] = []
     for folder, _, names in os.walk(root, onerror=_raise):
         for name in names:
@@ -153,9 +158,9 @@ def walk_files(root: Path) -> Iterator[str]:
 
 
 def copy_file(source: Path, target: Path) -> SavedFile | None:
-    """Copy one file durably, with its mtime, and hash it on the way; None if the file was deleted.
+    """Copy and hash one file durably, with its mtime. Return None if the file was deleted.
 
-    Files that only their owner may read keep that mode.
+    A file that only its owner may read keeps this mode.
     """
     try:
         descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
@@ -178,7 +183,7 @@ def copy_file(source: Path, target: Path) -> SavedFile | None:
 
 
 def describe_file(path: Path) -> SavedFile:
-    """Size, hash and time of a file."""
+    """Return the size, hash and modification time of a file."""
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         status = os.fstat(stream.fileno())
@@ -186,13 +191,13 @@ def describe_file(path: Path) -> SavedFile:
 
 
 def sync_folders(root: Path) -> None:
-    """Sync all folders below, so that the names of their files are durable."""
+    """Sync `root` and all folders below it, so that the names of their files are durable."""
     for folder, _, _ in os.walk(root):
         sync_folder(Path(folder))
 
 
 def write_index(directory: Path, index: BackupIndex) -> None:
-    """Write `backup.json` atomically, after everything else is synced."""
+    """Sync everything else, then write `backup.json` atomically."""
     sync_folders(directory)
     content = json.dumps(cattrs.unstructure(index), indent=1).encode()
     replace_file(directory / INDEX, content, directory / f"{INDEX}.new")
@@ -207,31 +212,36 @@ def read_index(directory: Path) -> BackupIndex:
         index = cattrs.structure(document, BackupIndex)
     except FileNotFoundError:
         raise BackupRefused(
-            f"{directory} has no {INDEX}: it is not a backup, or the backup was not finished. Choose another."
+            f"{directory} has no {INDEX}: it is not a backup, or the backup was not finished. "
+            "Choose another backup."
         ) from None
     except (ValueError, cattrs.BaseValidationError, TypeError) as damage:
         raise BackupRefused(
-            f"{path} cannot be understood ({damage}), so nothing can be verified. Choose another backup."
+            f"{path} is not a valid index ({damage}), so the backup cannot be verified. Choose "
+            "another backup."
         ) from damage
     if index.format != FORMAT:
         raise BackupRefused(
-            f"{path} has format {index.format}, this Lithos knows {FORMAT}. Install the version that made "
-            f"it ({index.version}) or a later one."
+            f"{path} has format {index.format}, but this Lithos supports only {FORMAT}. Install "
+            f"the version that made the backup ({index.version}) or a later one."
         )
     for name in (*index.files, *index.links, index.notes):
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts or "\\" in name:
             raise BackupRefused(
-                f"{path} names {name!r}, which is outside of a data directory. Do not use it."
+                f"{path} names {name!r}, which is outside of a data directory. Do not use this backup."
             )
     for link, target in index.links.items():
         if leads_out(link, target):
-            raise BackupRefused(f"{path} has {link!r} lead to {target!r}, which is elsewhere. Do not use it.")
+            raise BackupRefused(
+                f"{path} has a link {link!r} to {target!r}, which is outside of "
+                "the backup. Do not use this backup."
+            )
     return index
 
 
 def verify_files(directory: Path, index: BackupIndex, told: BackupProgress) -> None:
-    """Verify size and checksum of every file, and that there are no others. Raises `BackupRefused`."""
+    """Verify size and checksum of every file, and refuse additional files. Raises `BackupRefused`."""
     present = {path for path in walk_files(directory) if path != INDEX}
     problems = [f"{name} is not part of the backup" for name in sorted(present - index.files.keys())]
     for number, (name, saved) in enumerate(index.files.items(), start=1):
@@ -240,18 +250,18 @@ def verify_files(directory: Path, index: BackupIndex, told: BackupProgress) -> N
             continue
         found = describe_file(directory / name)
         if (found.size, found.sha256) != (saved.size, saved.sha256):
-            problems.append(f"{name} has other bytes than were saved")
+            problems.append(f"{name} differs from the saved file")
         told(number, len(index.files))
     if problems:
         more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise BackupRefused(
-            f"The backup {directory} differs from its list: {'; '.join(problems[:5])}{more}. Nothing was "
-            "restored. Choose another backup."
+            f"The backup {directory} differs from its index: {'; '.join(problems[:5])}{more}. "
+            "Nothing was restored. Choose another backup."
         )
 
 
 def copy_database(source: Path, target: Path, *, is_live: bool) -> SavedFile | None:
-    """Copy a consistent snapshot of a database, while others may write it; None for a missing file."""
+    """Copy a consistent snapshot of a database that others may be writing. Return None for a missing file."""
     with snapshot(source, is_live=is_live) as reading:
         if reading is None:
             return None
@@ -260,7 +270,7 @@ def copy_database(source: Path, target: Path, *, is_live: bool) -> SavedFile | N
 
 
 def journal_head(path: Path) -> int | None:
-    """The last seq in the journal of a database that no process writes."""
+    """Return the last seq in the journal of a database that no process is writing."""
     if not path.exists():
         return None
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
@@ -269,10 +279,10 @@ def journal_head(path: Path) -> int | None:
 
 
 def move_counters_ahead(path: Path, now: datetime) -> None:
-    """Advance counters, so that no seq and no fence assigned after the copy is assigned again."""
+    """Advance the counters, so that no seq or fence assigned after the backup is assigned again."""
     if not path.exists():
         return
-    CoordinationStore.open(path, now).close()  # fences, and columns of an older version
+    CoordinationStore.open(path, now).close()  # adds fences, and missing columns of an older version
     with closing(apsw.Connection(str(path))) as connection, transaction(connection):
         connection.execute(
             "UPDATE meta SET value=MAX(value+1, ?) WHERE name='next_seq'", (int(now.timestamp() * 1000),)
@@ -280,9 +290,10 @@ def move_counters_ahead(path: Path, now: datetime) -> None:
 
 
 def finish_restore(data: Path) -> Path | None:
-    """Put the whole copy of a backup in the place of what is there, if there is one; for the owner.
+    """Replace the content of a data directory with a complete copy of a backup, if there is one.
 
-    Return where the former content is now. If this is killed at any moment, the next call continues.
+    Only the owner of the data directory may call this function. It returns the folder of the former content.
+    If it is killed, the next call continues the work.
     """
     aside: Path | None = None
     for staged in [*data.glob(f"{STAGED}*")]:

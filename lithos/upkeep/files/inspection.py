@@ -17,13 +17,13 @@ from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FORMAT
 from lithos.search.index.vector_files import StoreDamaged
 
-#: A running server replaces files of an index at any moment.
+#: Number of attempts, because a running server may replace index files at any moment.
 _TRIES: Final = 3
 
 
 @frozen
 class IndexStamps:
-    """The stamp of every indexed note by serial, or the `reason` for which the index cannot be used."""
+    """The stamps of all indexed notes by serial, or the `reason` why the index cannot be used."""
 
     stamps: Mapping[int, int] = field(factory=dict)
     reason: Literal["schema_mismatch", "embedder_mismatch", "check_failed"] | None = None
@@ -34,7 +34,7 @@ def inspect_fulltext(directory: Path) -> IndexStamps:
     """Inspect a full-text index read-only. Blocks."""
     marker = fulltext_schema.read_marker(directory)
     if marker != FORMAT:
-        detail = f"the format is {marker[:40]!r}, not {FORMAT!r}" if marker else "there is no format marker"
+        detail = f"its format is {marker[:40]!r}, not {FORMAT!r}" if marker else "it has no format marker"
         return IndexStamps(reason="schema_mismatch", detail=detail)
     return _try(lambda: IndexStamps(_read_fulltext(directory)))
 
@@ -50,10 +50,14 @@ def _try(inspect: Callable[[], IndexStamps]) -> IndexStamps:
 
 
 def _read_fulltext(directory: Path) -> Mapping[int, int]:
-    """Opening makes files, so the index is opened in a folder of links to its files."""
+    """Return the stamps of all indexed notes.
+
+    The index is opened in a folder of links, because opening creates files.
+    """
     with tempfile.TemporaryDirectory(prefix="lithos-") as folder:
         twin = Path(folder)
-        # First the entries that name the files, then the files: files deleted in between are found missing.
+        # First copy the files that name others, then link those: files deleted in between are reported as
+        # missing.
         for name in ("meta.json", ".managed.json", fulltext_schema.MARKER):
             if (directory / name).exists():
                 (twin / name).write_bytes((directory / name).read_bytes())
@@ -65,7 +69,7 @@ def _read_fulltext(directory: Path) -> Mapping[int, int]:
 
 
 def inspect_vectors(directory: Path, identity: EmbedderIdentity | None) -> IndexStamps:
-    """Inspect a vector store that should be of this embedder (None: of any). Blocks."""
+    """Inspect a vector store that should belong to the given embedder (None: to any). Blocks."""
     return _try(lambda: _read_vectors(directory, identity))
 
 
@@ -73,10 +77,10 @@ def _read_vectors(directory: Path, identity: EmbedderIdentity | None) -> IndexSt
     manifest = vector_files.read_manifest(directory)
     if manifest is None:
         if (directory / vector_files.MANIFEST).exists():
-            return IndexStamps(reason="schema_mismatch", detail="the store has another format")
+            return IndexStamps(reason="schema_mismatch", detail="the vector store has another format")
         return IndexStamps()
     if identity is not None and manifest.embedder != identity:
-        detail = f"the vectors are those of {manifest.embedder.name!r}, not of {identity.name!r}"
+        detail = f"the vectors belong to {manifest.embedder.name!r}, not to {identity.name!r}"
         return IndexStamps(reason="embedder_mismatch", detail=detail)
     vector_files.verify_files(directory, manifest)
     rows = np.load(directory / vector_files.notes_name(manifest.generation), allow_pickle=False)

@@ -1,6 +1,6 @@
 """Probes for diagnosis: file system features, free space, database integrity, and the process on a port.
 
-They leave nothing behind and block, for some milliseconds.
+Probes leave nothing behind. They block for some milliseconds.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
 @frozen
 class Space:
-    """Free space; `inodes` is absent (None) on file systems that do not count them."""
+    """Free space of a disk. `inodes` is None on file systems that do not count inodes."""
 
     bytes: int
     inodes: int | None
 
 
 def try_folder(folder: Path) -> bool:
-    """Write, sync, rename and remove dot-named files; whether locks work there. Raises `OSError`."""
+    """Write, sync, rename and remove probe files.
+
+    Return whether the folder supports locks. Raises `OSError`.
+    """
     stem = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}"
     first, second = (folder / f"{stem}{turn}{TEMPORARY_SUFFIX}" for turn in "ab")
     try:
@@ -45,12 +48,12 @@ def try_folder(folder: Path) -> bool:
         return locks
     finally:
         for path in (first, second):
-            with suppress(OSError):  # the first failure is raised already
+            with suppress(OSError):  # only the first failure is raised
                 path.unlink(missing_ok=True)
 
 
 def _holds_lock(descriptor: int, path: Path) -> bool:
-    """Whether a lock keeps a second one out: some file systems take every lock and keep none."""
+    """Return whether a lock excludes a second lock. Some file systems accept all locks."""
     with opened(path, os.O_RDWR) as other:
         try:
             for each in (descriptor, other):
@@ -64,13 +67,16 @@ def _holds_lock(descriptor: int, path: Path) -> bool:
 
 
 def free_space(folder: Path) -> Space:
-    """Free space for an unprivileged process. Raises `OSError`."""
+    """Return the free space for an unprivileged process. Raises `OSError`."""
     status = os.statvfs(folder)
     return Space(status.f_bavail * status.f_frsize, status.f_favail if status.f_files else None)
 
 
 def check_integrity(path: Path, *, is_live: bool) -> str | None:
-    """Integrity check of a database: the first problem; None when sound or absent. Raises as `snapshot`."""
+    """Return the first problem of a database, or None if it is sound or absent.
+
+    Raises the errors of `snapshot`.
+    """
     with snapshot(path, is_live=is_live) as connection:
         if connection is None:
             return None
@@ -82,9 +88,9 @@ def check_integrity(path: Path, *, is_live: bool) -> str | None:
 
 
 def newest_event_time(path: Path, *, is_live: bool) -> datetime | None:
-    """When the newest event of a coordination database was, by the clock of its server; None without events.
+    """Return the time of the newest event, by the clock of the server. Return None without events.
 
-    Raises as `snapshot`.
+    Raises the errors of `snapshot`.
     """
     with snapshot(path, is_live=is_live) as connection:
         if connection is None:
@@ -93,35 +99,38 @@ def newest_event_time(path: Path, *, is_live: bool) -> datetime | None:
             row = connection.execute("SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1").fetchone()
             return None if row is None else parse_time(str(row[0]))
         except (apsw.SQLError, ValueError):
-            return None  # an older layout without a journal: the next start makes one
+            return None  # an older layout has no journal; the next start creates one
 
 
 def read_layout_version(path: Path) -> int | None:
-    """The version in a migration registry, None without one. Raises `ValueError` for another content."""
+    """Return the layout version in a migration registry, or None without a file.
+
+    Raises `ValueError` for other content.
+    """
     try:
         version = json.loads(path.read_bytes())["current_version"]
     except FileNotFoundError:
         return None
     except (KeyError, TypeError) as failure:
-        raise ValueError("it has not the expected form") from failure
+        raise ValueError("the content does not have the expected form") from failure
     if not isinstance(version, int):
-        raise ValueError("it has not the expected form")
+        raise ValueError("the content does not have the expected form")
     return version
 
 
 _LISTENING = "0A"
-#: The place where Linux lists processes and sockets; other systems report nothing.
+#: The folder in which Linux lists processes and sockets. On other systems, nothing is found.
 PROC: Final = Path("/proc")
 
 
 def name_listener(port: int) -> str | None:
-    """The process that listens on a TCP port of this machine as `process 12 (nginx)`; None when unknown.
+    """Return the process that listens on a local TCP port, such as `process 12 (nginx)`, or None if unknown.
 
-    Processes of other users are only known to an administrator.
+    Only an administrator can see processes of other users.
     """
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     for process in PROC.glob("[0-9]*") if sockets else ():
-        with suppress(OSError):  # it ended meanwhile, or belongs to another user
+        with suppress(OSError):  # the process ended meanwhile, or belongs to another user
             for descriptor in os.listdir(process / "fd"):
                 if os.readlink(process / "fd" / descriptor) in sockets:
                     return f"process {process.name} ({(process / 'comm').read_text().strip()})"
@@ -129,7 +138,10 @@ def name_listener(port: int) -> str | None:
 
 
 def _listening_inodes(port: int) -> Iterator[str]:
-    """Lines are `number: address:port remote:port state … uid timeout inode`, numbers in hexadecimal."""
+    """Yield the inodes of sockets that listen on a port.
+
+    Table lines are `number: address:port remote:port state … uid timeout inode`, with hexadecimal numbers.
+    """
     for table in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in (PROC / "net" / table).read_text().splitlines()[1:]:

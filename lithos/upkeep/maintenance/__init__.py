@@ -1,4 +1,4 @@
-"""Commands of upkeep: backup, export, checks and repairs.
+"""Commands for backups, exports, checks and repairs.
 
 Only its own package uses it.
 Never here: rules of checks.

@@ -1,4 +1,4 @@
-"""Backup of a data directory, also while it is served, and restore (docs/spec/lifecycle.md §8)."""
+"""Backup of a data directory, even while a server runs, and restore (docs/spec/lifecycle.md §8)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ from lithos.upkeep.files.backup import (
 
 __all__ = ["BackupRefused", "RestoredBackup", "back_up", "back_up_to_tar", "restore"]
 
-#: Edges first: an event leaves the outbox of `edges.db` when the journal, copied later, has it. Versions of
-#: changes after the copy are caught up from the notes, which are copied last.
+#: Databases in the order of copying. An event leaves the outbox of `edges.db` only when the journal has it,
+#: so `edges.db` is copied before the journal. Versions of later changes are caught up from the notes, which
+#: are copied last.
 DATABASES = ("edges.db", "stats.db", HISTORY, "coordination.db")
 
 
@@ -48,8 +49,8 @@ def _ignore(done: int, total: int) -> None:
 def back_up(config: Config, target: Path, *, told: BackupProgress = _ignore) -> BackupIndex:
     """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
 
-    It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
-    the files that were copied by then have no `backup.json`.
+    The backup contains every change that was acknowledged before it began. Raises `BackupRefused`, `OSError`
+    and `CorruptDatabase`. In that case the copied files have no `backup.json`.
     """
     data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
     notes = config.of(StorageConfig).notes_folder
@@ -88,9 +89,9 @@ def back_up(config: Config, target: Path, *, told: BackupProgress = _ignore) -> 
 
 
 def back_up_to_tar(config: Config, target: Path, *, told: BackupProgress = _ignore) -> BackupIndex:
-    """The same as one archive, which appears when it is whole. Blocks."""
+    """Write a backup as one archive, which appears only when it is complete. Blocks."""
     if target.exists():
-        raise BackupRefused(f"{target} exists already. Name another file.")
+        raise BackupRefused(f"{target} already exists. Choose another file.")
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.absolute().parent) as folder:
         staged = Path(folder)
         index = back_up(config, staged / "backup", told=told)
@@ -107,23 +108,24 @@ def _check_target(storage: StorageConfig, target: Path) -> None:
     data, notes = storage.data_dir, storage.notes_folder
     if not notes.is_dir():
         if storage.vault is not None:
-            raise BackupRefused(f"There is no folder {notes}. Name the folder of your notes with --vault.")
+            raise BackupRefused(f"There is no folder {notes}. Set --vault to the folder of your notes.")
         raise BackupRefused(
-            f"There are no notes in {data}: the folder {notes.name} is missing. Name the data directory with "
-            "--data-dir, or put the folder back."
+            f"There are no notes in {data}: the folder {notes.name} is missing. Set --data-dir to "
+            "the data directory, or put the folder back."
         )
     if target.resolve().is_relative_to(notes.resolve()):
         raise BackupRefused(
-            f"{target} is among the notes and would become part of them. Choose another place."
+            f"{target} is in the notes folder, so the backup would become part of the notes. "
+            "Choose another place."
         )
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BackupRefused(f"{target} is not empty. Choose an empty or a new directory.")
 
 
 def _list_notes(storage: StorageConfig) -> list[str]:
-    """The notes and other files in their folder;
+    """Return the files in the notes folder.
 
-    in a vault the notes alone, by the names of their own files.
+    In a vault, return only the notes, and no paths through symbolic links.
     """
     if storage.vault is None:
         return list(backup.walk_files(storage.notes_folder))
@@ -133,7 +135,7 @@ def _list_notes(storage: StorageConfig) -> list[str]:
 
 
 def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> FoundLinks:
-    """The links of a vault through which notes are reached; their targets are in the backup."""
+    """Return the links of a vault through which notes are reached, and whose targets are in the backup."""
     assert storage.vault is not None
     links, files = backup.find_links(storage.vault), open_notes(storage)
     kept: dict[str, str] = {}
@@ -147,7 +149,7 @@ def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> F
 
 
 def _list_state(data: Path) -> Iterator[str]:
-    """Other files that are copied unchanged: configuration, hashes of tokens, history, displaced texts."""
+    """Yield files that are copied unchanged: configuration, token hashes, migrations, displaced texts."""
     if (data / "config.yaml").is_file():
         yield "config.yaml"
     yield from (f"{PRIVATE}/{name}" for name in TOKEN_FILES if (data / PRIVATE / name).is_file())
@@ -167,7 +169,7 @@ def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
 
 @frozen
 class RestoredBackup:
-    """The restored data, and the place of the former content, if there was any."""
+    """The index of the restored backup, and the folder of the former content, if there was any."""
 
     index: BackupIndex
     aside: Path | None
@@ -176,11 +178,11 @@ class RestoredBackup:
 def restore(
     config: Config, source: Path, *, force: bool = False, told: BackupProgress = _ignore
 ) -> RestoredBackup:
-    """Put a backup (directory or tar) in the place of the data directory, every hash verified before. Blocks.
+    """Replace the data directory with a backup (directory or tar) after verifying all hashes. Blocks.
 
-    With `force` the content that is there is moved aside within it. Raises `AlreadyOwned`,
-    `BackupRefused`, `OSError`. With a vault the notes go there, which must be empty or absent; without one
-    a backup of a vault is refused.
+    With `force`, the existing content is moved aside within the data directory. A `vault` receives the notes
+    and must be empty or absent. Without one, the backup of a vault is refused. Raises `AlreadyOwned`,
+    `BackupRefused` and `OSError`.
     """
     data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
     with _as_directory(source) as directory:
@@ -195,7 +197,7 @@ def restore(
         lock = make_lock(config.of(StorageConfig))
         lock.acquire(format_time(utc_now()))
         try:
-            backup.finish_restore(data)  # an earlier one may have been killed
+            backup.finish_restore(data)  # an earlier restore may have been killed
             if not force:
                 _require_empty(data)
             return RestoredBackup(index, _replace_content(data, vault, directory, index, utc_now()))
@@ -207,29 +209,28 @@ def _require_empty(data: Path) -> None:
     occupied = _content(data)
     if occupied:
         raise BackupRefused(
-            f"{data} is not empty ({', '.join(sorted(occupied)[:5])}). Choose an empty one with "
-            "--data-dir, or add --force: then its content is moved aside, not deleted."
+            f"{data} is not empty ({', '.join(sorted(occupied)[:5])}). Choose an empty directory "
+            "with --data-dir, or add --force to move the content aside. It is not deleted."
         )
 
 
 def _check_vault(vault: Path | None, data: Path, index: BackupIndex) -> None:
-    """Notes of a vault go to an empty vault only: nothing in one is ever moved or replaced."""
+    """Refuse to restore notes of a vault into a folder with files, because those are never replaced."""
     if vault is None:
         if index.notes == VAULT:
             raise BackupRefused(
-                "This backup holds the notes of a vault. Say with --vault PATH where they go: an empty or a "
-                "new folder."
+                "This backup contains the notes of a vault. Choose an empty or a new folder for "
+                "the notes with --vault PATH."
             )
         return
     if vault.exists() and (not vault.is_dir() or any(vault.iterdir())):
         raise BackupRefused(
-            f"The vault {vault} is not empty, and nothing in a vault is ever replaced. Choose an empty or a "
-            "new folder with --vault, then copy missing files from there."
+            f"The vault {vault} is not empty, and Lithos never replaces files in a vault. Choose "
+            "an empty or a new folder with --vault, then copy missing files from there."
         )
     if os.path.realpath(vault).startswith(os.path.realpath(data) + os.sep):
         raise BackupRefused(
-            f"The vault {vault} is inside of the data directory {data}. Choose a folder elsewhere with "
-            "--vault."
+            f"The vault {vault} is inside the data directory {data}. Choose another folder with --vault."
         )
 
 
@@ -239,7 +240,7 @@ def _as_directory(source: Path) -> Iterator[Path]:
         yield source
         return
     if not source.exists():
-        raise BackupRefused(f"There is no {source}. Name the directory or tar file of a backup.")
+        raise BackupRefused(f"{source} does not exist. Choose the directory or tar file of a backup.")
     with tempfile.TemporaryDirectory(prefix="lithos-restore-") as folder:
         try:
             with tarfile.open(source) as tar:
@@ -252,9 +253,9 @@ def _as_directory(source: Path) -> Iterator[Path]:
 
 
 def _content(data: Path) -> list[str]:
-    """Return the entries that a restore would replace:
+    """Return the entries of the data directory that a restore would replace.
 
-    all but the lock and those moved away by earlier restores.
+    The lock and content that earlier restores moved aside are left out.
     """
     names = [path.name for path in data.iterdir() if not path.name.startswith(backup.ASIDE)]
     private = data / PRIVATE
@@ -266,14 +267,17 @@ def _content(data: Path) -> list[str]:
 def _replace_content(
     data: Path, vault: Path | None, source: Path, index: BackupIndex, now: datetime
 ) -> Path | None:
-    """Stage a copy, move what is there aside, put the copy in its place; notes go to the vault, if any."""
+    """Copy a backup, move the existing content aside, and put the copy in its place.
+
+    Return the folder of the former content.
+    """
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     staged = Path(tempfile.mkdtemp(prefix=backup.STAGED, dir=data))
     try:
         for name, saved in index.files.items():
             copied = backup.copy_file(source / name, staged / name)
             if copied is None or copied.sha256 != saved.sha256:
-                raise BackupRefused(f"{name} changed while it was restored. Nothing was replaced; try again.")
+                raise BackupRefused(f"{name} changed during the restore. Nothing was replaced. Try again.")
         backup.make_links(staged, index.links)
         if vault is not None:
             _fill_vault(vault, staged / index.notes)
@@ -287,7 +291,7 @@ def _replace_content(
 
 
 def _fill_vault(vault: Path, staged: Path) -> None:
-    """Copy the staged notes to the empty vault, which may be on another disk; all or nothing."""
+    """Copy all staged notes or none to the empty vault, which may be on another disk."""
     if not staged.is_dir():
         return
     try:

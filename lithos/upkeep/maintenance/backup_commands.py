@@ -1,4 +1,4 @@
-"""`lithos backup`, `restore` and `export`."""
+"""The commands `lithos backup`, `restore` and `export`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from lithos.upkeep.maintenance.backup import RestoredBackup, back_up, back_up_to
 from lithos.upkeep.maintenance.export import export_objects
 from lithos.upkeep.maintenance.maintenance import ReindexResult, reindex
 
-#: The name of a file that stands for stdout.
+#: File name that stands for stdout.
 STDOUT = "-"
 
 
 def run_backup(session: CommandSession) -> int:
-    """Back up to a directory; prints what it holds.
+    """Back up to a directory, and print the number of copied files.
 
-    With several vaults, each is written to a folder of its name. A single named vault is written to the
-    directory itself.
+    Several vaults are written to folders with their names. A single chosen vault is written to the directory
+    itself.
     """
     target = Path(session.typed["directory"])
     if not session.vaults:
@@ -45,7 +45,7 @@ def run_backup(session: CommandSession) -> int:
         _back_up_one(_about(session, session.vaults[0]), target, session.vaults[0].name)
         return 0
     if target.is_dir() and any(target.iterdir()):
-        raise CommandFailed(f"{target} is not empty; name a folder that is empty or absent, or one vault.")
+        raise CommandFailed(f"{target} is not empty. Choose an empty or a new folder, or a single vault.")
     failed: list[str] = []
     for vault in session.vaults:
         if not session.as_json:
@@ -61,14 +61,15 @@ def run_backup(session: CommandSession) -> int:
     if failed:
         done = len(session.vaults) - len(failed)
         raise CommandFailed(
-            f"Not backed up: {', '.join(failed)}; the others ({done}) are in {target}. Fix the errors above, "
-            "then back these up separately: lithos --vault NAME backup DIR"
+            f"Not backed up: {', '.join(failed)}. The backups of the other vaults ({done}) are in "
+            f"{target}. Fix the errors above, then back up each failed vault separately: lithos "
+            "--vault NAME backup DIR"
         )
     return 0
 
 
 def _about(session: CommandSession, vault: NamedVault) -> CommandSession:
-    """The session of one vault, whose folder must be there. Raises `CommandFailed`."""
+    """Return the session of one vault. Raises `CommandFailed` if the vault's folders are unusable."""
     trouble = check_places(vault.loaded.config.of(StorageConfig))
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
@@ -82,13 +83,13 @@ def _back_up_one(session: CommandSession, target: Path, vault: str | None) -> No
 
 
 def run_export(session: CommandSession) -> int:
-    """Write all notes and coordination as JSON lines, or a backup as one archive."""
+    """Write all notes and coordination data as JSON lines, or write a backup as one archive."""
     typed = session.typed
     file: str | None = typed.get("file")
     if typed.get("format", "jsonl") == "tar":
         if file is None:
             raise CommandFailed(
-                "--format tar needs a file, or - for stdout: lithos export notes.tar --format tar", 2
+                "--format tar needs a file, or - for stdout. Example: lithos export notes.tar --format tar", 2
             )
         if file == STDOUT:
             return _write_tar(session)
@@ -106,9 +107,13 @@ def run_export(session: CommandSession) -> int:
 
 
 def _write_tar(session: CommandSession) -> int:
-    """The archive is written to stdout, messages to stderr. The archive is finished before it is written."""
+    """Write the archive to stdout and messages to stderr. The archive is complete before it is written."""
     if sys.stdout.isatty():
-        raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
+        raise CommandFailed(
+            "An archive cannot be written to a terminal. Redirect the output: "
+            "lithos export - --format tar > notes.tar",
+            2,
+        )
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         archive = Path(folder) / "export.tar"
         with refusing(BackupRefused), counted(session, "files copied", "files") as told:
@@ -124,7 +129,7 @@ def _write_tar(session: CommandSession) -> int:
 def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], object]) -> int:
     code = 0
     for item in objects:
-        # Pure ASCII: whatever a file name holds and whatever the terminal knows.
+        # The output is pure ASCII, whatever file names contain and the terminal supports.
         write(json.dumps(item) + "\n")
         if item["kind"] == "problem":
             warn(f"{item['path']} could not be read: {item['reason']}")
@@ -133,14 +138,14 @@ def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], objec
 
 
 def run_restore(session: CommandSession) -> int:
-    """Put a backup in place and build the indexes; prints what was restored."""
+    """Restore a backup, build the indexes and print a summary. Return 1 if an index could not be built."""
     typed = session.typed
     source, force = Path(typed["source"]), typed.get("force", False)
     with refusing(BackupRefused):
         with counted(session, "files verified", "files") as told:
             restored = restore(session.config, source, force=force, told=told)
         with progress_bars(session, "notes") as progress:
-            config = load_session(session.invocation).config  # the backup may have brought another
+            config = load_session(session.invocation).config  # the backup may contain another configuration
             run = local_servers(session).run
             indexed = trio.run(partial(reindex, config, run, clear=False, progress=progress))
     _tell_restored(session, restored, indexed)
@@ -155,8 +160,9 @@ def _tell_backup(session: CommandSession, target: Path, index: BackupIndex, vaul
         lines.append(f"Symbolic links among the notes: {len(index.links)}, kept as links")
     if index.left_out:
         lines.append(
-            f"Not part of the backup: {name_some(index.left_out)}, which link to other folders. Lithos does "
-            "not read these; back them up separately, or copy them into the notes folder."
+            f"Not part of the backup: {name_some(index.left_out)}, which link to other folders. "
+            "Lithos does not read these folders. Back them up separately, or copy them into the "
+            "notes folder."
         )
     described = attrs.asdict(index, filter=attrs.filters.exclude("files"))
     name = {} if vault is None else {"vault": vault}
@@ -172,7 +178,7 @@ def _tell_restored(session: CommandSession, restored: RestoredBackup, indexed: R
     lines = [f"Restored {index.counts['notes']} notes, {index.counts['files']} files to {data}"]
     if vault is not None:
         lines.append(f"The notes are in {vault}")
-    lines.append(f"The backup was begun at {index.started_at} by Lithos {index.version}")
+    lines.append(f"The backup was started at {index.started_at} by Lithos {index.version}")
     lines.append(f"Indexed {indexed.indexed} documents")
     if restored.aside:
         lines.append(f"The previous files are in {restored.aside}")

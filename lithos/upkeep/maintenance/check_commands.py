@@ -1,4 +1,4 @@
-"""`lithos validate` (issues of note files, `--fix` repairs them) and `lithos doctor` (one line per check)."""
+"""The commands `lithos validate`, which lists or fixes issues of note files, and `lithos doctor`."""
 
 from __future__ import annotations
 
@@ -44,9 +44,11 @@ T = TypeVar("T")
 
 
 def run_doctor(invocation: Invocation) -> int:
-    """Examine and print; 1 when a check failed. A wrong configuration is one of the findings.
+    """Run all checks and print a line for each.
 
-    Of several vaults all that are meant are examined, one after the other.
+    Return 1 if a check failed. An invalid configuration is a finding.
+
+    If several vaults are configured, the chosen vaults are checked one after the other.
     """
     try:
         vaults = find_vaults(invocation, is_lenient=True)
@@ -80,12 +82,12 @@ def _examine(invocation: Invocation, patient: Installed, vault: str | None) -> i
 
 def _run_server(invocation: Invocation) -> RunServer:
     if invocation.local is None:
-        raise CommandFailed("Checks start servers of their own, and this program starts none.")
+        raise CommandFailed("Some checks start a server, but this program cannot start one.")
     return invocation.local.run
 
 
 def _load_patient(invocation: Invocation, known: Sequence[str]) -> Installed:
-    """`known` is what is wrong with how vaults are named."""
+    """Load the configuration to check. `known` are problems with the names of vaults."""
     problems = list[str]()
     loaded = load_config(
         config_path=invocation.config,
@@ -120,14 +122,14 @@ def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) 
     return make_patient(loaded.config, _run_server(invocation), problems, loaded.warnings)
 
 
-#: Entries of a group that are listed.
+#: Maximum number of entries to list for a group.
 _LISTED = 10
 
 
 def run_validate(session: CommandSession) -> int:
-    """Validate, and fix if asked; 1 when errors remain, with `--strict` also for warnings.
+    """Validate the notes, and fix them on request. Return 1 if errors remain, or with `--strict` warnings.
 
-    Return 1 also if a file could not be written or the user did not allow the plan. Raises the errors of
+    Also returns 1 if a file could not be written or the user rejected the plan. Raises the errors of
     `explained_failures`.
     """
     storage, typed = session.config.of(StorageConfig), session.typed
@@ -143,7 +145,7 @@ def run_validate(session: CommandSession) -> int:
 
 
 def _run_fix(session: CommandSession, files: NoteFiles, *, ids: bool) -> int:
-    """Show what would be written, ask, and write it. Raises `AlreadyOwned`."""
+    """Show the planned changes, ask for permission, and write them. Raises `AlreadyOwned`."""
     typed, as_json = session.typed, session.as_json
     before = trio.run(_owning, session, partial(_look, session, files))
     amendments = tuple(plan_amendments(before.folder, lambda: str(uuid.uuid4()), ids=ids))
@@ -163,11 +165,11 @@ def _run_fix(session: CommandSession, files: NoteFiles, *, ids: bool) -> int:
     )
     if not is_allowed:
         tell(session, document | _fixed(Fixing(0, before, ())), ())
-        warn("nothing was changed; pass --yes to write these changes")
+        warn("nothing was changed; add --yes to write these changes")
         return 1
-    # A file that changed since it was looked at stays.
+    # Files that changed since the first validation are not written.
     fixing = trio.run(_owning, session, partial(fix_notes, files, before, amendments))
-    left = f"Issues that remain: {fixing.left.total}"
+    left = f"Remaining issues: {fixing.left.total}"
     lines = [f"Fixed {fixing.fixed} issues", *([left] if fixing.left.total else [])]
     tell(session, document | _fixed(fixing), lines)
     for failure in () if as_json else fixing.failures:
@@ -181,9 +183,9 @@ def _code(left: Validation, session: CommandSession) -> int:
 
 
 def _look(session: CommandSession, files: NoteFiles, progress: Progress | None) -> Validation:
-    """Validate the result of a server's scan:
+    """Validate the notes as a server's scan would find them.
 
-    ids of files that name none, and the owner of each id that several files name.
+    The scan gives the ids of files that contain none, and the owner of each id that several files have.
     """
     style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
@@ -215,14 +217,14 @@ def _list_issues(before: Validation, *, everything: bool) -> Iterator[str]:
 
 def _list_plan(amendments: Sequence[Amendment], *, everything: bool) -> Iterator[str]:
     if amendments:
-        yield f"To be written into {len(amendments)} files:"
+        yield f"Changes to write to {len(amendments)} files:"
         values = (", ".join(f"{k}: {v}" for k, v in each.values.items()) for each in amendments)
         rows = [f"{each.path}: {told}" for each, told in zip(amendments, values, strict=True)]
         yield from _cut(rows, everything=everything)
 
 
 def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
-    """Return the rows, or the first ones if not all were requested, and the number of rows left out."""
+    """Yield all rows if `everything`, else the first rows and the number of rows left out."""
     listed = rows if everything else rows[:_LISTED]
     yield from (f"  {row}" for row in listed)
     if len(rows) > len(listed):
@@ -230,7 +232,7 @@ def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
 
 
 def _document(before: Validation) -> dict[str, Any]:
-    """The answer with `--json`; all groups, also infos."""
+    """Return the answer for `--json`, with all groups including infos."""
     groups = {
         group.check.name: [{"path": issue.path, "detail": issue.detail} for issue in group.issues]
         for group in before.groups

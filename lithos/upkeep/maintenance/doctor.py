@@ -1,7 +1,7 @@
-"""`lithos doctor`: diagnoses an installation check by check, with advice; the checks of owner and port.
+"""`lithos doctor`, which checks an installation and gives advice, and its checks of owner and port.
 
-It changes nothing but for dot-named probe files, which it removes. Checks are isolated: one that fails or
-hangs is reported, and the others run.
+The doctor writes only dot-named probe files, and removes them. Checks are isolated: if a check fails or
+hangs, the others still run.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from lithos.upkeep.checks.checks import Installed, Ownership, look_aside
 from lithos.upkeep.checks.inspection import examine
 from lithos.upkeep.files.probes import name_listener
 
-#: Seconds for a server to say its address after it took the lock, and to answer.
+#: Seconds to wait until a new owner reports its address, and seconds to wait for an answer.
 _ADDRESS_WAIT: Final = 3.0
 _ANSWER_WAIT: Final = 5.0
 
 
 async def look_at_owner(config: Config) -> Ownership:
-    """Return the current owner; a starting process gets a moment to report its address. Raises `OSError`."""
+    """Return the current owner.
+
+    Wait briefly for a starting process to report its address. Raises `OSError`.
+    """
     lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
     deadline = trio.current_time() + _ADDRESS_WAIT
     while True:
@@ -46,7 +49,7 @@ async def look_at_owner(config: Config) -> Ownership:
 
 @check("owner", DOCTOR, place=60, when=has_data)
 async def check_owner(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Whether the owner, if there is one, answers and is well."""
+    """Report whether the owner of the data directory, if any, answers and is healthy."""
     patient.owner = await look_at_owner(patient.config)
     for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
         yield each
@@ -55,15 +58,15 @@ async def check_owner(patient: Installed) -> AsyncIterator[CheckFinding]:
 async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
     record = owner.record
     if not owner.is_live:
-        left = f" Process {record.pid} left its lock file, which does no harm." if record else ""
+        left = f" Process {record.pid} left its lock file, which has no effect." if record else ""
         return [ok(f"No server runs.{left}")]
     if record is None or record.url is None:
         who = f"process {record.pid} on {record.host}" if record else "some process"
         return [
             warn(
-                f"The data directory is in use by {who}, which has reported no address.",
-                "It may be starting, or a command works there: run doctor again in a moment. "
-                "If that does not help, read its log and restart it.",
+                f"The data directory is in use by {who}, which has not reported an address.",
+                "The process may be starting, or a command may be running: run doctor again in a "
+                "moment. If the warning remains, read the log of the process and restart it.",
             )
         ]
     who = f"process {record.pid} on {record.host}, serving {record.url} since {record.started_at}"
@@ -78,28 +81,28 @@ async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
                 "again. No acknowledged write is lost.",
             )
         ]
-    # Commands pass with the token of the lock file; agents, with the one configured here, might not.
+    # Commands use the token of the lock file. Agents use the configured token, which the server might refuse.
     configured = OwnerClient(record.url, token, _ANSWER_WAIT)
     for asking in [client, configured] if token else [client]:
         try:
             await asking.call("lithos_stats", {})
         except (OwnerUnreachable, OwnerRefuses) as failure:
-            asked = "this command" if asking is client else "the token that is configured here"
+            asked = "this command" if asking is client else "the configured token"
             return [
                 *_ailments(health),
                 fail(
                     f"The owner ({who}) is running, but refuses {asked}: {failure}",
-                    "Give commands and agents the settings that the server was started with.",
+                    "Give commands and agents the settings with which the server was started.",
                 ),
             ]
-    return [*_ailments(health), ok(f"In use by {who}; it answers.")]
+    return [*_ailments(health), ok(f"In use by {who}. The server answers.")]
 
 
 def _ailments(health: Mapping[str, Any]) -> list[CheckFinding]:
     return [
         warn(
-            f"The server says of its {name}: {part.get('error', part['status'])}.",
-            "Read its log and the other checks.",
+            f"The server reports a problem with its {name}: {part.get('error', part['status'])}.",
+            "Read the server's log and the other checks.",
         )
         for name, part in health["components"].items()
         if part["status"] in ("degraded", "unavailable")
@@ -108,11 +111,11 @@ def _ailments(health: Mapping[str, Any]) -> list[CheckFinding]:
 
 @check("port", DOCTOR, place=70)
 async def check_port(patient: Installed) -> AsyncIterator[CheckFinding]:
-    """Whether the configured port is free, or taken by the owner itself."""
+    """Report whether the configured port is free or used by the owner itself."""
     server, owner = patient.config.of(ServerConfig), patient.owner
     host, port = server.host, server.port
     if port == 0:
-        yield ok("Any free port will do (server.port 0).")
+        yield ok("The server uses any free port (server.port 0).")
         return
     if owner.is_live and owner.record is not None and urlsplit(owner.record.url or "").port == port:
         yield ok(f"Port {port} is used by the owner itself.")
@@ -123,7 +126,7 @@ async def check_port(patient: Installed) -> AsyncIterator[CheckFinding]:
     except PortInUse:
         cause = f"Port {port} on {host} is in use by {await _name_user(port)}."
         way_out = "Stop that program, or choose another port with --port or server.port (LITHOS_PORT)."
-        # A server on stdio listens elsewhere.
+        # A server on stdio does not need the port.
         yield fail(cause, way_out) if server.transport != "stdio" else warn(cause, f"For HTTP: {way_out}")
     except CannotListen as failure:
         yield fail(str(failure), "")
@@ -140,7 +143,8 @@ async def _name_user(port: int) -> str:
         return f"another program, {process}"
 
 
-#: Seconds for one check. Reading 10,000 notes takes about five, a huge database some more.
+#: Deadline of one check, in seconds. Reading 10,000 notes takes about five seconds, a very large database
+#: some more.
 BOUND: Final = 60.0
 
 
@@ -150,7 +154,7 @@ def make_patient(
     problems: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> Installed:
-    """An installation, seen from outside of the server."""
+    """Return an installation that is checked from outside of a server."""
     return Installed(
         config=config,
         clock=utc_now,
@@ -163,5 +167,5 @@ def make_patient(
 
 
 async def examine_all(patient: Installed, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
-    """Run all applicable checks, and report each result at once."""
+    """Run all applicable checks, and pass each result to `tell` at once."""
     return await examine(patient, DOCTOR, BOUND, tell)

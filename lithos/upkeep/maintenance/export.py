@@ -1,4 +1,4 @@
-"""Exports everything in a data directory, one JSON object per line; also while a server runs."""
+"""Export of a whole data directory as JSON lines, even while a server runs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.files.backup import copy_database
 
-#: A time before every claim's end.
+#: A time before the end of any claim.
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def export_objects(config: Config) -> Iterator[dict[str, Any]]:
-    """Notes, agents, tasks, claims, findings, task edges and edges; `kind` says which. Blocks.
+    """Yield notes, agents, tasks, claims, findings, task edges and edges, each with its `kind`. Blocks.
 
-    The databases are those of one moment, copied before the notes are read. Raises `FileNotFoundError`
-    without a folder of notes, `CorruptDatabase` and `OSError`.
+    The databases are copied at one moment, before the notes are read. Raises `FileNotFoundError` if the
+    notes folder does not exist, `CorruptDatabase` and `OSError`.
     """
     now = utc_now()
     survey = survey_of(config, now)

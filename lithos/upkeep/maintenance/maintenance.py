@@ -1,7 +1,7 @@
-"""Maintenance of a data directory: reconcile, reindex, extract entities, accept vanished files.
+"""Maintenance of a data directory: repairs, indexing, entities, vanished files and stored questions.
 
-Only accepting vanished files (docs/spec/lifecycle.md §6) and forgetting questions also work while a server
-runs, as do dry runs.
+While a server runs, only three operations work: accepting vanished files (docs/spec/lifecycle.md §6),
+forgetting questions, and dry runs.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ from lithos.upkeep.checks.validation import CheckedVault, read_note_rows
 
 log = get_logger("lithos.maintenance")
 
-#: Seconds for a server to take an approval: twice what the specification allows.
+#: Seconds to wait until a server takes an approval, twice the specified limit.
 SERVER_BOUND = 10.0
 INDEX_BOUND = 600.0
 
 
 @frozen
 class GivenUp:
-    """The vanished files; `is_taken` is False when their deletion was not accepted, or not yet."""
+    """The vanished files. `is_taken` is True if their deletion was accepted."""
 
     paths: tuple[str, ...]
     is_taken: bool
 
 
 async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: bool) -> GivenUp:
-    """Drop the entries of vanished files from the indexes, or have the running server do it.
+    """Drop vanished files from the indexes, or have the running server do it.
 
-    Raises what `run_server` raises.
+    Raises the errors of `run_server`.
     """
     blocking = Threads()
     files = VanishedFiles(config.of(StorageConfig).data_dir / ".lithos")
@@ -88,7 +88,7 @@ async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: boo
         except VaultOwned:
             raise
         except AlreadyOwned:
-            pass  # a server that started this moment takes the approval as well
+            pass  # a server that is just starting takes the approval too
         except BaseException:
             files.settle_approval()
             raise
@@ -96,7 +96,10 @@ async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: boo
 
 
 async def _start_once(config: Config, run_server: RunServer) -> None:
-    """Start a server once: it takes the approval, publishes the deletions and updates the indexes."""
+    """Start a server that takes the approval, publishes the deletions and updates the indexes.
+
+    Then stop it.
+    """
     unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))
     async with run_server(unwatched) as server:
         with trio.move_on_after(INDEX_BOUND):
@@ -104,7 +107,7 @@ async def _start_once(config: Config, run_server: RunServer) -> None:
 
 
 async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
-    """Whether a server takes what was left for it, in time."""
+    """Return whether a server takes a waiting request within `SERVER_BOUND` seconds."""
     blocking = Threads()
     with trio.move_on_after(SERVER_BOUND):
         while await blocking.run(is_waiting):  # noqa: ASYNC110 - another process takes it
@@ -114,13 +117,13 @@ async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
 
 
 def _list_kept(config: Config, vanished: VanishedFiles) -> tuple[str, ...]:
-    """Entries that the running server keeps although their notes are missing."""
+    """Return the paths of missing notes that the running server keeps in its indexes."""
     files = open_notes(config.of(StorageConfig))
     return tuple(path for path in sorted(vanished.kept()) if not is_there(files, path))
 
 
 def _list_vanished(config: Config) -> tuple[str, ...]:
-    """Notes that were indexed last and no longer exist."""
+    """Return the paths of indexed notes that no longer exist."""
     storage = config.of(StorageConfig)
     private = storage.data_dir / ".lithos"
     style = style_of(storage)
@@ -133,15 +136,15 @@ def _list_vanished(config: Config) -> tuple[str, ...]:
     return tuple(sorted(entry.path for entry in entries if entry is not None))
 
 
-#: Seconds between two reports of progress.
+#: Seconds between two progress reports.
 LOOK = 0.2
-#: Notes written at once, so that they share the syncs of the disk.
+#: Number of notes to write at once, so that they share disk syncs.
 WRITERS = 16
 
 
 @attrs.frozen
 class ReindexResult:
-    """The result of a reindex; `skipped` are files that are not notes, with the reason."""
+    """The result of a reindex. `skipped` has files that are not notes, with the reason."""
 
     found: int
     indexed: int
@@ -154,7 +157,7 @@ class ReindexResult:
 
 @attrs.frozen
 class ExtractionResult:
-    """New entities by note, and the notes that could not be written."""
+    """The new entities of each note, and the notes that could not be written."""
 
     scanned: int
     extractions: tuple[NoteEntities, ...]
@@ -163,7 +166,7 @@ class ExtractionResult:
 
 @asynccontextmanager
 async def owned(storage: StorageConfig) -> AsyncIterator[None]:
-    """Own a data directory, and the vault it serves, for the block; raises `AlreadyOwned`."""
+    """Own a data directory and its vault inside the block. Raises `AlreadyOwned`."""
     lock = make_lock(storage)
     await Threads().run(lambda: lock.acquire(format_time(utc_now())))
     try:
@@ -178,9 +181,9 @@ async def owned(storage: StorageConfig) -> AsyncIterator[None]:
 async def reconcile(
     config: Config, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
 ) -> list[ScopeResult]:
-    """Repair derived state, scope by scope; a failing one does not stop the others.
+    """Repair derived state scope by scope. A failing scope does not stop the others.
 
-    Raises `AlreadyOwned` unless `dry_run`, and `FileNotFoundError` without a folder of notes.
+    Raises `AlreadyOwned` unless `dry_run`, and `FileNotFoundError` if the notes folder does not exist.
     """
     async with nullcontext() if dry_run else owned(config.of(StorageConfig)):
         survey = await Threads().run(partial(_survey, config))
@@ -195,14 +198,14 @@ def _survey(config: Config) -> CheckedVault:
             if connection is not None:
                 survey.catalogue.entities.load(LedgerRows(connection).entities())
     except (CorruptDatabase, DatabaseFailed) as failure:
-        log.warning("stored entities were not read", reason=str(failure))
+        log.warning("stored entities not read", reason=str(failure))
     return survey
 
 
 async def reindex(
     config: Config, run_server: RunServer, *, clear: bool, progress: Progress | None = None
 ) -> ReindexResult:
-    """Bring every index in line with the notes, from nothing with `clear`; the journal says so.
+    """Update all indexes from the notes, or rebuild them with `clear`. The journal records the reindex.
 
     Raises `AlreadyOwned`.
     """
@@ -245,18 +248,18 @@ async def _count(server: Parts) -> ReindexResult:
 
 @frozen
 class Forgotten:
-    """How many questions; `is_taken` is False when they were only counted, or are not forgotten yet."""
+    """The number of matching questions. `is_taken` is True if they were forgotten."""
 
     questions: int
     is_taken: bool
 
 
 async def forget_questions(config: Config, wanted: QuestionFilter, *, dry_run: bool) -> Forgotten:
-    """Forget remembered questions, or have the running server do it; a missing database stays missing."""
+    """Forget remembered questions, or have the running server do it. A missing database is not created."""
     data, blocking = config.of(StorageConfig).data_dir, Threads()
     path, orders = data / ".lithos" / "stats.db", ForgetOrders(data / ".lithos")
     if not data.is_dir():
-        raise FileNotFoundError(2, "There is no data directory", str(data))
+        raise FileNotFoundError(2, "The data directory does not exist", str(data))
     is_live = await blocking.run(lambda: is_owned(data / ".lithos" / "lock"))
     if dry_run or is_live:
         number = await blocking.run(lambda: count_questions(path, wanted, is_live=is_live))
@@ -277,7 +280,7 @@ async def extract_entities(
     force: bool,
     progress: Progress | None = None,
 ) -> ExtractionResult:
-    """Extract the entities of all notes, with `force` of curated ones too where they are written into notes.
+    """Extract the entities of all notes. With `force`, also replace entities that people wrote into notes.
 
     Raises `AlreadyOwned` unless `dry_run`.
     """

@@ -1,7 +1,7 @@
 """Maintenance commands on the data directory, without a server.
 
-Also `lithos reconcile --accept-vanished`: the operator confirms that vanished files were deleted on purpose;
-and `--forget-questions`, which has the memory of questions forget.
+`lithos reconcile --accept-vanished` confirms that vanished files were deleted on purpose.
+`--forget-questions` deletes remembered questions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from lithos.upkeep.maintenance.maintenance import (
 
 
 def _accept_vanished(session: CommandSession) -> int:
-    """List the files and give them up; 0. Raises `CommandFailed` when a server does not take it."""
+    """List vanished files and accept their deletion.
+
+    Raises `CommandFailed` if a server does not take the approval.
+    """
     dry_run = session.typed.get("dry_run", False)
     result = trio.run(partial(accept_vanished, session.config, local_servers(session).run, dry_run=dry_run))
     summary = _summary(len(result.paths), dry_run=dry_run, is_taken=result.is_taken)
@@ -38,14 +41,14 @@ def _accept_vanished(session: CommandSession) -> int:
     tell(session, document, [*(f"  {path}" for path in result.paths), summary])
     if result.paths and not dry_run and not result.is_taken:
         raise CommandFailed(
-            "The server that owns the data directory has not taken the approval yet. It stays in .lithos/ "
-            "and is taken as soon as the server looks, at the latest when it starts again."
+            "The server that owns the data directory has not taken the approval yet. The "
+            "approval is stored in .lithos/ and takes effect at the server's next check or start."
         )
     return 0
 
 
 def _forget_questions(session: CommandSession) -> int:
-    """Forget remembered questions; 0. Raises `CommandFailed` when a server does not do it."""
+    """Forget remembered questions. Raises `CommandFailed` if a server does not forget them in time."""
     typed = session.typed
     note, dry_run = typed.get("note"), typed.get("dry_run", False)
     wanted = QuestionFilter(
@@ -56,8 +59,8 @@ def _forget_questions(session: CommandSession) -> int:
     )
     if wanted == QuestionFilter():
         raise CommandFailed(
-            "--forget-questions needs a filter: pass --note, --agent, --since or --until. "
-            "All of them: --since 2000-01-01.",
+            "--forget-questions needs a filter. Add --note, --agent, --since or --until. To "
+            "forget all questions, use --since 2000-01-01.",
             2,
         )
     result = trio.run(partial(forget_questions, session.config, wanted, dry_run=dry_run))
@@ -70,8 +73,8 @@ def _forget_questions(session: CommandSession) -> int:
     tell(session, document, lines)
     if not dry_run and not result.is_taken:
         raise CommandFailed(
-            "The server that owns the data directory has not forgotten them yet. The order stays in .lithos/ "
-            "and is carried out as soon as the server looks, at the latest when it starts again."
+            "The server that owns the data directory has not forgotten the questions yet. The "
+            "request is stored in .lithos/ and takes effect at the server's next check or start."
         )
     return 0
 
@@ -81,17 +84,24 @@ def _summary(number: int, *, dry_run: bool, is_taken: bool) -> str:
         return "No files have vanished"
     if dry_run:
         return f"{number} files have vanished (dry run, nothing was changed)"
-    return f"{number} vanished files given up" if is_taken else f"{number} vanished files are to be given up"
+    return (
+        f"{number} vanished files removed from the indexes"
+        if is_taken
+        else f"{number} vanished files will be removed from the indexes"
+    )
 
 
 _WAY_OUT = "or put the folder back."
 ALL = "all"
-#: The filters that select questions.
+#: Options that select questions.
 _SELECTORS = frozenset(("note", "agent", "since", "until"))
 
 
 def run_reindex(session: CommandSession) -> int:
-    """Bring the indexes in line with the notes; 1 when some could not be. Raises `CommandFailed`."""
+    """Update the indexes from the notes.
+
+    Return 1 if an index could not be updated. Raises `CommandFailed`.
+    """
     session.require_notes(_WAY_OUT)
     clear = session.typed.get("clear", False)
     with progress_bars(session, "notes") as progress:
@@ -121,19 +131,24 @@ def run_reindex(session: CommandSession) -> int:
 
 
 def run_reconcile(session: CommandSession) -> int:
-    """Repair, or what else was asked for instead; 1 when something failed. Raises `CommandFailed`."""
+    """Repair derived state, or do what the options request instead.
+
+    Return 1 if something failed. Raises `CommandFailed`.
+    """
     typed = session.typed
     if typed.get("accept_vanished", False):
-        return _accept_vanished(session)  # the folder itself may be what has vanished
+        return _accept_vanished(session)  # must work without the notes folder, which may have vanished
     if typed.get("forget_questions", False):
         return _forget_questions(session)
     if _SELECTORS & typed.keys():
-        raise CommandFailed("--note, --agent, --since and --until are for --forget-questions only.", 2)
+        raise CommandFailed(
+            "--note, --agent, --since and --until can only be used with --forget-questions.", 2
+        )
     session.require_notes(_WAY_OUT)
     scope, dry_run = typed.get("scope", ALL), typed.get("dry_run", False)
     scopes = SCOPES if scope == ALL else (scope,)
     owner = owner_now(session) if dry_run else None
-    # A running server answers for its own state, which its files lag behind.
+    # A running server checks its own state, because its files lag behind.
     told = None if owner is None else trio.run(owner.reconcile, scope)
     if told is None:
         with progress_bars(session, "notes") as progress:
@@ -148,7 +163,7 @@ def run_reconcile(session: CommandSession) -> int:
 def _print_scope(told: Mapping[str, Any]) -> None:
     would = " (dry run, nothing was changed)" if told["dry_run"] else ""
     scanned = told["summary"]["scanned"]
-    print_line(f"{told['scope']}: {told['status']}, {scanned} notes looked at{would}")
+    print_line(f"{told['scope']}: {told['status']}, {scanned} notes checked{would}")
     for action in told["actions"]:
         rest = [
             f"{name} {_shown(value)}" for name, value in action.items() if name not in ("reason", "count")
@@ -163,13 +178,14 @@ def _shown(value: Any) -> str:
 
 
 def run_extract(session: CommandSession) -> int:
-    """Find the entities of all notes; 1 when some could not be. Raises `CommandFailed`."""
+    """Extract the entities of all notes. Return 1 if a note could not be written. Raises `CommandFailed`."""
     session.require_notes(_WAY_OUT)
     dry_run, force = session.typed.get("dry_run", False), session.typed.get("force", False)
     if force and not session.config.of(LcmaConfig).write_entities:
         raise CommandFailed(
-            "--force replaces entities that people wrote into their notes, and nothing is written into notes "
-            "while lcma.write_entities is false. Set it to true, or leave --force out."
+            "--force replaces entities that people wrote into their notes, but "
+            "lcma.write_entities is false, so nothing is written into notes. Set "
+            "lcma.write_entities to true, or omit --force."
         )
     with progress_bars(session, "notes") as progress:
         work = partial(

@@ -1,4 +1,4 @@
-"""Issues of notes, likely targets of links and worth as values.
+"""Values for note issues, likely link targets and note usage.
 
 Only its own package uses it.
 Never here: files, clocks, threads and logs.

@@ -1,4 +1,4 @@
-"""The note that a link which leads nowhere probably means: names that are spelled much like its target."""
+"""The search for the note that a broken link probably means, by names with a similar spelling."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from attrs import define, field
 from lithos.kernel.values.findings import NamedNote
 from lithos.text.words.analysis import fold
 
-#: How alike a link's target and a name must be (`difflib` ratio), and the number of names compared with it.
+#: Minimum similarity of a link's target and a name (`difflib` ratio), and maximum number of names to compare.
 LIKELY, COMPARED = 0.72, 60
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
 def words_of(name: str) -> list[str]:
-    """The words of a name, folded."""
+    """Return the words of a name, folded to a common spelling."""
     return _WORD.findall(fold(name))
 
 
 @define
 class LikelyNotes:
-    """Finds the note that a link probably means, by names that are spelled much like its target."""
+    """A search for the note that a broken link probably means, by names with a similar spelling."""
 
     _names: list[tuple[str, NamedNote]] = field(factory=list, init=False)
     _places: dict[str, list[int]] = field(factory=lambda: defaultdict(list), init=False)
 
     def add(self, note: NamedNote, names: Iterable[str]) -> None:
-        """Have a note known by its names."""
+        """Add a note with its names."""
         for name in dict.fromkeys(_spelling(each) for each in names):
             if name:
                 for key in _keys(name):
@@ -40,7 +40,7 @@ class LikelyNotes:
                 self._names.append((name, note))
 
     def find(self, target: str) -> NamedNote | None:
-        """The note whose name is most like the target; None where none is like it."""
+        """Return the note whose name is most similar to the target, or None if no name is similar enough."""
         wanted = _spelling(target.rpartition("/")[2].removesuffix(".md").partition("#")[0])
         if not wanted:
             return None
@@ -61,9 +61,9 @@ class LikelyNotes:
         return found
 
 
-#: Characters of a name that are compared.
+#: Maximum number of characters of a name to compare.
 LONGEST_NAME: Final = 120
-#: A key that many names share says nothing about a target.
+#: Keys that more names share are ignored, because they do not distinguish targets.
 _COMMON: Final = 2_000
 
 
@@ -72,5 +72,5 @@ def _spelling(name: str) -> str:
 
 
 def _keys(name: str) -> set[str]:
-    """The keys that similar names share: their words, and their runs of three letters."""
+    """Return the keys by which similar names are found: words and sequences of three characters."""
     return {*name.split(), *(name[at : at + 3] for at in range(len(name) - 2))}

@@ -1,4 +1,4 @@
-"""Problems of note files, and how `lithos validate` fixes them."""
+"""Issues of note files, and their repair by `lithos validate --fix`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lithos.notes.model.note import Note
 from lithos.notes.model.paths import folder_of, normalise_url, slug_of
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
-#: A field that a file should have, and that `--fix` adds.
+#: Frontmatter fields that a file should have and that `--fix` adds.
 _WANTED: Final = ("id", "title", "author")
 
 
 @frozen(kw_only=True)
 class CheckedFile:
-    """One parsed note file: its note, or the `reason` why it could not be read.
+    """A parsed note file: its note, or the `reason` why the file could not be read.
 
-    `given` are the keys of which the file itself has a usable value, `links` the targets it links to.
+    `given` are the keys that have a usable value in the file. `links` are the targets of its links.
     """
 
     path: str
@@ -35,7 +35,7 @@ class CheckedFile:
 
 @frozen
 class Amendment:
-    """A planned fix of a file: frontmatter `values` by key, which resolve `issues` issues."""
+    """A planned fix of a file. The frontmatter `values` by key resolve `issues` issues."""
 
     path: str
     values: Mapping[str, str]
@@ -44,11 +44,11 @@ class Amendment:
 
 @define(eq=False, slots=False)
 class NoteFolder:
-    """The note files of a folder, in path order, and what else bears on them.
+    """The note files of a folder in path order, with the facts that checks need.
 
-    `escapes` are symbolic links out of the folder. Links to `attachments` are not broken. `doubled` says of
-    ids that several files have which path counts; of others it is the first. `copies` are conflict copies,
-    each with the path of its note; they are not among the files.
+    `escapes` are symbolic links out of the folder. Links to `attachments` are not broken. `doubled` gives the
+    path that counts for ids that several files have; for other such ids, the first path counts. `copies` are
+    conflict copies, which `files` does not contain, with the paths of their notes.
     """
 
     files: Sequence[CheckedFile]
@@ -65,7 +65,7 @@ class NoteFolder:
 
     @cached_property
     def unresolved(self) -> list[tuple[str, str, Sequence[str]]]:
-        """The links that lead to no note, or to one of several: path, target and candidates."""
+        """Links to no note, or to one of several notes: path, target and candidates."""
         table, holders = LinkTable(), dict(self.doubled)
         for path, _, note in self.notes:
             if holders.setdefault(note.id, path) == path:
@@ -81,7 +81,7 @@ class NoteFolder:
 
 
 def find_issues(folder: NoteFolder) -> list[IssueGroup]:
-    """The issues of a folder, without the empty groups."""
+    """Return the groups of issues of a folder, without empty groups."""
     groups = [(each, tuple(each.look(folder))) for each in checks_of(VALIDATE)]
     return [IssueGroup(each, len(found), found) for each, found in groups if found]
 
@@ -89,7 +89,7 @@ def find_issues(folder: NoteFolder) -> list[IssueGroup]:
 def plan_amendments(
     folder: NoteFolder, new_id: Callable[[], str], *, ids: bool = True
 ) -> Iterator[Amendment]:
-    """Plan the fixes that give every file its title and author and, with `ids`, an id that no other has."""
+    """Plan fixes that give every file a title, an author and, with `ids`, a unique id."""
     wanted = [key for key in _WANTED if ids or key != "id"]
     taken = {note.id for _, _, note in folder.notes}
     holders = dict(folder.doubled)
@@ -107,7 +107,10 @@ def plan_amendments(
 
 
 def _lacks(key: str, file: CheckedFile, note: Note) -> bool:
-    """Whether a file lacks a key; a title or author that a person uses for something else is there."""
+    """Return whether a file lacks a key.
+
+    A title or author that a person uses for other data counts as present.
+    """
     return key not in file.given and (key == "id" or key not in note.extra)
 
 
@@ -124,7 +127,7 @@ def _unread(folder: NoteFolder) -> Iterator[Issue]:
         if file.note is None:
             yield Issue(file.path, file.reason)
         elif (problem := file.note.frontmatter_problem) is not None:
-            yield Issue(file.path, f"{problem}; it is served without its frontmatter")
+            yield Issue(file.path, f"{problem}; the note is served without its frontmatter")
 
 
 @check("DUPLICATE_ID", VALIDATE, place=2, severity="error", mend=plan_amendments)
@@ -135,20 +138,20 @@ def _second_files(folder: NoteFolder) -> Iterator[Issue]:
 @check("ESCAPE", VALIDATE, place=3, severity="error")
 def _escapes(folder: NoteFolder) -> Iterator[Issue]:
     for path in folder.escapes:
-        yield Issue(path, "the symbolic link leads out of the folder of the notes")
+        yield Issue(path, "the symbolic link leads out of the notes folder")
 
 
 @check("CONFLICT_COPY", VALIDATE, place=4, severity="warning")
 def _conflict_copies(folder: NoteFolder) -> Iterator[Issue]:
     for path, original in sorted(folder.copies.items()):
-        yield Issue(path, f"it is another machine's version of {original}")
+        yield Issue(path, f"the file is another machine's version of {original}")
 
 
 @check("CONFLICT_MARKERS", VALIDATE, place=5, severity="warning")
 def _conflict_markers(folder: NoteFolder) -> Iterator[Issue]:
     for path, _, note in folder.notes:
         if note.has_conflict_markers:
-            yield Issue(path, "git left a conflict in the text, <<<<<<< to >>>>>>>")
+            yield Issue(path, "git left conflict markers in the text, <<<<<<< to >>>>>>>")
 
 
 @check("BROKEN_LINK", VALIDATE, place=6, severity="warning")
@@ -189,8 +192,12 @@ def _address(url: str) -> str:
 def _missing(key: str, folder: NoteFolder) -> Iterator[Issue]:
     for path, file, note in folder.notes:
         if note.frontmatter_error is None and _lacks(key, file, note):
-            own = f"its {key} {note.own_id!r} is a property of its own" if key in note.extra else ""
-            cause = own or f"the file names no {key}"
+            own = (
+                f"the {key} {note.own_id!r} in the file is a person's own property"
+                if key in note.extra
+                else ""
+            )
+            cause = own or f"the file has no {key}"
             yield Issue(path, f"{cause}; {getattr(note, key)!r} is used")
 
 
@@ -204,7 +211,7 @@ for _place, _key in enumerate(_WANTED, start=10):
 def _repeated(
     name: str, keys: Iterable[tuple[str, str]], holders: Mapping[str, str] | None = None
 ) -> Iterator[Issue]:
-    """Return all files with the same key except the one that counts."""
+    """Yield an issue for each file with a repeated key, except for the file that counts."""
     known = dict(holders or {})
     for path, key in keys:
         if known.setdefault(key, path) != path:

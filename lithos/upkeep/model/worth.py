@@ -1,6 +1,6 @@
 """The usage of notes by agents, as counts for each agent and day (docs/spec/copies.md §6).
 
-Only what is stored is counted: receipts of retrievals and briefings, citations of completed tasks, accesses.
+Only stored data is counted: receipts of retrievals and briefings, citations of completed tasks, and accesses.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from attrs import define, field, frozen
 from lithos.memory.model.memory import RetrievalRecord
 from lithos.tasks.model.task import Citation
 
-#: A repeated question counts as well answered if a note cited for it is among this number of first results.
+#: A repeated question counts as found again if a note cited for it is among this number of first results.
 FIRST: Final = 3
 
 
 @frozen(kw_only=True)
 class Counts:
-    """The activity of one agent on one day, or of several together.
+    """The activity of one agent on one day, or the sum of several agents or days.
 
-    `tokens` are those of briefings. `notes_cited` by the tasks that it completed, `taken_over` those of them
-    that another agent wrote or posted a finding about. `asked_again` are questions that an agent asked
-    before: to `cited_before` of them a task that asked had cited a note, which came among the first three for
-    `found_again`; `found_nothing` again.
+    `tokens` are the tokens of briefings. `notes_cited` counts notes that the agent's completed tasks cited,
+    and `taken_over` the part that another agent wrote or posted a finding about. `asked_again` counts
+    questions that an agent had asked before. For `cited_before` of them, an earlier task had cited a note;
+    for `found_again`, this note was among the first three results; for `found_nothing`, there was no result.
     """
 
     briefings: int = 0
@@ -52,29 +52,27 @@ NOTHING: Final = Counts()
 
 @define
 class Tally:
-    """Counts by day (UTC) and agent over the reported events, which may come in any order, except those of
-    `ask`.
-    """
+    """Counts of events by day (UTC) and agent. Only questions (`ask`) must come in order of time."""
 
     since: date
-    #: When each task cited which notes.
+    #: Time of each citation, by task and note.
     _cited: dict[str, dict[str, datetime]] = field(factory=dict)
-    #: For each question the tasks that asked it, each with those notes of the answers that it cited later.
+    #: For each question, pairs of a task that asked it and a result that this task cited.
     _asked: dict[str, set[tuple[str, str]]] = field(factory=dict)
     counts: dict[tuple[date, str], Counts] = field(factory=dict, init=False)
 
     def add(self, day: date, agent: str, counts: Counts) -> None:
-        """Add to the counts of a day, unless it is before `since`."""
+        """Add to the counts of a day, unless the day is before `since`."""
         if day >= self.since and counts != NOTHING:
             self.counts[day, agent] = self.counts.get((day, agent), NOTHING) + counts
 
     def cite(self, citation: Citation, *, taken_over: bool) -> None:
-        """Count a citation; all of them come before the questions."""
+        """Count a citation. All citations must be counted before the questions."""
         self._cited.setdefault(citation.task_id, {})[citation.note_id] = citation.at
         self.add(citation.at.date(), citation.agent, Counts(notes_cited=1, taken_over=int(taken_over)))
 
     def ask(self, asked: Iterable[RetrievalRecord]) -> None:
-        """Count questions, in the order in which they were asked, from the first that is known."""
+        """Count questions in the order in which they were asked, starting with the first known question."""
         for each in asked:
             is_briefing = each.tokens is not None
             counts = Counts(
@@ -85,7 +83,7 @@ class Tally:
             self.add(each.at.date(), each.agent, counts)
 
     def _repeat(self, asked: RetrievalRecord) -> Counts:
-        """Count a question as one that was asked before, and remember it."""
+        """Return the counts of a question that was asked before, and remember the question."""
         before = self._asked.get(asked.question)
         cited = self._cited.get(asked.task_id or "", {})
         mine = {(asked.task_id or "", note) for note in asked.notes if note in cited}
@@ -103,7 +101,7 @@ class Tally:
 
 @frozen(kw_only=True)
 class Worth:
-    """The counts of some days by day and agent, the newest day first, and their sum."""
+    """The counts of a period by day and agent, newest day first, and their sum."""
 
     since: date
     until: date
@@ -111,11 +109,11 @@ class Worth:
 
     @property
     def total(self) -> Counts:
-        """All of it."""
+        """The sum of all counts."""
         return _sum(counts for _, _, counts in self.rows)
 
     def by_agent(self) -> Mapping[str, Counts]:
-        """The sum of each agent's days, who was shown most first."""
+        """Return the sum of counts for each agent, most searches and retrievals first."""
         found: dict[str, list[Counts]] = {}
         for _, agent, counts in self.rows:
             found.setdefault(agent, []).append(counts)
@@ -135,6 +133,6 @@ def _shown(counts: Counts) -> int:
 
 
 def ordered(counts: Mapping[tuple[date, str], Counts]) -> Iterator[tuple[date, str, Counts]]:
-    """The newest day first, agents by name."""
+    """Yield the counts by day, newest first, and by agent name."""
     for day, agent in sorted(counts, key=lambda each: (-each[0].toordinal(), each[1])):
         yield day, agent, counts[day, agent]

@@ -1,8 +1,7 @@
-"""The activity of an agent in time order: accesses, retrievals, versions of notes and events, merged newest
-first.
+"""The activity of an agent, newest first: accesses, retrievals, note versions and events.
 
-Each source is read over an index or from its end, up to a maximum number of rows. If a source has more, the
-page ends at the oldest of its rows, so that no entry is missing between two that are shown.
+Each source is read over an index or from its end, up to a maximum number of rows. If a source has more rows,
+the page ends at the oldest row that was read, so that no entry is missing between two shown entries.
 """
 
 from __future__ import annotations
@@ -39,23 +38,24 @@ TASK_EVENTS: Final = (
     "task.failed",
     "task.reopened", "task.claim_expired", "finding.posted", "edge.upserted",
 )  # fmt: skip
-#: Accesses and rows of other sources that are read for one page.
+#: Maximum number of accesses, and of rows from each other source, to read for one page.
 MOST_ACCESSES: Final = 1_000
 MOST_ROWS: Final = 200
-#: Period before a change in which reads count as made for it, and the maximum number of such reads shown.
+#: Period before a change in which reads count as made for the change, and maximum number of such reads to
+#: show.
 BEFOREHAND: Final = timedelta(hours=1)
 MOST_BEFORE: Final = 8
-#: Found notes that one entry names; a search with a receipt is not listed twice.
+#: Maximum number of found notes in one entry. A search within this time of a retrieval is not listed twice.
 MOST_FOUND: Final = 10
 _SAME: Final = timedelta(seconds=2)
 
 
 @frozen(kw_only=True)
 class TimelineEntry:
-    """One thing that an agent did; which fields there are follows from `kind`.
+    """One action of an agent. `kind` determines which fields are set.
 
-    `notes` are those read or found; `count` all that were found, by the `query` where it is known; `before`
-    what was read ahead of a change and `asked` the retrievals ahead of it.
+    `notes` are the notes read or found, `count` is the number of all found notes, and `query` the search
+    text, if known. `before` are notes that were read before a change, and `asked` retrievals before it.
     """
 
     at: datetime
@@ -72,9 +72,9 @@ class TimelineEntry:
 
 @frozen
 class Timeline:
-    """A page of entries, newest first;
+    """A page of entries, newest first.
 
-    older entries are from before `next_before` (None: no older entries).
+    Older entries are before `next_before`, which is None if there are no older entries.
     """
 
     entries: Sequence[TimelineEntry]
@@ -85,12 +85,12 @@ class Timeline:
 @frozen
 class _Source:
     entries: Sequence[TimelineEntry]
-    #: The time of its oldest row where there may be more.
+    #: Time of the oldest row if the source may have more rows.
     horizon: datetime | None
 
 
 class Timelines:
-    """Reads what agents did."""
+    """Reader of the activity of agents."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Timelines:
         self._catalogue = catalogue
 
     async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
-        """How many reads (`read`), found notes (`search_result`) and changes (`write`) by agent."""
+        """Return the numbers of reads, found notes (`search_result`) and changes (`write`) by agent."""
         return await self._reading.run(lambda: self._rows.activity(since))
 
     async def page(
@@ -164,7 +164,7 @@ class Timelines:
                         query=asked.pop(at, ""),
                     )
                 )
-        # Searches without results are not in the log.
+        # The access log does not contain searches without results.
         searches += [TimelineEntry(at=at, kind=SEARCHES, query=query) for at, query in asked.items()]
         return _Source(reads, horizon), _Source(searches, horizon)
 
@@ -194,7 +194,7 @@ class Timelines:
 
 
 def _is_told(search: TimelineEntry, receipts: Iterable[ReceiptSummary]) -> bool:
-    """Whether a search is a part of a retrieval: at its time, and with its words where they are known."""
+    """Return whether a search is part of a retrieval, by its time and the beginning of its query."""
     return any(abs(search.at - one.ts) < _SAME and one.query.startswith(search.query) for one in receipts)
 
 
@@ -203,7 +203,7 @@ def _operation(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _merge(sources: Sequence[_Source], limit: int) -> tuple[list[TimelineEntry], datetime | None]:
-    """The newest entries of all sources, and the time before which the next page continues."""
+    """Return the newest entries of all sources, and the time at which the next page starts."""
     every = sorted((entry for one in sources for entry in one.entries), key=_time_of, reverse=True)
     horizon = max((one.horizon for one in sources if one.horizon is not None), default=None)
     sure = [entry for entry in every if horizon is None or entry.at > horizon] or every
@@ -222,7 +222,7 @@ def _time_of(entry: TimelineEntry) -> datetime:
 def _with_reads(
     write: TimelineEntry, reads: Sequence[TimelineEntry], receipts: Sequence[TimelineEntry]
 ) -> TimelineEntry:
-    """A change with what was read and asked in the hour ahead of it."""
+    """Add the notes that were read and the retrievals that were made in the hour before a change."""
     since = write.at - BEFOREHAND
     read = dict.fromkeys(one.notes[0] for one in reads if since <= one.at <= write.at)
     asked = [one.receipt for one in receipts if since <= one.at <= write.at and one.receipt is not None]

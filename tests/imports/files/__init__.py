@@ -1,1 +1,1 @@
-"""How sources of an import are read into records."""
+"""Tests that import sources are read into records."""

@@ -1,4 +1,4 @@
-"""The samples of `tests/data/import`, and sources by the names that the command line has for them."""
+"""The samples of `tests/data/import`, and sources by their names on the command line."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def read(kind: str, path: Path) -> list[Item]:
 
 
 def records(items: Sequence[Item]) -> dict[str, Record]:
-    """By id; each has one of its own."""
+    """Return the records by id. Each record must have a unique id."""
     found = [item for item in items if isinstance(item, Record)]
     assert len({record.id for record in found}) == len(found)
     return {record.id: record for record in found}
 
 
 def measure_peak(source: Source, path: Path) -> tuple[int, int]:
-    """Items of a file, and the most bytes that reading it held at once."""
+    """Return the number of items in a file, and the peak memory of reading it in bytes."""
     tracemalloc.start()
     try:
         return sum(1 for _ in source.read(path)), tracemalloc.get_traced_memory()[1]
@@ -43,5 +43,5 @@ def measure_peak(source: Source, path: Path) -> tuple[int, int]:
 
 
 def skipped(items: Sequence[Item]) -> dict[str, str]:
-    """Reason by position."""
+    """Return the reasons of skipped items by position."""
     return {item.position: item.reason for item in items if isinstance(item, Malformed)}

@@ -1,4 +1,4 @@
-"""Copies of attachments: whole, durable, and never over other bytes."""
+"""Attachments are copied completely and durably, and never replace other bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_attachment_is_copied_once(root: Path, source: Path) -> None:
     assert os.listdir(target.parent) == ["x.bin"]
 
 
-def test_other_bytes_stay(root: Path, source: Path) -> None:
+def test_attachment_with_other_bytes_is_not_replaced(root: Path, source: Path) -> None:
     (root / "x.bin").write_bytes(b"mine")
     result, reason = copy_attachment(root, "x.bin", source, dry_run=False)
     assert (result, "stays unchanged" in reason) == ("conflict", True)
@@ -45,7 +45,7 @@ def test_other_bytes_stay(root: Path, source: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "link", "unlink", "sync_folder"])
-def test_unfinished_copy_is_completed_by_the_next_run(
+def test_unfinished_copy_is_completed_by_next_run(
     root: Path, source: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Behaviour 241: a crash at each step, then a second run."""
@@ -54,7 +54,7 @@ def test_unfinished_copy_is_completed_by_the_next_run(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", kill)  # a process that is killed tidies nothing up
+        patch.setattr(Path, "unlink", kill)  # a killed process does not clean up
         if step in ("fsync", "link"):
             patch.setattr(os, step, kill)
         elif step == "sync_folder":
@@ -68,7 +68,9 @@ def test_unfinished_copy_is_completed_by_the_next_run(
     assert not [name for name in os.listdir(root) if name.startswith(PREFIX)]
 
 
-def test_a_file_system_without_links(root: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attachment_is_copied_on_file_system_without_links(
+    root: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(1, "no links")
 
@@ -77,7 +79,7 @@ def test_a_file_system_without_links(root: Path, source: Path, monkeypatch: pyte
     assert os.listdir(root) == ["x.bin"]
 
 
-def test_nothing_is_written_outside_of_the_folder(root: Path, source: Path, tmp_path: Path) -> None:
+def test_no_attachment_is_written_outside_folder(root: Path, source: Path, tmp_path: Path) -> None:
     (root / "out").symlink_to(tmp_path)
     assert copy_attachment(root, "out/x.bin", source, dry_run=False)[0] == "failed"
     assert copy_attachment(root, "../x.bin", source, dry_run=False)[0] == "failed"

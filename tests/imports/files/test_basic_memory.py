@@ -1,4 +1,4 @@
-"""Addresses of basic-memory lead to their notes (behaviour 370)."""
+"""basic-memory addresses become links to the notes (behaviour 370)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTE = "---\ntitle: {title}\ntype: note\npermalink: {permalink}\n---\n\n# {title
 
 
 def put(root: Path, *notes: tuple[str, str, str, str]) -> Path:
-    """A project `main` of notes: path, title, permalink, text."""
+    """Create the project `main` from notes with path, title, permalink and text."""
     for path, title, permalink, text in notes:
         file = root / "main" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -32,8 +32,8 @@ LINKS = (
 
 
 @pytest.mark.parametrize("prefix", ["main/", ""], ids=["with project", "without"])
-def test_addresses_become_links_to_files(tmp_path: Path, prefix: str) -> None:
-    """behaviour 370: whether the permalinks have the project or not."""
+def test_memory_addresses_become_links_to_files(tmp_path: Path, prefix: str) -> None:
+    """behaviour 370: with and without the project in the permalinks."""
     root = put(
         tmp_path,
         (
@@ -60,8 +60,8 @@ def test_addresses_become_links_to_files(tmp_path: Path, prefix: str) -> None:
     assert (root / "notes/home.md").read_text().count("memory://main/docs/auth") == 3
 
 
-async def test_addresses_lead_to_their_notes_and_others_are_listed(tmp_path: Path) -> None:
-    """behaviour 370: below any folder, also where two notes have one file name."""
+async def test_memory_addresses_lead_to_notes_and_unknown_ones_are_listed(tmp_path: Path) -> None:
+    """behaviour 370: below any folder, even if two notes have the same file name."""
     root = put(
         tmp_path,
         (

@@ -1,4 +1,4 @@
-"""Exports of ChatGPT and Claude: trees, branches, blocks, parts, shards, archives (behaviours 240, 241)."""
+"""ChatGPT and Claude exports: trees, branches, blocks, parts, shards and archives (behaviours 240, 241)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_shown_branch_is_imported_with_roles_and_times() -> None:
     assert found.properties["model"] == "gpt-4o"
 
 
-def test_blocks_and_attachments_of_claude_are_imported() -> None:
+def test_claude_blocks_and_attachments_are_imported() -> None:
     """behaviour 240"""
     found = records(read("claude", DATA / "claude"))["b2d7a6c0-3f0e-4b52-8f0c-9e1f5a2c7d01"]
     assert "Attachment: inventory.txt\n\n````\n12 reeds missing\n``` odd ```\n````" in found.content
@@ -85,7 +85,7 @@ def test_blocks_and_attachments_of_claude_are_imported() -> None:
     assert trains.properties["project"] == "Travels"
 
 
-def test_a_claude_export_without_parents_is_one_branch(tmp_path: Path) -> None:
+def test_claude_export_without_parents_is_read_as_one_branch(tmp_path: Path) -> None:
     """behaviour 240"""
     messages = [{"sender": "human", "text": str(number)} for number in range(3)]
     found = only(write(tmp_path, {"uuid": "a", "name": "n", "chat_messages": messages}), "claude")
@@ -104,7 +104,7 @@ def test_a_claude_export_without_parents_is_one_branch(tmp_path: Path) -> None:
         ([node("a", "a", "1")], "a", "1"),
     ],
 )
-def test_tree_with_circles_and_gaps_is_read_in_part(
+def test_readable_part_of_tree_with_circles_or_gaps_is_imported(
     nodes: list[dict[str, Any]], current: str | None, texts: str, tmp_path: Path
 ) -> None:
     """behaviour 241"""
@@ -130,7 +130,7 @@ def test_tree_with_circles_and_gaps_is_read_in_part(
         ({"content_type": "text", "parts": ["a\u0000b", None, 7, {"content_type": "x"}]}, "ab\n\n[x]"),
     ],
 )
-def test_each_sort_of_content_is_imported(content: dict[str, Any], text: str, tmp_path: Path) -> None:
+def test_each_content_type_is_imported(content: dict[str, Any], text: str, tmp_path: Path) -> None:
     """behaviour 240"""
     found = only(write(tmp_path, chat("x", node("a", None, "", content=content))))
     assert found.content.partition("\n\n")[2] == text
@@ -153,7 +153,7 @@ def test_hidden_messages_are_left_out(more: dict[str, Any], tmp_path: Path) -> N
     ).content.endswith("\n\nshown")
 
 
-def test_long_conversation_continues_in_parts_that_link_each_other(tmp_path: Path) -> None:
+def test_long_conversation_is_split_into_linked_parts(tmp_path: Path) -> None:
     """behaviour 240"""
     nodes = [node("0", None, "word0 " * 50)]
     nodes += [node(str(number), str(number - 1), f"word{number} " * 50) for number in range(1, 100)]
@@ -174,7 +174,7 @@ def test_long_conversation_continues_in_parts_that_link_each_other(tmp_path: Pat
         assert linked == [parts[at].id for at in (number - 1, number + 1) if 0 <= at < len(parts)]
 
 
-def test_two_conversations_with_one_title_have_notes_of_two_titles(tmp_path: Path) -> None:
+def test_conversations_with_the_same_title_get_different_note_titles(tmp_path: Path) -> None:
     """behaviour 240"""
     talks = [chat(key, node("a", None, key), create_time=1.7e9) for key in ("aaaa-1", "bbbb-2", "cccc-3")]
     found = read("chatgpt", write(tmp_path, *talks))
@@ -187,7 +187,7 @@ def test_two_conversations_with_one_title_have_notes_of_two_titles(tmp_path: Pat
     }
 
 
-def test_a_change_of_one_conversation_changes_its_hash_alone(tmp_path: Path) -> None:
+def test_changed_conversation_changes_only_its_own_hash(tmp_path: Path) -> None:
     """behaviour 240"""
     first, second = chat("a", node("1", None, "x")), chat("b", node("1", None, "y"))
     before = records(read("chatgpt", write(tmp_path, first, second)))
@@ -196,7 +196,7 @@ def test_a_change_of_one_conversation_changes_its_hash_alone(tmp_path: Path) -> 
     assert [before[key].hash == after[key].hash for key in "ab"] == [True, False]
 
 
-def test_numbered_files_and_the_archive_are_one_export(tmp_path: Path) -> None:
+def test_numbered_files_and_archive_are_read_as_one_export(tmp_path: Path) -> None:
     """behaviour 240"""
     talks = [chat(str(number), node("a", None, f"text {number}"), title=f"T{number}") for number in range(5)]
     folder = tmp_path / "export"
@@ -215,7 +215,7 @@ def test_numbered_files_and_the_archive_are_one_export(tmp_path: Path) -> None:
         assert skipped(items) == {"conversations-001[0]": "the conversation 2 occurs twice in the export"}
 
 
-def test_a_damaged_archive_gives_what_is_before_the_damage(tmp_path: Path) -> None:
+def test_conversations_before_damage_in_archive_are_read(tmp_path: Path) -> None:
     """behaviour 241"""
     talks = [chat(str(number), node("a", None, "text " * 900), title=f"T{number}") for number in range(300)]
     archive = tmp_path / "export.zip"
@@ -230,7 +230,7 @@ def test_a_damaged_archive_gives_what_is_before_the_damage(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_an_export_with_a_byte_order_mark_is_read(encoding: str, tmp_path: Path) -> None:
+def test_export_with_byte_order_mark_is_read(encoding: str, tmp_path: Path) -> None:
     """behaviour 241"""
     path = tmp_path / "conversations.json"
     path.write_bytes(
@@ -241,19 +241,19 @@ def test_an_export_with_a_byte_order_mark_is_read(encoding: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("wrap", [lambda each: each, lambda each: {"conversations": [each]}])
-def test_one_conversation_alone_is_read(wrap: Any, tmp_path: Path) -> None:
+def test_single_conversation_is_read(wrap: Any, tmp_path: Path) -> None:
     """behaviour 240"""
     path = tmp_path / "one.json"
     path.write_text(json.dumps(wrap(chat("x", node("a", None, "alone")))))
     assert only(path).content.endswith("alone")
 
 
-def test_memory_grows_with_the_largest_conversation_only(tmp_path: Path) -> None:
+def test_memory_use_depends_only_on_largest_conversation(tmp_path: Path) -> None:
     """behaviour 241: under 300 MB for a file of any size."""
     nodes = [node("0", None, "x" * 500)]
     nodes += [node(str(number), str(number - 1), "lavender " * 1_000) for number in range(1, 50)]
     big, peaks = chat("big", *nodes), []
-    for count in (1, 10, 30):  # the first of all warms up
+    for count in (1, 10, 30):  # the first run only warms up
         path = write(tmp_path, big, *(chat(f"id-{number}", *nodes[:10]) for number in range(count)))
         found, peak = measure_peak(chatgpt_source(), path)
         assert found >= count + 1
@@ -262,7 +262,7 @@ def test_memory_grows_with_the_largest_conversation_only(tmp_path: Path) -> None
     assert peaks[2] < 10 * len(json.dumps(big))
 
 
-def test_a_conversation_of_other_programs_is_named(tmp_path: Path) -> None:
+def test_chatgpt_conversation_in_claude_export_is_reported(tmp_path: Path) -> None:
     """behaviour 241"""
     (item,) = read("claude", write(tmp_path, chat("x", node("a", None, "t"))))
     assert isinstance(item, Malformed)

@@ -38,7 +38,7 @@ def test_damaged_lines_are_reported_with_place_and_reason() -> None:
     assert [item.position for item in items if isinstance(item, Degraded)] == ["line 7"]
 
 
-def test_an_object_without_an_id_is_known_by_what_it_says(tmp_path: Path) -> None:
+def test_object_without_id_is_identified_by_its_content(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text('\ufeff{"text": "one"}\n\n{"text": "two"}\n', encoding="utf-8")
     one, two = (item for item in read(file) if isinstance(item, Record))
@@ -48,7 +48,7 @@ def test_an_object_without_an_id_is_known_by_what_it_says(tmp_path: Path) -> Non
     assert [(each.id, each.hash) for each in again] == [(one.id, one.hash), (two.id, two.hash)]
 
 
-def test_a_line_beyond_the_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_beyond_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "LONGEST_LINE", 100)
     file = tmp_path / "x.jsonl"
     file.write_text(json.dumps({"text": "x" * 300_000}) + "\n" + json.dumps({"text": "fits"}) + "\n")
@@ -59,9 +59,9 @@ def test_a_line_beyond_the_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.
     assert items[1].content == "fits"
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+def test_memory_use_does_not_grow_with_file_size(tmp_path: Path) -> None:
     file, peaks = tmp_path / "x.jsonl", []
-    for lines in (20, 100, 600):  # the first of all warms up
+    for lines in (20, 100, 600):  # the first run only warms up
         file.write_text(
             "".join(json.dumps({"id": at, "text": f"text {at} " + "x" * 2_000}) + "\n" for at in range(lines))
         )
@@ -104,11 +104,11 @@ MOMENTS: list[tuple[object, datetime | None]] = [
 ]
 
 
-def test_dates_of_every_kind() -> None:
+def test_dates_in_all_formats_are_read() -> None:
     assert [(value, read_moment(value)) for value, _ in MOMENTS] == MOMENTS
 
 
-def test_a_title_is_made_of_the_first_line() -> None:
+def test_title_is_taken_from_first_line() -> None:
     assert title_of("\n\n## Heading here\nmore") == "Heading here"
     assert title_of("- ") == "Untitled"
     cut = title_of("word " * 50)

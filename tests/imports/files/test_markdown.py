@@ -1,4 +1,4 @@
-"""Folders of Markdown as sources (behaviours 240 and 241)."""
+"""Markdown folders as sources (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_ignored_or_hidden_files_are_not_notes() -> None:
     assert not [item for item in read(SAMPLE) if "secret" in str(item) or "daily" in str(item)]
 
 
-def test_other_files_are_attachments() -> None:
+def test_other_files_are_read_as_attachments() -> None:
     found = [item for item in read(SAMPLE) if isinstance(item, ImportedAttachment)]
     assert [(item.path, item.size) for item in found] == [("img/map.png", 7)]
 
@@ -49,7 +49,7 @@ def test_damaged_files_are_reported_with_place_and_reason() -> None:
     assert "some day in May" in odd.reason
 
 
-def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_beyond_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markdown, "LARGEST_FILE", 100)
     (tmp_path / "large.md").write_text("x" * 101)
     (tmp_path / "fits.md").write_text("x" * 100)
@@ -71,7 +71,7 @@ def test_outside_links_are_reported_and_pipes_do_not_block(tmp_path: Path) -> No
     assert items[1].position == "link.bin"
 
 
-def test_settings_of_logseq_are_not_notes(tmp_path: Path) -> None:
+def test_logseq_settings_are_not_read_as_notes(tmp_path: Path) -> None:
     for name in ("logseq/config.edn", "logseq/bak/old.md", "pages/one.md", "journals/2024_01_02.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
@@ -81,7 +81,7 @@ def test_settings_of_logseq_are_not_notes(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_with_notes_is_recognised_and_a_file_refused(tmp_path: Path) -> None:
+def test_folder_with_notes_is_recognised_and_single_file_refused(tmp_path: Path) -> None:
     assert recognise(SAMPLE).kind == "markdown"
     (tmp_path / "x.bin").write_bytes(b"x")
     with pytest.raises(UnknownKind, match=r"--from: .*markdown"):

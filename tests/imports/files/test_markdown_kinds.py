@@ -1,4 +1,4 @@
-"""Folders of basic-memory, and memory files of coding agents (behaviours 240, 241)."""
+"""basic-memory folders and memory files of coding agents (behaviours 240, 241)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_invalid_utf8_is_converted_and_valid_files_stay_unchanged(tmp_path: Path
     assert found["crlf.md"].content == "a\nb"
 
 
-def test_a_hash_changes_with_the_file_and_not_with_its_time(tmp_path: Path) -> None:
+def test_hash_changes_with_file_content_but_not_with_file_time(tmp_path: Path) -> None:
     """behaviour 240"""
     put(tmp_path, a_md="---\npermalink: a\ntype: note\n---\nx\n")
     before = records(read("basic-memory", tmp_path))["a.md"].hash
@@ -90,7 +90,7 @@ def test_a_hash_changes_with_the_file_and_not_with_its_time(tmp_path: Path) -> N
     assert records(read("basic-memory", tmp_path))["a.md"].hash != before
 
 
-def test_a_project_gives_its_memories_with_their_scopes() -> None:
+def test_project_memories_are_read_with_their_scopes() -> None:
     """behaviour 240"""
     found = records(read("claude-memory", DATA / "claude-memory" / "shop"))
     assert {key: (record.namespace, record.properties["memory_scope"]) for key, record in found.items()} == {
@@ -107,7 +107,7 @@ def test_a_project_gives_its_memories_with_their_scopes() -> None:
     assert b"src/**/*.test.ts" in (found[".claude/rules/testing.md"].text or b"")
 
 
-def test_a_home_gives_the_memories_of_the_person_and_of_each_project() -> None:
+def test_home_memories_are_read_for_user_and_each_project() -> None:
     """behaviour 240"""
     found = records(read("claude-memory", DATA / "claude-memory-home"))
     memory = "projects/-home-ann-work-shop/memory"
@@ -132,14 +132,14 @@ def test_a_home_gives_the_memories_of_the_person_and_of_each_project() -> None:
         ("claude-memory/shop/CLAUDE.md", "shop", 3),
     ],
 )
-def test_single_folder_or_file_gets_the_scope_of_its_place(path: str, namespace: str, count: int) -> None:
+def test_single_folder_or_file_gets_scope_of_its_location(path: str, namespace: str, count: int) -> None:
     """behaviour 240"""
     found = records(read("claude-memory", DATA / path))
     assert {record.namespace for record in found.values()} == {namespace}
     assert len(found) == count
 
 
-def test_imports_stay_within_the_folder_and_end(tmp_path: Path) -> None:
+def test_claude_memory_imports_stay_in_folder_and_terminate(tmp_path: Path) -> None:
     """behaviour 241"""
     root = put(
         tmp_path / "p",
@@ -155,7 +155,7 @@ def test_imports_stay_within_the_folder_and_end(tmp_path: Path) -> None:
     assert found["b.md"].edges == (RecordEdge("imports", "a.md"), RecordEdge("imports", "CLAUDE.md"))
 
 
-def test_folder_with_settings_alone_is_not_a_memory(tmp_path: Path) -> None:
+def test_folder_with_only_settings_is_not_recognised_as_memory(tmp_path: Path) -> None:
     """behaviour 240"""
     put(tmp_path, **{".claude__settings": "{}", "readme_md": "x"})
     assert not SOURCES["claude-memory"].recognises(tmp_path)

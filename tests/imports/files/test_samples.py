@@ -1,4 +1,4 @@
-"""Each sample has the listed counts, and is distinguished from the other kinds (behaviours 240, 241)."""
+"""Each sample has the expected counts and is recognised as exactly one kind (behaviours 240, 241)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.imports.files.samples import DATA, EXPECTED, SOURCES, read, records, 
 
 
 @pytest.mark.parametrize("sample", EXPECTED)
-def test_a_sample_has_what_is_listed(sample: str) -> None:
+def test_sample_has_expected_contents(sample: str) -> None:
     """behaviours 240 and 241"""
     expected: dict[str, Any] = EXPECTED[sample]
     items = read(expected["kind"], DATA / sample)
@@ -35,7 +35,7 @@ def test_a_sample_has_what_is_listed(sample: str) -> None:
 
 
 @pytest.mark.parametrize("sample", EXPECTED)
-def test_a_sample_is_recognised_as_what_it_is_and_nothing_else(sample: str) -> None:
+def test_sample_is_recognised_only_as_its_own_kind(sample: str) -> None:
     """behaviour 240"""
     path = DATA / sample
     assert [kind for kind, source in SOURCES.items() if source.recognises(path)] == [EXPECTED[sample]["kind"]]
@@ -53,7 +53,7 @@ def test_sample_reads_the_same_from_any_folder(sample: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("question", json.loads((DATA / "questions.json").read_text(encoding="utf-8")))
-def test_a_question_has_its_answer_in_the_note_that_is_named(question: dict[str, str]) -> None:
+def test_named_note_contains_answer_to_question(question: dict[str, str]) -> None:
     """behaviour 240"""
     found = records(read(question["kind"], DATA / question["sample"])).values()
     (note,) = [record for record in found if record.title == question["title"]]
@@ -92,7 +92,7 @@ def test_unknown_source_is_refused_with_advice(kind: str, tmp_path: Path) -> Non
     (tmp_path / "no.zip").write_bytes(b"PK\x03\x04 nothing")
     for path in (tmp_path / "missing", tmp_path / "empty", tmp_path / "file.bin", tmp_path / "no.zip"):
         if kind == "claude-memory" and path.is_file():
-            continue  # any file may be named as a memory
+            continue  # `claude-memory` accepts any file that is named
         with pytest.raises(ImportRefused, match=r"Name|Download|Check"):
             read(kind, path)
 
@@ -118,7 +118,7 @@ def test_unknown_source_is_refused_with_advice(kind: str, tmp_path: Path) -> Non
         b'{"type":"entity","name":"' + b"\xff" * 10 + b'"}',
     ],
 )
-def test_no_damage_raises_anything_but_a_refusal(kind: str, data: bytes, tmp_path: Path) -> None:
+def test_damaged_file_is_read_or_refused(kind: str, data: bytes, tmp_path: Path) -> None:
     """behaviour 241"""
     path = tmp_path / "conversations.json"
     path.write_bytes(data)

@@ -1,1 +1,1 @@
-"""How other programs' formats are read as values."""
+"""Tests that formats of other programs are read as values."""

@@ -1,4 +1,4 @@
-"""Conversations as Markdown: nesting, fences, parts (behaviour 240)."""
+"""Conversations as Markdown: nested headings, code fences and parts (behaviour 240)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from lithos.imports.model.conversation import (
 from lithos.text.markdown import code_fences
 
 
-def test_headings_of_a_message_go_below_its_own_and_code_stays() -> None:
+def test_message_headings_are_nested_and_code_is_unchanged() -> None:
     """behaviour 240"""
     text = "# A\n\n```sh\n# no heading\n```\n\n###### F\n#tag\n## B"
     assert nest(text) == "### A\n\n```sh\n# no heading\n```\n\n###### F\n#tag\n#### B"
 
 
 @pytest.mark.parametrize("mark", ["```", "~~~~"])
-def test_an_open_code_block_ends_with_its_message(mark: str) -> None:
+def test_open_code_block_is_closed_at_end_of_message(mark: str) -> None:
     """behaviour 240"""
     assert nest(f"a\n{mark}py\nx = 1") == f"a\n{mark}py\nx = 1\n{mark}"
     assert nest(f"a\n{mark}\nx\n{mark}") == f"a\n{mark}\nx\n{mark}"
 
 
-def test_nothing_in_a_code_block_closes_it() -> None:
+def test_fence_is_longer_than_any_fence_in_its_text() -> None:
     """behaviour 240"""
     text = fence("a\n```\nb\n`````\nc", "py`thon")
     assert list(code_fences(text)) == [(0, len(text))]
     assert text.startswith("``````python\n")
 
 
-def test_a_conversation_within_the_limit_is_one_part() -> None:
+def test_conversation_within_limit_is_one_part() -> None:
     """behaviour 240"""
     conversation = Conversation(id="1", title="t", messages=(Message("User", "hello"),))
     assert list(split_blocks(blocks_of(conversation), 1_000_000)) == ["## User\n\nhello"]
@@ -45,7 +45,7 @@ def test_a_conversation_within_the_limit_is_one_part() -> None:
     assert (part.title, part.text) == ("t [x]", "## User\n\nhello")
 
 
-def test_no_word_is_lost_between_parts_and_each_fits() -> None:
+def test_parts_fit_limit_and_contain_every_word() -> None:
     """behaviour 240"""
     words = [f"wörd{number}" for number in range(9_000)]
     messages = (
@@ -61,7 +61,7 @@ def test_no_word_is_lost_between_parts_and_each_fits() -> None:
     assert joined.count("(continued)") >= 2
 
 
-def test_cut_code_block_continues_as_a_code_block() -> None:
+def test_split_code_block_continues_as_code_block() -> None:
     """behaviour 240"""
     code = "\n".join(f"line{number} = {number}" for number in range(3_000))
     message = Message("Assistant", f"See:\n\n```python\n{code}\n```\n\nDone.")
@@ -75,7 +75,7 @@ def test_cut_code_block_continues_as_a_code_block() -> None:
     assert parts[-1].endswith("Done.")
 
 
-def test_titles_of_parts_can_be_linked_to() -> None:
+def test_part_titles_can_be_link_targets() -> None:
     """behaviour 240"""
     parts = list(parts_of(lambda: ["x" * 90, "y" * 90], "a [b] | c#d", 4_200))
     assert [part.title for part in parts] == ["a (b) / c-d", "a (b) / c-d (part 2)"]

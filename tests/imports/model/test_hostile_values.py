@@ -1,4 +1,4 @@
-"""Whatever JSON there is, a conversation is read or refused (behaviour 241)."""
+"""Conversations from any JSON value are either read or refused (behaviour 241)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANY = st.recursive(
 
 
 def maybe(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """A mapping with some of the fields, each as it should be or anything at all."""
+    """Return mappings with some of the fields, whose values are valid or arbitrary."""
     return st.fixed_dictionaries({}, optional={key: value | ANY for key, value in fields.items()})
 
 
@@ -87,13 +87,13 @@ def check(read: Callable[[Any], Conversation], value: Any) -> None:
 
 
 @given(CHATGPT | ANY)
-def test_a_chatgpt_conversation_is_read_or_refused(value: Any) -> None:
+def test_any_chatgpt_value_is_read_or_refused(value: Any) -> None:
     """behaviour 241"""
     check(read_chatgpt, value)
 
 
 @given(CLAUDE | ANY)
-def test_a_claude_conversation_is_read_or_refused(value: Any) -> None:
+def test_any_claude_value_is_read_or_refused(value: Any) -> None:
     """behaviour 241"""
     check(read_claude, value)
 
@@ -104,7 +104,7 @@ def test_a_claude_conversation_is_read_or_refused(value: Any) -> None:
         observations=st.lists(ANY, max_size=3), relationType=ANY, to=ANY,
     ) | ANY
 )  # fmt: skip
-def test_a_line_of_a_graph_is_read_or_refused(value: Any) -> None:
+def test_any_graph_line_is_read_or_refused(value: Any) -> None:
     """behaviour 241"""
     try:
         found = read_line(value)
@@ -113,7 +113,7 @@ def test_a_line_of_a_graph_is_read_or_refused(value: Any) -> None:
     assert isinstance(found, (Entity, Relation))
 
 
-def test_messages_that_are_not_a_list_are_refused() -> None:
+def test_messages_other_than_list_are_refused() -> None:
     """behaviour 241"""
     with pytest.raises(NoConversation):
         read_claude({"chat_messages": {}})

@@ -1,4 +1,4 @@
-"""Names, properties and days of Logseq (behaviour 369)."""
+"""Names, properties and days of Logseq pages (behaviour 369)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DAY = date(2026, 11, 28)
         ("plain", "plain"),
     ],
 )
-def test_file_names_give_the_names_of_pages(stem: str, name: str) -> None:
+def test_page_names_are_derived_from_file_names(stem: str, name: str) -> None:
     """behaviour 369"""
     assert page_name(stem) == name
 
@@ -53,7 +53,7 @@ def test_file_names_give_the_names_of_pages(stem: str, name: str) -> None:
     ],
 )
 def test_page_properties_are_read(content: str) -> None:
-    """behaviour 369: as lines at the top, or as the first block."""
+    """behaviour 369: from the first lines or the first block."""
     found = read_properties(content)
     assert found.title == "project/alpha"
     assert found.aliases == ("Alpha One", "Alpha, Two")
@@ -73,12 +73,12 @@ def test_page_properties_are_read(content: str) -> None:
         "a:: ",
     ],
 )
-def test_properties_of_blocks_are_not_properties_of_the_page(content: str) -> None:
+def test_block_properties_are_not_page_properties(content: str) -> None:
     """behaviour 369"""
     assert read_properties(content).title is None
 
 
-def test_settings_are_read_without_what_is_commented_out() -> None:
+def test_comments_in_settings_are_ignored() -> None:
     text = (
         ';; :journal/page-title-format "yyyy"\n{:pages-directory "p" ; x\n'
         ' :journal/page-title-format "dd-MM-yyyy"\n}'
@@ -104,7 +104,7 @@ def test_settings_are_read_without_what_is_commented_out() -> None:
         ("28.11.2026", "dd.MM.yyyy"),
     ],
 )
-def test_days_are_understood_in_each_format(text: str, own: str) -> None:
+def test_days_are_read_in_each_format(text: str, own: str) -> None:
     """behaviour 369"""
     assert read_day(text, own) == DAY
 
@@ -112,12 +112,12 @@ def test_days_are_understood_in_each_format(text: str, own: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Nov 31st, 2026", "05-06-2026", "Page 2026", "2026", "28-28-2026", "x" * 300]
 )
-def test_other_names_are_not_days(text: str) -> None:
-    """behaviour 369: nor is what may mean two days, unless the settings say which."""
+def test_other_page_names_are_not_read_as_days(text: str) -> None:
+    """behaviour 369: ambiguous days are not read either, unless the settings define the format."""
     assert read_day(text, logseq.TITLE_FORMAT) is None
 
 
-def test_settings_decide_what_may_mean_two_days() -> None:
+def test_settings_define_format_of_ambiguous_days() -> None:
     """behaviour 369"""
     assert read_day("05-06-2026", "dd-MM-yyyy") == date(2026, 6, 5)
     assert read_day("05-06-2026", "MM-dd-yyyy") == date(2026, 5, 6)
@@ -130,7 +130,7 @@ def test_written_day_reads_back(day: date, day_format: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_is_read_without_error(text: str) -> None:
     read_properties(text)
     read_settings(text)
     names_in(text)

@@ -1,4 +1,4 @@
-"""Observations and relations of basic-memory (behaviour 240)."""
+"""Observations and relations of basic-memory notes (behaviour 240)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lithos.imports.model.observations import permalink_of, read_observation, re
         ("plain", None),
     ],
 )
-def test_an_observation_gives_its_tags(item: str, tags: tuple[str, ...] | None) -> None:
+def test_observation_category_and_tags_are_read(item: str, tags: tuple[str, ...] | None) -> None:
     """behaviour 240"""
     assert read_observation(item) == tags
 
@@ -49,14 +49,12 @@ def test_an_observation_gives_its_tags(item: str, tags: tuple[str, ...] | None) 
         ("uses [[A]] #bm:links_to", None),
     ],
 )
-def test_a_relation_is_a_type_a_target_and_perhaps_a_context(
-    item: str, relation: tuple[str, str] | None
-) -> None:
+def test_relation_type_and_target_are_read(item: str, relation: tuple[str, str] | None) -> None:
     """behaviour 240"""
     assert read_relation(item) == relation
 
 
-def test_list_items_count_anywhere_but_in_code_and_quotes() -> None:
+def test_list_items_are_read_except_in_code_and_quotes() -> None:
     """behaviour 240"""
     found = read_statements(
         "text #no\n\n* [a] x\n  - uses [[B]]\n+ [c] y #d\n\n> - [e] quoted\n\n"
@@ -66,7 +64,7 @@ def test_list_items_count_anywhere_but_in_code_and_quotes() -> None:
     assert found.relations == (("uses", "B"),)
 
 
-def test_a_permalink_is_found_by_address_and_title() -> None:
+def test_permalink_is_derived_from_address_or_title() -> None:
     """behaviour 240"""
     assert (
         permalink_of("memory://specs/Search Design")

@@ -44,7 +44,7 @@ MOMENT = datetime(2023, 11, 9, 20, 0, tzinfo=UTC)
         MOMENT,
     ],
 )
-def test_a_moment_is_read_however_it_is_written(value: object) -> None:
+def test_moment_is_read_in_each_format(value: object) -> None:
     """behaviour 240"""
     assert parse_moment(value) == MOMENT
 
@@ -67,12 +67,12 @@ def test_a_moment_is_read_however_it_is_written(value: object) -> None:
         "9" * 500,
     ],
 )
-def test_invalid_moment_gives_no_time(value: object) -> None:
+def test_invalid_moment_is_read_as_none(value: object) -> None:
     """behaviour 241"""
     assert parse_moment(value) is None
 
 
-def test_days_before_1970_are_moments() -> None:
+def test_days_before_1970_are_valid_moments() -> None:
     """behaviour 240"""
     assert parse_moment(-86_400) == datetime(1969, 12, 31, tzinfo=UTC)
 
@@ -89,12 +89,12 @@ def test_days_before_1970_are_moments() -> None:
         ("x" * 900, "x" * 200),
     ],
 )
-def test_a_relation_becomes_the_type_of_an_edge(written: str, name: str) -> None:
+def test_relation_name_becomes_edge_type(written: str, name: str) -> None:
     """behaviour 240"""
     assert relation_type(written) == name
 
 
-def test_tags_have_no_blanks_and_occur_once() -> None:
+def test_tags_have_no_blanks_and_are_unique() -> None:
     """behaviour 240"""
     assert tags_of(["Rail Company", "#kaffee", " ", "[x]", "Rail Company", "ünï/code"]) == (
         "Rail-Company", "kaffee", "x", "ünï/code",
@@ -102,7 +102,7 @@ def test_tags_have_no_blanks_and_occur_once() -> None:
     assert tag_of("#") == ""
 
 
-def test_text_is_cleaned_of_what_no_note_can_hold() -> None:
+def test_invalid_characters_are_removed_from_text() -> None:
     """behaviour 241"""
     assert clean("a\0b\r\nc\rd\ud800e\U0001f600") == "ab\nc\nd\ufffde\U0001f600"
     assert clean_line(" a\n\nb\0 ", 10) == "a b"
@@ -116,6 +116,6 @@ def test_encodings_are_distinguished(encoding: str) -> None:
     assert decode("Rösten, café".encode(encoding)) == "Rösten, café"
 
 
-def test_a_digest_knows_the_borders_of_its_parts() -> None:
+def test_digest_depends_on_boundaries_between_parts() -> None:
     """behaviour 240"""
     assert len({digest(parts) for parts in (("ab",), ("a", "b"), ("", "ab"), ("ab", ""), ("\ud800",))}) == 5

@@ -1,4 +1,4 @@
-"""Results for the records of a source, run after run (behaviours 240 and 241)."""
+"""Results for the records of a source, over several runs (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DATA = Path(__file__).parents[2] / "data" / "import"
 
 
 class Given:
-    """A source that gives these items."""
+    """A source that returns the given items."""
 
     kind = "given"
 
@@ -71,8 +71,8 @@ def content_of(lithos: Lithos) -> dict[str, bytes]:
 # -- samples -----------------------------------------------------------------------------------
 
 
-async def test_the_vault_arrives_with_links_tags_dates_and_attachments(tmp_path: Path) -> None:
-    """Behaviour 240: counts, bytes, and a second run that changes nothing."""
+async def test_vault_is_imported_with_links_tags_dates_and_attachments(tmp_path: Path) -> None:
+    """Behaviour 240: counts, bytes, and a second run without changes."""
     async with serving(tmp_path) as lithos:
         planned = await bring(lithos, MarkdownSource(), DATA / "markdown", dry_run=True)
         assert lithos.files() == []
@@ -81,7 +81,7 @@ async def test_the_vault_arrives_with_links_tags_dates_and_attachments(tmp_path:
         assert {**report.to_json(), "dry_run": True} == {
             **planned.to_json(),
             "notices": planned.to_json()["notices"]
-            + 1,  # that a frontmatter is broken is seen when it is written
+            + 1,  # broken frontmatter is only noticed when the note is written
             "rows": report.to_json()["rows"],
         }
         assert report.to_json()["carried"] == {"links": 7, "tags": 3, "dates": 7}
@@ -119,8 +119,8 @@ async def test_the_vault_arrives_with_links_tags_dates_and_attachments(tmp_path:
         assert content_of(lithos) == before
 
 
-async def test_wiki_links_lead_to_their_notes_below_a_folder(tmp_path: Path) -> None:
-    """Behaviour 240: links keep working where a vault is imported into a folder."""
+async def test_wiki_links_lead_to_notes_below_import_folder(tmp_path: Path) -> None:
+    """Behaviour 240: links keep working if a vault is imported into a folder."""
     async with serving(tmp_path) as lithos:
         await bring(lithos, MarkdownSource(), DATA / "markdown", into="from/obsidian")
         catalogue = lithos.server.get(Catalogue)
@@ -133,7 +133,7 @@ async def test_wiki_links_lead_to_their_notes_below_a_folder(tmp_path: Path) -> 
         assert (lithos.knowledge / "from/obsidian/img/map.png").is_file()
 
 
-async def test_memories_arrive_with_tags_dates_and_properties(tmp_path: Path) -> None:
+async def test_memories_are_imported_with_tags_dates_and_properties(tmp_path: Path) -> None:
     """Behaviour 240"""
     async with serving(tmp_path) as lithos:
         file = DATA / "mem0.jsonl"
@@ -153,7 +153,7 @@ async def test_memories_arrive_with_tags_dates_and_properties(tmp_path: Path) ->
         assert [kind for kind, _ in lithos.events()].count("note.created") == 3
 
 
-async def test_events_and_versions_are_those_of_any_write(tmp_path: Path) -> None:
+async def test_imported_notes_have_normal_events_and_versions(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(*(record(str(number)) for number in range(70))), agent="mover")
         created = [payload for kind, payload in lithos.events() if kind == "note.created"]
@@ -167,7 +167,7 @@ async def test_events_and_versions_are_those_of_any_write(tmp_path: Path) -> Non
         assert len(lithos.server.get(Catalogue)) == 70
 
 
-# -- the second run ----------------------------------------------------------------------------
+# -- second run -----------------------------------------------------------------------------
 
 
 async def test_changed_source_updates_only_locally_unchanged_notes(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ async def test_changed_source_updates_only_locally_unchanged_notes(tmp_path: Pat
         assert numbers(newest) == {"updated": 1}
 
 
-async def test_extracted_entities_are_not_a_change_by_a_person(tmp_path: Path) -> None:
+async def test_extracted_entities_do_not_count_as_local_change(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a", "Ada Lovelace wrote to Charles Babbage.")))
         path = lithos.knowledge / "title-a.md"
@@ -206,7 +206,7 @@ async def test_extracted_entities_are_not_a_change_by_a_person(tmp_path: Path) -
         assert numbers(report) == {"updated": 1}, reasons(report)
 
 
-async def test_a_changed_file_keeps_its_other_frontmatter(tmp_path: Path) -> None:
+async def test_update_from_changed_file_keeps_other_frontmatter(tmp_path: Path) -> None:
     """Behaviour 240"""
     vault = tmp_path / "vault"
     shutil.copytree(DATA / "markdown", vault)
@@ -236,7 +236,7 @@ async def test_deleted_notes_stay_deleted(tmp_path: Path) -> None:
         assert numbers(await bring(lithos, Given(record("a")))) == {"unchanged": 1}
 
 
-async def test_lost_ledger_is_filled_again_from_the_notes(tmp_path: Path) -> None:
+async def test_lost_ledger_is_restored_from_notes(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a")))
         (tmp_path / ".lithos" / NAME).unlink()
@@ -249,7 +249,7 @@ async def test_lost_ledger_is_filled_again_from_the_notes(tmp_path: Path) -> Non
 # -- paths and ids -----------------------------------------------------------------------------
 
 
-async def test_a_path_that_is_taken_is_never_overwritten(tmp_path: Path) -> None:
+async def test_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     put_note(tmp_path, "title-a.md", "# Mine\n")
     async with serving(tmp_path) as lithos:
         (lithos.knowledge / "folder").mkdir()
@@ -265,7 +265,7 @@ async def test_a_path_that_is_taken_is_never_overwritten(tmp_path: Path) -> None
         assert numbers(await bring(lithos, Given(record("a"), *same))) == {"unchanged": 3}
 
 
-async def test_imported_names_are_those_that_every_disk_can_store(tmp_path: Path) -> None:
+async def test_imported_file_names_are_valid_on_every_disk(tmp_path: Path) -> None:
     """behaviours 350 and 352"""
     async with serving(tmp_path) as lithos:
         paths = ("aux.md", "con/x. /LPT1.txt.md", "Ann.md", "ann.md", None)
@@ -276,7 +276,7 @@ async def test_imported_names_are_those_that_every_disk_can_store(tmp_path: Path
         assert numbers(await bring(lithos, Given(*records))) == {"unchanged": 5}
 
 
-async def test_many_notes_of_one_title_all_get_names(tmp_path: Path) -> None:
+async def test_notes_with_the_same_title_get_different_names(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         report = await bring(lithos, Given(*(record(str(n), title="Same") for n in range(60))))
         assert numbers(report) == {"created": 60}
@@ -287,7 +287,7 @@ async def test_many_notes_of_one_title_all_get_names(tmp_path: Path) -> None:
         assert "Some text." in (lithos.knowledge / "title-a.md").read_text()
 
 
-async def test_paths_stay_below_the_folder(tmp_path: Path) -> None:
+async def test_imported_paths_stay_below_import_folder(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         odd = ("../../x.md", "/etc/x.md", ".hidden/x.md", "a/\x00.md")
         await bring(lithos, Given(*(record(str(n), path=path) for n, path in enumerate(odd))), into="in")
@@ -297,7 +297,7 @@ async def test_paths_stay_below_the_folder(tmp_path: Path) -> None:
                 await lithos.server.get(Importing).begin(Options("given", "a", into))
 
 
-async def test_two_sources_with_the_same_ids_are_kept_apart_by_their_folders(tmp_path: Path) -> None:
+async def test_sources_with_the_same_ids_are_separated_by_folder(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a", "One.")), into="one")
         report = await bring(lithos, Given(record("a", "Two.")), into="two")
@@ -305,7 +305,7 @@ async def test_two_sources_with_the_same_ids_are_kept_apart_by_their_folders(tmp
         assert lithos.files() == ["one/title-a.md", "two/title-a.md"]
 
 
-async def test_an_id_in_a_file_is_kept_unless_another_note_has_it(tmp_path: Path) -> None:
+async def test_id_in_file_is_kept_unless_another_note_has_it(tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
     own = "11111111-2222-4333-8444-555555555555"
@@ -326,7 +326,7 @@ async def test_an_id_in_a_file_is_kept_unless_another_note_has_it(tmp_path: Path
 # -- edges -------------------------------------------------------------------------------------
 
 
-async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -> None:
+async def test_relations_become_edges_when_all_notes_exist(tmp_path: Path) -> None:
     """Behaviour 241"""
     async with serving(tmp_path) as lithos:
         edges = (RecordEdge("depends_on", "b"), RecordEdge("knows", "Title C"), RecordEdge("knows", "nobody"))
@@ -348,7 +348,7 @@ async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -
         assert told["notes"]["malformed"] == 250
         assert len(told["rows"]) == 100
         assert told["unlisted"] == {"malformed": 150}
-        # A new import ends the one before.
+        # A new import ends the previous import.
         importing = lithos.server.get(Importing)
         first = await importing.begin(Options("given", "a"))
         await importing.begin(Options("given", "a"))
@@ -385,7 +385,7 @@ async def test_unwritable_record_fails_and_is_reported(tmp_path: Path) -> None:
         assert "deeper" in reasons(report)["at a"]
 
 
-async def test_other_agents_write_while_an_import_runs(tmp_path: Path) -> None:
+async def test_other_agents_can_write_during_import(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         written = 0
 
@@ -423,7 +423,7 @@ async def test_other_agents_write_while_an_import_runs(tmp_path: Path) -> None:
 
 
 async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None:
-    """An import that dies after a number of batches."""
+    """Run an import that dies after a number of batches."""
 
     async def die() -> None:
         async with serving(data) as lithos:
@@ -445,10 +445,10 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
         await die()
 
 
-async def test_an_import_that_died_is_finished_by_the_next(
+async def test_interrupted_import_is_completed_by_next_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behaviour 241: both together give what one run gives, whichever batch it died before."""
+    """Behaviour 241: both imports have the result of one import, at whichever batch the first one dies."""
     monkeypatch.setattr(run_module, "BATCH", 8)
     source = Given(
         *(record(str(n), title=f"T {n % 18}", edges=(RecordEdge("knows", str(n + 1)),)) for n in range(26))
@@ -472,8 +472,8 @@ async def test_an_import_that_died_is_finished_by_the_next(
     assert [number for number, state in enumerate(states) if state != states[0]] == []
 
 
-async def test_existing_note_is_not_deleted_when_the_ledger_lacks_it(tmp_path: Path) -> None:
-    """Behaviour 241: killed between a note and the ledger."""
+async def test_existing_note_missing_from_ledger_is_not_deleted(tmp_path: Path) -> None:
+    """Behaviour 241: the process was killed between writing a note and writing the ledger."""
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a")))
     os.truncate(tmp_path / ".lithos" / NAME, 3)
@@ -481,7 +481,7 @@ async def test_existing_note_is_not_deleted_when_the_ledger_lacks_it(tmp_path: P
         assert numbers(await bring(lithos, Given(record("a"), record("b")))) == {"unchanged": 1, "created": 1}
 
 
-def test_record_survives_the_way_over_http() -> None:
+def test_record_is_unchanged_after_json_round_trip() -> None:
     given = record(
         "a",
         tags=("x",),

@@ -1,4 +1,4 @@
-"""`lithos import --from lithos`: a directory of upstream is carried into a server with things of its own."""
+"""`lithos import --from lithos` imports an upstream data directory into a server that has its own data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ALL = {
 }  # fmt: skip
 
 
-async def test_upstream_directory_is_imported_whole_and_second_run_changes_nothing(
+async def test_upstream_directory_is_imported_completely_and_only_once(
     tmp_path: Path,
 ) -> None:
     """behaviour 240"""
@@ -79,7 +79,7 @@ async def test_upstream_directory_is_imported_whole_and_second_run_changes_nothi
         told = [
             (kind, payload.get("task_id")) for kind, payload in lithos.events() if kind.startswith("task.")
         ]
-        # Finished items are history; Epic and Gate are not plain tasks, and Second waits for the gate.
+        # Closed tasks emit no events, epics and gates are not plain tasks, and Second waits for the gate.
         assert {task for kind, task in told if kind == "task.created"} == {
             upstream.OPEN, upstream.GATE, upstream.EPIC,
         }  # fmt: skip
@@ -104,7 +104,7 @@ async def test_upstream_directory_is_imported_whole_and_second_run_changes_nothi
 async def check(lithos: Lithos) -> None:
     note = await lithos.read(upstream.RAFT)
     assert note["metadata"]["extra"]["owner_key"] == 7
-    assert note["retrieval_count"] == 2  # that of upstream's log, and this one
+    assert note["retrieval_count"] == 2  # one retrieval from upstream's log and one made here
     text = (lithos.knowledge / "raft.md").read_bytes().decode()
     assert "owner_key: 007  # theirs" in text
     assert text.endswith(upstream.NOTES["raft.md"].partition("\n---\n")[2])
@@ -129,7 +129,7 @@ async def check(lithos: Lithos) -> None:
     assert (stats["salience"], stats["cited_count"]) == (0.48, 4)
 
 
-async def test_a_receipt_that_was_carried_takes_feedback(tmp_path: Path) -> None:
+async def test_imported_receipt_accepts_feedback(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")
     async with serving(tmp_path / "ours") as lithos:
@@ -140,8 +140,8 @@ async def test_a_receipt_that_was_carried_takes_feedback(tmp_path: Path) -> None
         )  # fmt: skip
         assert (await lithos.call("lithos_node_stats", node_id=upstream.RAFT))["cited_count"] == 5
         again = await import_from(lithos, source)
-        assert counts(again)["tasks"] == {"unchanged": 4, "left": 1}  # completed here since
-        assert counts(again)["claims"] == {"left": 2}  # they went with the completion, and stay away
+        assert counts(again)["tasks"] == {"unchanged": 4, "left": 1}  # the task was completed here since
+        assert counts(again)["claims"] == {"left": 2}  # completion deleted the claims, and they do not return
         assert (await lithos.call("lithos_task_get", task_id=upstream.OPEN))["task"]["status"] == "completed"
 
 
@@ -172,7 +172,7 @@ async def test_changed_source_updates_only_locally_unchanged_rows(tmp_path: Path
 
 
 async def test_rows_with_ids_taken_by_other_objects_are_left_out(tmp_path: Path) -> None:
-    """behaviour 240: a task, an edge and a note with the ids of others."""
+    """behaviour 240: a task, an edge and a note with ids that other objects have."""
     source = upstream.build(tmp_path / "theirs")
     ours = upstream.build(tmp_path / "ours")
     database = ours / ".lithos" / "coordination.db"
@@ -191,7 +191,7 @@ async def test_rows_with_ids_taken_by_other_objects_are_left_out(tmp_path: Path)
             report = await import_from(lithos, source)
             left = {row.position for row in report.listed["row"]}
             assert f"tasks {upstream.OPEN}" in left
-            assert f"edges {upstream.EDGE}" not in left  # its ends are other notes here
+            assert f"edges {upstream.EDGE}" not in left  # the edge connects other notes here
             assert len([one for one in left if one.startswith("task_edges")]) == 3
             assert len([one for one in left if one.startswith("claims")]) == 2
             assert len([one for one in left if one.startswith("findings")]) == 1
@@ -202,13 +202,13 @@ async def test_rows_with_ids_taken_by_other_objects_are_left_out(tmp_path: Path)
         (theirs,) = (item for item in (await lithos.call("lithos_list"))["items"] if item["title"] == "Raft")
         assert theirs["id"] != upstream.RAFT
         stats = await lithos.call("lithos_node_stats", node_id=theirs["id"])
-        assert stats["salience"] == 0.48  # learned data follows its note
+        assert stats["salience"] == 0.48  # learned data belongs to its note
         typed = (await lithos.call("lithos_edge_list", from_id=theirs["id"], type="supports"))["edges"]
         assert [edge["to_id"] for edge in typed] == [upstream.PAXOS]
 
 
 @pytest.mark.parametrize("shape", ["0.3", "0.2"])
-async def test_older_shapes_are_carried(tmp_path: Path, shape: str) -> None:
+async def test_older_schemas_are_imported(tmp_path: Path, shape: str) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs", shape)
     async with serving(tmp_path / "ours") as lithos:
@@ -244,7 +244,7 @@ def test_unreadable_rows_are_reported_with_their_place(tmp_path: Path) -> None:
     assert "edges.db: the database cannot be read" in told
 
 
-def test_a_database_that_is_written_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_database_changed_during_import_is_refused(tmp_path: Path) -> None:
     """behaviour 241"""
     source = upstream.build(tmp_path / "theirs")
     reading = read_tables(source)
@@ -254,7 +254,7 @@ def test_a_database_that_is_written_meanwhile_is_refused(tmp_path: Path) -> None
         list(reading)
 
 
-def test_batches_go_over_http_as_they_are(tmp_path: Path) -> None:
+def test_batches_are_unchanged_after_json_round_trip(tmp_path: Path) -> None:
     source = upstream.build(tmp_path / "theirs")
     batches = [item for item in read_tables(source) if hasattr(item, "rows")]
     assert {batch.table.name for batch in batches} == set(TABLES)
@@ -265,8 +265,8 @@ def test_batches_go_over_http_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [14, pytest.param(1, marks=pytest.mark.nightly)])
-async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: Path, step: int) -> None:
-    """behaviour 241: it stops after each batch in turn; the result is that of one run."""
+async def test_import_interrupted_at_any_batch_is_completed_by_next(tmp_path: Path, step: int) -> None:
+    """behaviour 241: the import stops after each batch in turn; the result is the same as after one run."""
     source = upstream.build(tmp_path / "theirs")
 
     class Ends(Exception):
@@ -313,8 +313,8 @@ async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: P
         assert state(data) == state(tmp_path / "whole"), after
 
 
-async def test_rows_of_a_write_ahead_log_are_read_and_the_source_stays(tmp_path: Path) -> None:
-    """behaviour 241: the other server was killed."""
+async def test_write_ahead_log_is_read_and_source_is_unchanged(tmp_path: Path) -> None:
+    """behaviour 241: the source server was killed."""
     source = upstream.build(tmp_path / "theirs")
     script = (
         "import os,sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('PRAGMA journal_mode=WAL');"

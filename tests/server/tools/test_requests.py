@@ -127,7 +127,7 @@ async def test_same_id_for_another_call_is_refused(lithos: Lithos) -> None:
         ("lithos_write", CREATIONS["lithos_write"]),
     ):
         told = refusal(await lithos.call(tool, **other, request_id="r"), "invalid_input")
-        assert "was given to another call" in told
+        assert "belongs to another call" in told
     for other in (given | {"agent": "ben"}, given | {"request_id": "s"}, given):
         answer = await lithos.call("lithos_task_create", **{"request_id": "r", **other})
         assert (answer == first) == (other is given)

@@ -210,7 +210,7 @@ def test_unwritable_file_does_not_stop_fixes_of_other_files(
     monkeypatch.setattr(KernelCalls, "exchange", refuse)
     done = program.run("validate", "--fix", "ids", "--yes")
     assert "\n0 errors, 0 warnings, 9 infos (--all lists the infos)\nTotal issues: 9\n" in done.out
-    assert done.out.endswith("\nFixed 6 issues\nIssues that remain: 3\n")
+    assert done.out.endswith("\nFixed 6 issues\nRemaining issues: 3\n")
     assert done.err.startswith("lithos: not fixed: b.md: it cannot be written: ")
     assert done.code == 1
     assert (program.data / "knowledge" / "b.md").read_text() == "text\n"
@@ -269,7 +269,7 @@ def test_errors_warnings_and_infos_are_distinguished(program: Program) -> None:
         "Validating 1 files...\n0 errors, 0 warnings, 3 infos (--all lists the infos)\nTotal issues: 3\n"
     )
     assert done.code == 0
-    assert "MISSING_ID (info): 1\n  plain.md: the file names no id" in program.run("validate", "--all").out
+    assert "MISSING_ID (info): 1\n  plain.md: the file has no id" in program.run("validate", "--all").out
     put_whole(program.data, "a.md", note_id="id-1", title="A", body="[[Nowhere]]")
     done = program.run("validate")
     assert "BROKEN_LINK (warning): 1\n" in done.out
@@ -306,7 +306,7 @@ def test_fix_shows_planned_changes_and_asks_first(program: Program, monkeypatch:
     for typed in ("", "n\n", "\n"):
         monkeypatch.setattr("sys.stdin", Terminal(typed))
         done = program.run("validate", "--fix")
-        assert "To be written into 1 files:\n  a.md: title: a, author: unknown\n" in done.out
+        assert "Changes to write to 1 files:\n  a.md: title: a, author: unknown\n" in done.out
         assert "Change 1 files? [y/N]" in done.err
         assert done.code == 1
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # without a terminal, no question is asked
@@ -319,7 +319,7 @@ def test_fix_shows_planned_changes_and_asks_first(program: Program, monkeypatch:
     assert (done.answer["planned"], done.answer["fixed"], done.code) == (planned, 0, 1)
     assert snapshot(program.data / "knowledge") == before
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
-    assert "Fixed 2 issues\nIssues that remain: 1\n" in program.run("validate", "--fix").out
+    assert "Fixed 2 issues\nRemaining issues: 1\n" in program.run("validate", "--fix").out
     text = (program.data / "knowledge" / "a.md").read_text()
     assert text == "---\ntitle: a\nauthor: unknown\n---\n\ntext\n"
 

@@ -25,7 +25,7 @@ async def test_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> N
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         assert "No agent has connected yet." in (await person.look("/console/agents")).text
-        assert "No agent of this name" in (await person.look("/console/agents/nobody", 404)).text
+        assert "No agent has this name" in (await person.look("/console/agents/nobody", 404)).text
         await person.look("/console/agents/nobody?show=all", 404)
         await call("lithos_agent_register", id="ann", name="Ann", type="codex")
         await call("lithos_agent_register", id="bob", type="claude-code")

@@ -383,7 +383,7 @@ async def test_work_conflicts_and_concerns_are_shown(tmp_path: Path) -> None:
         assert "one more.md" in work["duplicated"]
         assert work["conflict_copies"].startswith("Notes with a conflict copy 1")
         assert "twin 2.md" in work["conflict_copies"]
-        assert work["conflict_markers"].startswith("Notes with a conflict of git 1")
+        assert work["conflict_markers"].startswith("Notes with a git conflict 1")
         assert "Torn" in work["conflict_markers"]
         assert "twin 2.md" in (await person.look("/console/notes/0f0f0f0f-1111-4222-8333-444444444444")).text
         assert [each.attributes["data-fill"] for each in page.has("data-fill")] == [

@@ -78,7 +78,7 @@ def test_evaluation_reads_a_vault_as_the_server_does(
     told = judged(program, content, "--vault", str(vault), code=0)
     (question,) = told["questions"]
     assert (question["expect"][0]["path"], question["remarks"]) == (
-        "net/ports.md", ["forbids a note that is not there: templates/ports.md"]
+        "net/ports.md", ["forbidden note does not exist: templates/ports.md"]
     )  # fmt: skip
     assert snapshot(vault) == before
 
@@ -91,7 +91,7 @@ def test_evaluation_reads_a_vault_as_the_server_does(
         ("expect: [net/ports.md, gone.md]", "no such note: gone.md"),
         ("expect: [Raft]", "ambiguous title 'Raft': old/raft.md, raft.md; give the path"),
         ("expect: [bread.md]\n  tags: [nowhere]", "not among the first 10"),
-        ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden at rank 1: Ports"),
+        ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden note at rank 1: Ports"),
     ],
 )
 def test_failure_reports_its_reason_and_exits_with_code_1(program: Program, item: str, reason: str) -> None:
@@ -113,7 +113,7 @@ def test_table_shows_ranks_and_control_characters_have_no_effect(program: Progra
     assert lines[0].split() == ["rank", "within", "result", "question"]
     assert lines[1].split(maxsplit=3) == ["1", "5", "pass", "Which port does the server use?"]
     assert "door \\x1b[31m" in done.out
-    assert "forbids a note that is not there: x \\x1b[2J.md" in done.out
+    assert "forbidden note does not exist: x \\x1b[2J.md" in done.out
     assert "2 of 2 passed (mode hybrid, 10 rows looked at)" in done.out
     assert "hit@5 1.000  recall@5 1.000  MRR 1.000  nDCG@10 1.000" in done.out
 
@@ -158,7 +158,7 @@ def test_result_worse_than_the_baseline_fails_a_passed_test(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no question in the file"),
+        (b"", "The file has no questions"),
         (b"- question: a\n  expect: [x\n", "is not valid YAML"),
         (b"- question: a\n  expct: [x]\n", "did you mean `expect`?"),
         (b"\xff\xfe\x00", "not UTF-8"),
@@ -247,7 +247,7 @@ def test_citations_of_agents_become_a_test_file_that_runs(
     assert {path: what for path, what in snapshot(program.data).items() if path != f"made/{name}"} == before
     again = program.run("evaluate", str(made), "--from-receipts")
     assert again.code == 2
-    assert "is there already and was not changed" in again.err
+    assert "already exists and was not changed" in again.err
     assert made.read_text() == text
     assert list(made.parent.iterdir()) == [made]
 
@@ -287,7 +287,7 @@ def test_doctor_runs_the_tests_of_the_data_directory(
     assert "1 of 2 knowledge tests pass. These do not: 'dough'." in told["message"]
     assert f"lithos evaluate {tests}" in told["message"]
     tests.write_text("")
-    assert "no question in the file" in doctor(program, monkeypatch)["knowledge_tests"]["message"]
+    assert "The file has no questions" in doctor(program, monkeypatch)["knowledge_tests"]["message"]
 
 
 def test_evaluation_reads_and_writes_only_regular_files(

@@ -317,7 +317,7 @@ def test_backup_needs_an_empty_folder_outside_the_notes(tmp_path: Path) -> None:
     (occupied / "x").write_text("x")
     for target, reason in (
         (occupied, "not empty"),
-        (data / "knowledge" / "backup", "among the notes"),
+        (data / "knowledge" / "backup", "is in the notes folder"),
         (occupied / "x", "not empty"),
     ):
         with pytest.raises(BackupRefused, match=reason):
@@ -333,12 +333,12 @@ async def test_archive_restores_like_a_directory_and_broken_archive_is_refused(t
     back_up_to_tar(config_of(data), archive)
     restore(config_of(tmp_path / "elsewhere"), archive)
     assert tree(data / "knowledge") == tree(tmp_path / "elsewhere" / "knowledge")
-    with pytest.raises(BackupRefused, match="exists already"):
+    with pytest.raises(BackupRefused, match="already exists"):
         back_up_to_tar(config_of(data), archive)
     archive.write_bytes(archive.read_bytes()[:3000])
     with pytest.raises(BackupRefused):
         restore(config_of(tmp_path / "third"), archive)
-    with pytest.raises(BackupRefused, match="There is no"):
+    with pytest.raises(BackupRefused, match="does not exist"):
         restore(config_of(tmp_path / "third"), tmp_path / "absent")
 
 

@@ -286,7 +286,7 @@ FAULTS = {
         lambda ward: (ward.private / "coordination.db").write_bytes(b"what is this" * 100),
     ),
     "coordination database emptied": Fault(
-        "databases", "warn", "coordination.db is empty", "restore it from a backup",
+        "databases", "warn", "coordination.db is empty", "Restore the database from a backup",
         lambda ward: (ward.private / "coordination.db").write_bytes(b""),
     ),
     "coordination database unreadable on a full disk": Fault(
@@ -311,7 +311,7 @@ FAULTS = {
         "data directory", "fail", "Read-only file system", "mount it for writing", forbid_writing
     ),
     "file in place of a folder": Fault(
-        "data directory", "fail", ".lithos cannot be written", "Move it away", block_private_folder
+        "data directory", "fail", ".lithos cannot be written", "Move the file away", block_private_folder
     ),
     "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Free some space", fill_the_disk),
     "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Free some space", use_up_inodes),
@@ -319,7 +319,7 @@ FAULTS = {
         "layout", "fail", "newer Lithos: its layout is 99", "Install that version", be_of_tomorrow
     ),
     "layout unreadable": Fault(
-        "layout", "warn", "registry.json cannot be understood", "backup",
+        "layout", "warn", "registry.json is not a valid layout file", "backup",
         lambda ward: (ward.private / "migrations" / "registry.json").write_text("{"),
     ),
     "owner hangs": Fault(
@@ -344,7 +344,8 @@ FAULTS = {
         configure("search: {max_results: many}\n"),
     ),
     "configuration no YAML": Fault(
-        "configuration", "fail", "config.yaml is not valid YAML", "Correct it", configure("server: [\n")
+        "configuration", "fail", "config.yaml is not valid YAML", "Correct the configuration",
+        configure("server: [\n"),
     ),
     "open bind without token": Fault(
         "configuration", "warn", "listens on 0.0.0.0 without a token", "LITHOS_AUTH_TOKEN",
@@ -369,7 +370,7 @@ FAULTS = {
         configure("search: {embedding_model: /nowhere/model}\n"),
     ),
     "model not downloaded": Fault(
-        "embedder", "warn", "'nobody/knows-it' is not on this machine", "downloads it",
+        "embedder", "warn", "'nobody/knows-it' is not on this machine", "downloads the model",
         configure("search: {embedding_model: nobody/knows-it}\n"),
     ),
     "accurate tier asked for and not there": Fault(
@@ -462,7 +463,7 @@ def test_missing_accurate_tier_is_a_hint_but_not_an_error(ward: Ward, tier: str,
 def test_lock_of_a_dead_owner_is_not_an_error(ward: Ward) -> None:
     pid = leave_lock_of_the_dead(ward)
     done = ward.program.run("doctor")
-    assert f"Process {pid} left its lock file, which does no harm." in done.out
+    assert f"Process {pid} left its lock file, which has no effect." in done.out
     assert (done.code, done.out.count("\nwarn"), done.out.count("\nfail")) == (0, 0, 0)
 
 
@@ -518,7 +519,7 @@ async def test_hanging_check_is_reported_and_abandoned(
     (space,) = [each for each in checks_of(DOCTOR) if each.name == "disk space"]
     try:
         result = await run_check(space, patient, 0.05)
-        assert (result.status, result.findings[0].cause[:28]) == ("fail", "This check was not done afte")
+        assert (result.status, result.findings[0].cause[:27]) == ("fail", "This check did not finish w")
     finally:
         hanging.set()
 
@@ -604,7 +605,7 @@ def test_doctor_shows_effects_of_writes_on_files_of_a_vault(tmp_path: Path) -> N
         return str(found)
 
     assert "leaves the vault at once" in told(vault, data)
-    assert "birth time" in told(vault, data)
+    assert "the creation time" in told(vault, data)
     with TemporaryDirectory(dir="/var/tmp") as other:
         (Path(other) / ".lithos").mkdir()
         if Path(other).stat().st_dev != vault.stat().st_dev:

@@ -90,8 +90,8 @@ def test_reconcile_prints_one_envelope_or_all_three(program: Program) -> None:
     one = program.run("reconcile", "-s", "graph", "--json")
     assert (one.code, one.answer["scope"], one.answer["status"]) == (0, "graph", "noop")
     assert program.run("reconcile", "-s", "indices").out == (
-        "indices: ok, 2 notes looked at\n"
-        "  schema_mismatch: 1 (index fulltext, detail there is no format marker)\n"
+        "indices: ok, 2 notes checked\n"
+        "  schema_mismatch: 1 (index fulltext, detail it has no format marker)\n"
         "  doc_set_mismatch: 1 (index vectors, missing 2, surplus 0)\n"
     )
     assert [each["status"] for each in program.run("reconcile", "--json").answer["results"]] == ["noop"] * 3
@@ -186,7 +186,7 @@ def test_forget_order_is_kept_until_a_server_takes_it(
         done = program.run("reconcile", "--forget-questions", "--note", "b", "--json")
         assert done.code == 1
         assert "the next" not in done.err
-        assert "as soon as the server looks" in done.err
+        assert "at the server's next check or start" in done.err
         assert '"forgotten": false' in done.out or '"forgotten":false' in done.out
     finally:
         lock.release()
