@@ -19,7 +19,7 @@ from lithos.kernel.values.principals import (
     WATCHER_AGENT,
 )
 
-#: Readable names that differ from the identifier with spaces instead of underscores.
+#: Readable names of identifiers for which replacing underscores with spaces is not enough.
 _WORDS: Final[Mapping[str, str]] = {
     # warnings and versions of notes
     "conflict_markers": "conflict of git", "duplicated": "second file",

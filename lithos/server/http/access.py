@@ -43,7 +43,7 @@ class RouteAccess:
 
     needs: Rights | None = "read"
     is_console: bool = False
-    #: Browsers send their token in the query because they cannot set a header here.
+    #: Whether the query may hold the token, for browsers, which cannot set a header for streams.
     takes_query_token: bool = False
     #: Maximum number of bytes of a body; None means the general limit.
     most_bytes: int | None = None
@@ -133,7 +133,7 @@ class AccessPolicy:
     allowed_origins: tuple[str, ...] = ()
     #: Whether the console is served. The console checks the token itself, at its login.
     console: bool = False
-    #: The valid tokens; by default only `auth_token`.
+    #: Valid tokens; by default only `auth_token`.
     keyring: Keyring = Factory(lambda self: OneToken(self.auth_token), takes_self=True)
     #: Whether every request needs a token although no token is defined: the port is for commands of the same
     #: user.

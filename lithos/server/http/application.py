@@ -44,7 +44,7 @@ NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
 
 
 class Application:
-    """ASGI application of one server; `run` must be running.
+    """ASGI application of one server. It answers only while `run` runs.
 
     Plain tool calls, `/health` and `apps` are served at once. The libraries for everything else are loaded
     meanwhile, and requests wait for them. Quart is loaded at the first request for a page. The MCP SDK is

@@ -130,7 +130,7 @@ class Follower:
 
 
 class Watched(Protocol):
-    """Source of events that reports every event to its watchers."""
+    """Source of events that passes every event on to its watchers."""
 
     def watch(self, watcher: ResourceChanges, /) -> None: ...
 

@@ -22,7 +22,7 @@ _BETWEEN: Final = re.compile(r"(?:(?<=\w\w[.!?])|(?<=[。！？]))[^\S\n]+|\n+")
 _OPEN: Final = ("?", "？", ":", "：")
 _ELLIPSIS: Final = "..."
 _MARKS: Final = ".!?。！？"
-#: Divisor: at most this share of a cut sentence precedes its first match.
+#: Divisor of the space: at most a third of a cut sentence precedes its first match.
 _BEFORE: Final = 3
 
 
