@@ -1,4 +1,4 @@
-"""Leaf packages: without the folder of one leaf, everything else starts and passes its tests."""
+"""Leaf packages, which can be removed: everything else starts and passes its tests without them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _link(source: str, target: str) -> None:
 def copied(leaf: str, into: Path) -> Path:
     """Copy Lithos and its tests without a leaf.
 
-    The tests of the leaf and of packages that need it are omitted.
+    The copy omits the tests of the leaf and of all packages that need the leaf.
     """
     gone = [leaf.replace(".", "/")]
     shutil.copytree(ROOT, into, copy_function=_link, ignore=shutil.ignore_patterns(*UNUSED))
@@ -82,7 +82,7 @@ def leaf(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def rest(leaf: str, tmp_path: Path) -> Iterator[Path]:
-    """Yield a copy of Lithos without the leaf. It is deleted afterwards because it is large."""
+    """Yield a large copy of Lithos without the leaf. The copy is deleted afterwards."""
     yield copied(leaf, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy")
 

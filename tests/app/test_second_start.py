@@ -48,7 +48,10 @@ def known(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Make a start with known notes wait for this event before it lists the files. It is set at first."""
+    """Return an event that a start with known notes awaits before listing files.
+
+    The event is initially set.
+    """
     go, real = threading.Event(), NoteFiles.list_notes
     go.set()
 

@@ -223,7 +223,7 @@ async def test_read_only_vault_is_readable_and_writes_name_the_reason(
 
 @asynccontextmanager
 async def fronted(settings: Config) -> AsyncIterator[Server]:
-    """Start a server as its front gets it: a large vault is not read yet."""
+    """Start a server and return it when its front may serve. A large vault is not read by then."""
     async with running_server(settings, gets_front=True) as server:
         yield server
 

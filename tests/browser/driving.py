@@ -69,7 +69,7 @@ class Browser:
     def visit(self, base: str, path: str = "") -> Browser:
         """Visit a server as a new visitor, in the light theme and a wide window.
 
-        Return the browser itself.
+        Return the browser, so that calls can be chained.
         """
         self.driver.get("about:blank")
         self.driver.delete_all_cookies()

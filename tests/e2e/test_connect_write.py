@@ -315,7 +315,7 @@ def test_unsafe_files_are_unchanged_and_the_reason_is_given(
 
 
 def test_symbolic_link_is_kept_and_its_target_is_written(person: Person) -> None:
-    """People who keep their dotfiles in a repository have such links."""
+    """People who keep their dotfiles in a repository have such symbolic links."""
     target = person.home / "dotfiles" / "mcp.json"
     target.parent.mkdir()
     target.write_bytes(b'{"mcpServers": {}}\n')

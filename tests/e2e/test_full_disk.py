@@ -208,7 +208,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
     refused, done = 0, set[str]()
     for _ in range(3):
         for name, arguments in calls.items():
-            if name in done:  # the server's own clean-up freed space, and a second creation would collide
+            if name in done:  # done already, because the server's own clean-up freed space
                 continue
             answer = await client.call(**arguments)
             if answer.get("status") == "error":
@@ -216,7 +216,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
                 told = str(answer["message"])
                 assert answer["code"] in ("internal_error", "update_failed", "storage_failed"), (name, answer)
                 assert any(word in told for word in ("space", "disk")), (name, told)
-            else:  # acknowledged, because a database still had free space inside
+            else:  # acknowledged, because a database had free space inside
                 done.add(name)
                 before = await everything(client)
             assert await everything(client) == before, name

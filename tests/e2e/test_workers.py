@@ -47,7 +47,7 @@ def strip_types(source: str) -> str:
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """Return the start command of each worker kind that this machine can run."""
+    """Return the start commands of the worker kinds that this machine can run."""
     (folder / "work.sh").write_text(WORK)
     (folder / "worker.py").write_text(program("worker.py"))
     (folder / "worker.mjs").write_text(strip_types(program("worker.ts")))

@@ -201,7 +201,7 @@ class House:
 
 
 def owned(**settings: Any) -> tuple[House, FakeOwner]:
-    """Return a data directory and its owner, a server with these settings."""
+    """Return a data directory and its owner, a fake server with these settings."""
     house, owner = House(), FakeOwner(7, **settings)
     house.install(owner)
     return house, owner

@@ -109,7 +109,7 @@ class SseSession:
         hello = await self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=me)
         assert hello["result"]["protocolVersion"] == version
         await self.send(rpc("notifications/initialized", None))
-        await self.ask("ping")  # the answer shows that the server processed the notification before
+        await self.ask("ping")  # the answer shows that the notification was processed
         return dict(hello["result"]["capabilities"])
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:

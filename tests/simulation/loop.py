@@ -85,7 +85,7 @@ class SimulatedClock(trio.abc.Clock):
             trio.lowlevel.reschedule(task)
             return 0.0
         if math.isinf(deadline):
-            self._idle += 1  # trio wakes itself up at once through a socket
+            self._idle += 1  # trio wakes itself up immediately through a socket
             if self._idle > 100:
                 raise Deadlock
             return 0.0
@@ -312,7 +312,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         )
         patch.setattr(lithos.app.server, "keep_returning", trio.sleep_forever)
         was_collecting = gc.isenabled()
-        gc.disable()  # collections depend on more than the seed
+        gc.disable()  # garbage collections depend on more than the seed
         try:
             yield
         finally:

@@ -198,7 +198,7 @@ class World:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(give_up)
-            for _ in range(2):  # the machine may sleep longer than one timeout
+            for _ in range(2):  # twice, because the machine may sleep longer than one timeout
                 with trio.move_on_after(PATIENCE):
                     await answered.wait()
                     break

@@ -136,7 +136,7 @@ def test_read_only_token_has_no_scope(store: TokenStore, private: Path) -> None:
 
 
 def test_scopes_of_all_tokens_are_limited_to_a_readable_size(store: TokenStore, private: Path) -> None:
-    """JSON makes these longest patterns twelve times as long, and the file must still be readable."""
+    """Uses the longest patterns, which JSON makes twelve times as long. The file must remain readable."""
     wide = tuple("\U0001f600" * 496 + f"{number:02}/" for number in range(100))
     grown = Scope(wide, wide)
     store.create("first", "write", None, NOW, None, grown)

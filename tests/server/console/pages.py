@@ -166,7 +166,7 @@ def _shortcomings(root: Element) -> list[str]:
     shown = (text for text, one in root.texts() if not one.prose)
     found += [f"hidden characters: {text!r}" for text in shown if _HIDDEN & set(text)]
     ids = Counter(one.attributes["id"] for one in root.has("id") if not one.prose)
-    ids.update({one.attributes["id"] for one in root.has("id") if one.prose})  # must not repeat page ids
+    ids.update({one.attributes["id"] for one in root.has("id") if one.prose})  # ids in prose must be new
     return found + [f"twice: {one}" for one, count in ids.items() if count > 1]
 
 

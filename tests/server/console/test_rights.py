@@ -272,7 +272,7 @@ async def test_get_shows_the_pages_of_each_right(tmp_path: Path) -> None:
 
 def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
     if one.rule == "/logout":
-        assert answer.status_code == 404, (guest, one)  # the page-not-found page
+        assert answer.status_code == 404, (guest, one)  # shows the page for unknown addresses
     elif one.get is not None and not may(guest, one.get):
         assert answer.status_code == 403, (guest, one, answer.status_code)
         needed = one.get if guest.rights != "read" or one.rule not in OWNED else "write"
@@ -336,7 +336,8 @@ async def test_post_changes_only_what_the_right_allows(tmp_path: Path, guest: Gu
     async with visiting(tmp_path) as person:
         made = await prepare(person)
         async with browser(person.url) as owner, entered(person, guest) as client:
-            # Fetch forms as an admin, but submit them in the guest's session.
+            # Fetch each form as an admin and submit it in the guest's session, so that guests can try every
+            # form.
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)
             await owner.post("/console/login", data={"token": chief_secret, "agent": MINE})

@@ -209,7 +209,7 @@ async def test_answer_in_transit_is_completed_during_a_stop(monkeypatch: pytest.
     monkeypatch.setattr(Exchanges, "cancel", lambda exchanges: (cancel(exchanges), cut.set()))
     async with running_front() as front:
         stream = await front.connect()
-        await stream.send_all(plain(body=call("big", size=4_000_000)))  # the answer contains this text twice
+        await stream.send_all(plain(body=call("big", size=4_000_000)))  # the answer contains the text twice
         begin = bytes(await stream.receive_some())
         front.shutdown.set()
         await cut.wait()

@@ -414,7 +414,7 @@ async def test_http2_upgrade_offers_are_ignored() -> None:
 async def test_garbage_causes_no_error_and_stops_nothing() -> None:
     """Sends mutated requests, half of them truncated.
 
-    The log fixture checks that none is logged as an error.
+    The log fixture checks that no request is logged as an error.
     """
     random = Random(20260728)
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"

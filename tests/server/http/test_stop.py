@@ -19,7 +19,7 @@ from lithos.server.http.stream import TIMED_OUT, Connection
 from tests.server.http.test_http import LOCAL, MCP, call, request
 from tests.server.running import SETTINGS, Front, read_all, read_until, rpc, running_front
 
-#: Grace in seconds, longer than every test timeout. An in-time end was therefore immediate.
+#: Grace in seconds, longer than every test timeout. A stop in time was therefore immediate.
 LONG = 300.0
 PATIENCE = 60.0
 #: Maximum duration of a stop in seconds: `STOP_GRACE`, twice `STOP_FLUSH`, and a margin.

@@ -28,7 +28,7 @@ def size(answer: Any) -> int:
 def make_vault(data: Path, notes: int = 6_000) -> None:
     """Create a note of 400,000 characters, a note with 6,000 links, and one note per link.
 
-    Of these, 300 link to the second note by its path.
+    Of the linked notes, 300 link to the second note by its path.
     """
     long = "".join(f"## Part {n}\n\n{PARAGRAPH}" for n in range(400_000 // (len(PARAGRAPH) + 14)))
     put_note(data, "long.md", f"# Long\n\n{long.ljust(400_000, 'z')}")

@@ -99,7 +99,7 @@ async def test_history_with_only_the_caller_names_its_filter(tmp_path: Path) -> 
 def test_every_tool_takes_the_caller_as_agent_or_agent_id() -> None:
     """docs/spec/tools.md §1.4: holds also if the tool's own parameter has another name.
 
-    The listing shows neither.
+    The tool listing does not contain the additional name.
     """
     tools = all_tools()
     assert len(tools) > 40

@@ -143,7 +143,8 @@ async def test_typed_edges_join_the_lineage_at_once_and_after_restart(tmp_path: 
     async with serving(tmp_path, settled=False) as lithos:
         assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
         assert kinds(await lithos.read(other)) == []
-        await connect(lithos, near, source, kind, provenance_type="inferred")  # overwrites the same edge
+        # Overwrite the same edge with another provenance.
+        await connect(lithos, near, source, kind, provenance_type="inferred")
         assert kinds(await lithos.read(near)) == []
 
 
@@ -323,7 +324,7 @@ async def test_refused_edge_is_ignored_and_reread_edge_counts(
         patch.setattr(EdgeStore, "edge", fail)
         await connect(lithos, near, source, "refines")
     assert upsert is EdgeStore.upsert
-    await connect(lithos, near, source, "supports")  # the next batch reads all edges again
+    await connect(lithos, near, source, "supports")  # this change makes the server read all edges again
     assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
 
 
