@@ -121,7 +121,7 @@ def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_server_without_a_leaf_works_over_http(rest: Path, tmp_path: Path) -> None:
+def test_server_without_a_leaf_package_works_over_http(rest: Path, tmp_path: Path) -> None:
     """docs/spec/cli-config.md §1"""
     data = tmp_path / "data"
     with running_lithos(data, env={"PYTHONPATH": str(rest)}) as server:
@@ -142,7 +142,7 @@ def test_server_without_a_leaf_works_over_http(rest: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_multi_vault_server_without_a_leaf_works_or_explains_itself(
+def test_multi_vault_server_without_leaf_package_works_or_names_reason(
     rest: Path, leaf: str, tmp_path: Path
 ) -> None:
     """docs/spec/cli-config.md §1"""
@@ -168,7 +168,7 @@ def test_multi_vault_server_without_a_leaf_works_or_explains_itself(
 
 @pytest.mark.slow
 @pytest.mark.takes(2)
-def test_commands_of_a_leaf_are_missing_without_the_leaf(rest: Path, leaf: str) -> None:
+def test_commands_of_an_omitted_leaf_package_are_missing(rest: Path, leaf: str) -> None:
     told = {*re.findall(r"^ {4}([a-z-]+)", lithos_of(rest, "--help"), re.MULTILINE)}
     declared = import_if_there(f"lithos.{leaf}", "commands")
     own = set() if declared is None else {command.name for command in declared.COMMANDS}
@@ -202,11 +202,11 @@ def test_server_refuses_to_start_when_access_is_missing(
 
 @pytest.mark.slow
 @pytest.mark.takes(12)
-def test_chosen_tests_pass_without_a_leaf(rest: Path, leaf: str) -> None:
+def test_chosen_tests_pass_without_a_leaf_package(rest: Path, leaf: str) -> None:
     run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", "-n", "0", *CHOSEN)
 
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_all_fast_tests_pass_without_a_leaf(rest: Path, leaf: str) -> None:
+def test_all_fast_tests_pass_without_a_leaf_package(rest: Path, leaf: str) -> None:
     run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", patience=LONG_PATIENCE)

@@ -82,7 +82,7 @@ def test_since_includes_earlier_events_and_reports_an_unknown_one(server: Lithos
 
 
 @pytest.mark.slow
-def test_wait_waits_for_a_server_and_continues_after_a_restart(tmp_path: Path) -> None:
+def test_wait_command_waits_for_server_and_continues_after_restart(tmp_path: Path) -> None:
     """behaviour 208"""
     data = tmp_path / "data"
     data.mkdir()

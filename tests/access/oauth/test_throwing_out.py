@@ -49,7 +49,7 @@ async def read_to_the_end(parts: Reader) -> None:
         pass
 
 
-async def test_revoking_a_client_ends_all_its_streams_only(tmp_path: Path) -> None:
+async def test_revoking_a_client_ends_its_streams_and_no_others(tmp_path: Path) -> None:
     """behaviour 275: covers event streams, sessions, change subscriptions and WebSockets.
 
     `tests/access/service/test_keyring.py` tests the promised number of seconds on a mock clock.

@@ -144,7 +144,7 @@ HELLO = (
 async def test_parsers_never_get_more_values_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Values are counted in the raw bytes, because a running parser blocks all other callers."""
+    """Lithos counts values in the raw bytes first, because a running parser blocks all other callers."""
 
     def parse(*_: object, **__: object) -> object:
         raise AssertionError("it was parsed")
@@ -172,7 +172,7 @@ async def test_parsers_never_get_more_values_than_allowed(
 async def test_message_with_many_members_is_refused_without_validation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The SDK would try every message type on such a message."""
+    """The SDK would validate each member of such a message against every message type."""
 
     def validate(*_: object, **__: object) -> object:
         raise AssertionError("it was validated")

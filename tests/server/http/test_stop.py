@@ -169,7 +169,7 @@ async def test_client_that_never_reads_cannot_delay_the_stop(monkeypatch: pytest
 
 @pytest.mark.slow
 async def test_stop_ends_unread_connections_and_open_streams() -> None:
-    """One of three stops must be in time.
+    """At least one of three stops must be in time.
 
     A busy machine can delay single stops, but a hang would delay all of them.
     """

@@ -1,4 +1,4 @@
-"""Behaviours 256 and 257 on complete servers: limited answer sizes, and snippets with the answer."""
+"""Behaviours 256 and 257 on complete servers: answers within their limit, and useful snippets."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ async def test_long_note_is_read_in_parts_by_next_offset(tmp_path: Path) -> None
 
 
 async def test_status_clients_get_uncut_answers(tmp_path: Path) -> None:
-    """docs/spec/vault.md §4: `write_outcomes: status`"""
+    """docs/spec/vault.md §4: these clients set `write_outcomes: status`."""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
         read = await lithos.call("lithos_read", title="Long")

@@ -47,7 +47,10 @@ async def outcome(lithos: Lithos, tool: str, arguments: dict[str, Any]) -> str:
 
 
 async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
-    """Pass each value to every parameter of every tool. Return the number of calls; none may raise."""
+    """Pass each value to every parameter of every tool.
+
+    Return the number of calls, none of which may raise.
+    """
     calls = 0
     for spec in whole_specs():
         for name in spec.input_schema["properties"]:

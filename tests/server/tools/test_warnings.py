@@ -149,7 +149,7 @@ async def test_typed_edges_join_the_lineage_at_once_and_after_restart(tmp_path: 
 
 
 async def test_edges_from_frontmatter_end_when_the_note_drops_them(tmp_path: Path) -> None:
-    """behaviour 231: projected edges lag, and are ignored."""
+    """behaviour 231: projected edges lag behind the note, so they are ignored."""
     async with serving(tmp_path, settled=False) as lithos:
         source = await note(lithos, "Source")
         near = await note(lithos, "Near", source)
@@ -278,9 +278,9 @@ async def test_suspects_fill_a_narrow_retrieval_after_sound_notes(lithos: Lithos
 
 
 async def test_retrieval_warnings_name_no_note_hidden_from_the_caller(lithos: Lithos) -> None:
-    """Retrieval hides names like the access gate.
+    """Retrieval hides the names of notes that the access gate hides.
 
-    Search and other tools show every note, so they name every note.
+    Search and other tools show every note and therefore name every note.
     """
     private = await note(lithos, "Private", access_scope="agent_private", agent="ann")
     near = await note(lithos, "Near", private)
