@@ -1,4 +1,4 @@
-"""Work that a start delays until a first client was served."""
+"""Work that a start delays until the server has served its first client."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_restore_killed_at_any_step_leaves_old_or_new_content(tmp_path: Path, is
 
 
 def test_second_restore_finishes_a_killed_one_before_asking_again(tmp_path: Path) -> None:
-    """Files that were created there meanwhile are moved aside only with consent."""
+    """Files created meanwhile at the restored place are moved aside only with consent."""
     data, copy = tmp_path / "data", tmp_path / "copy"
     fill(tmp_path / "new", "newest")
     back_up(config(tmp_path / "new"), copy)

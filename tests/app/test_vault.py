@@ -223,7 +223,7 @@ async def test_read_only_vault_is_readable_and_writes_name_the_reason(
 
 @asynccontextmanager
 async def fronted(settings: Config) -> AsyncIterator[Server]:
-    """Start a server and return it when its front may serve. A large vault is not read by then."""
+    """Yield a server at the moment when its front gets it, before a large vault is read."""
     async with running_server(settings, gets_front=True) as server:
         yield server
 

@@ -254,7 +254,7 @@ def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
 
 @pytest.mark.slow
 def test_hook_does_not_wait_for_a_silent_socket(tmp_path: Path) -> None:
-    """Behaviour 244: the first connection is accepted but not answered, the others are not accepted."""
+    """Behaviour 244: the first connection is accepted but not answered. The others are not accepted."""
     data = tmp_path / "data"
     listener = socket.create_server(("127.0.0.1", 0), backlog=1)
     with listener, owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):

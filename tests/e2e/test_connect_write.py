@@ -93,7 +93,7 @@ def test_new_client_file_is_deleted_on_removal(client: str, scope: str, person: 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
 def test_later_changes_of_the_file_survive_the_removal(client: str, scope: str, person: Person) -> None:
-    """Behaviour 243: only the entry is removed."""
+    """Behaviour 243: the removal deletes only the entry."""
     sample, path = person.put_sample(client, scope)
     person.connect(*arguments(client, scope, "--write"))
     comment = {"codex": b"# mine\n"}.get(client, b"  \n")
@@ -358,7 +358,7 @@ def test_owner_of_the_file_is_kept(person: Person) -> None:
 
 
 def test_irreplaceable_file_is_written_in_place(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file belongs to a group without the person, in a folder that the person may write."""
+    """The person may write to the folder but is not in the group that the file belongs to."""
 
     def denied(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")

@@ -121,7 +121,7 @@ async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
 
 
 class InodesGone:
-    """Uses up every inode that is left."""
+    """Ballast that uses up every remaining inode."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -138,7 +138,7 @@ class InodesGone:
 
 
 class SpaceGone:
-    """Uses up every block that is left."""
+    """Ballast that uses up every remaining block."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder
@@ -162,9 +162,9 @@ agents:
 async def test_disk_without_inodes_or_space_refuses_changes_and_recovers(
     tmp_path: Path, gone: type[InodesGone | SpaceGone]
 ) -> None:
-    """Behaviour 411: writes, moves, restores and proposals.
+    """Behaviour 411: covers writes, moves, restores and proposals.
 
-    Each refusal names the cause, and nothing is lost.
+    Each refusal names the cause, and no data is lost.
     """
     with small_tmpfs(tmp_path / "disk", inodes=400) as (disk, reason):
         if disk is None:

@@ -165,7 +165,7 @@ class House:
             self.owners[owner.record.url or ""] = owner
 
     def kill(self) -> None:
-        """Kill the owner like SIGKILL."""
+        """Kill the owner as SIGKILL would."""
         assert self.owner is not None
         self.owner.dead.set()
         self.owner = None

@@ -65,7 +65,7 @@ class Whole:
 async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
     """Run a server on `data` with its front on a free port.
 
-    Leaving the block stops both within `STOP_BOUND`.
+    Leaving the block stops the server and the front within `STOP_BOUND`.
     """
     async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()

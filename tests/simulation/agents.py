@@ -354,7 +354,7 @@ class Agent:
             self.old.append(claim)
 
     async def _stale(self) -> None:
-        """Continue with a lost claim. The server must refuse it once another agent has a newer claim."""
+        """Continue to use a lost claim. The server must refuse it once another agent has a newer claim."""
         if not self.old:
             return
         task, aspect, fence = self.random.choice(self.old)

@@ -250,7 +250,7 @@ def _adopt(folder: Path) -> Folder:
 
 
 class _TimedCalls(_Calls):
-    """The hooks, with virtual times and short writes."""
+    """File system hooks with virtual times and short writes."""
 
     _recorder: SimulatedDisk
 

@@ -48,11 +48,11 @@ class Deadlock(Exception):
 
 
 class Killed(BaseException):
-    """Raised in tasks of a dead server process, which must do nothing more."""
+    """Raised in tasks of a dead server process, which must stop working."""
 
 
 class Process(Protocol):
-    """The tasks of one life of the server."""
+    """The tasks of one simulated server process."""
 
     is_dead: bool
 
@@ -203,7 +203,7 @@ _running: list[Process | None] = []
 
 @contextmanager
 def running(process: Process | None) -> Iterator[None]:
-    """Attribute the calls in the block to this process."""
+    """Run the block as part of this simulated process."""
     _running.append(process)
     try:
         yield
@@ -263,7 +263,7 @@ def _datetime_of(clock: SimulatedClock) -> type:
 
 @contextmanager
 def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterator[None]:
-    """Replace time and randomness of the product by the seed's inside the block."""
+    """Take the product's time and randomness from the seed inside the block."""
     ids = chance.of("ids")
     scheduling = trio._core._run
     seconds = lambda: clock.now  # noqa: E731 - one of a row of the like

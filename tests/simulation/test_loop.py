@@ -15,7 +15,7 @@ from tests.simulation.world import Life
 
 
 def make_workers(clock: SimulatedClock) -> Workers:
-    """Return workers that always wait."""
+    """Return simulated worker threads that always wait before and after a call."""
     return Workers(clock, Random(1), Pace(usual=2.0, slow_share=0.0))
 
 

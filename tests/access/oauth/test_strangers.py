@@ -61,7 +61,7 @@ async def test_pages_send_no_referrer_and_secrets_are_not_cached(tmp_path: Path)
 
 
 async def test_visitor_without_a_session_is_not_redirected(tmp_path: Path) -> None:
-    """Prevents open redirects.
+    """Prevents open redirects to foreign sites.
 
     Without a console session, no answer redirects to an address that a client named.
     """

@@ -1,4 +1,4 @@
-"""Revoking a client ends its open streams of every kind."""
+"""End of a client's open streams of every kind when the client is revoked."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ async def test_body_over_64_kib_is_refused() -> None:
 
 
 def test_slow_body_times_out() -> None:
-    """behaviour 274: after 5 s, however often a byte arrives."""
+    """behaviour 274: the download ends after 5 s, however often a byte arrives."""
     trio.run(_ask_a_slow_host, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
