@@ -131,7 +131,7 @@ class Filled:
             self.receipts.append(answer["receipt_id"])
         for number in NUMBERS[:70]:
             self.call("lithos_delete", id=self._note(number, "gone ")["id"], agent=line(number + 20))
-        for number in NUMBERS[:40]:  # the notes on the first overview
+        for number in NUMBERS[:40]:  # only notes that the overview shows at first
             self._note(number, "late ")
 
     def _note(self, number: int, before: str = "") -> dict[str, Any]:
@@ -371,7 +371,8 @@ def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) 
       }
       return [...new Set(gone)];
     """
-    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}  # ":" has no target
+    # The link ":" has no target.
+    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}
     assert at.path == hub
     inert(at)
     for name in ("plain.svg", "page.html", quote(f"{line(0, 100)}.svg".replace("/", ""), safe="")):

@@ -246,7 +246,8 @@ def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
     for hook in hooks:
         hook.join(START_BOUND)
     assert [each.code for each in done] == [0] * 6
-    assert sum(each.out == "# Briefing\n" for each in done) <= 1  # or none on a busy machine
+    # At most one hook prints. On a busy machine, all of the hooks may run out of time.
+    assert sum(each.out == "# Briefing\n" for each in done) <= 1
     assert {each.out for each in done} <= {"# Briefing\n", ""}
     assert started(stub.data, "brief", "x", "--session", "a").code == 0
     assert stub.brief("--hook", "--session", "a").out == ""

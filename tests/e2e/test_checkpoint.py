@@ -219,7 +219,7 @@ def test_hook_does_not_wait_for_an_open_stdin(data: Path) -> None:
             process.stdin.write(told)
             process.stdin.flush()
             assert process.wait(START_BOUND) == 0
-            said = process.stdout.read()  # may be empty on a busy machine
+            said = process.stdout.read()  # the output may be empty on a busy machine
             assert said == b"" or said.startswith(expected)
             assert process.stderr.read() == b""
 

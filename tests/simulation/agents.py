@@ -18,7 +18,7 @@ from tests.simulation.network import Gone
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-#: Pattern of refusals whose change is stored, or may be stored, nevertheless.
+#: Pattern of refusals after which the change may be stored nevertheless.
 _MAY_BE_STORED = re.compile(
     r"unknown|was (moved|restored)|is (created|updated|deleted|stored|moved) in|may |stored"
 )

@@ -70,7 +70,7 @@ async def test_revoking_a_client_ends_its_streams_and_no_others(tmp_path: Path) 
             action, fields = form_of(
                 (await public.person.get("/console/agents")).text, "/console/grants/revoke"
             )
-            assert fields["name"] == "a-client-2"  # newest first
+            assert fields["name"] == "a-client-2"  # the newest client is listed first
             assert (await public.person.post(action, data=fields)).status_code == 303
             with trio.fail_after(PATIENCE):
                 with pytest.raises(ConnectionClosed) as closed:

@@ -299,7 +299,7 @@ def break_tokens(private: Path, fault: str) -> None:
         (private / TOKENS).unlink()
         if fault == "both removed":
             (private / LOCK).unlink()
-        if fault == "unreadable":  # unreadable even for root
+        if fault == "unreadable":  # makes it unreadable even for root
             (private / TOKENS).mkdir()
 
 

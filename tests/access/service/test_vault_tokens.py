@@ -130,7 +130,7 @@ def test_returning_vault_does_not_restore_a_revoked_token(privates: dict[str, Pa
     assert names(privates["old"]) == ["ci"]
     assert spread_tokens(list(privates.values())) == ()
     assert [names(private) for private in privates.values()] == [[], [], []]
-    insert_token(made(every=True), only(privates, "work"), {})  # uses the revoked name again
+    insert_token(made(every=True), only(privates, "work"), {})  # a new token with the revoked name
     assert spread_tokens(list(privates.values())) == ()
     assert names(privates["old"]) == ["ci"]
 

@@ -301,7 +301,7 @@ def may(guest: Guest, needed: Rights) -> bool:
 
 #: Parts of an address that are ignored when addresses are grouped: ids and query values.
 _DETAILS: Final = re.compile(r"(?:rcpt_)?[0-9a-f-]{12,}|(?<==)[^&]*")
-#: Maximum number of addresses of one group that a guest follows.
+#: Maximum number of similar addresses that a guest follows.
 EACH: Final = 2
 
 

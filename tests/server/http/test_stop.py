@@ -253,7 +253,7 @@ async def test_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptureF
     caplog.clear()
     async with running_front(host="0.0.0.0", auth_token="secret"):
         pass
-    # Threads of other tests may still export traces without a collector.
+    # Ignore records from threads of other tests, which may still export traces without a collector.
     assert [record for record in caplog.records if record.name.startswith("lithos")] == []
     assert "secret" not in repr(SETTINGS.__class__("h", 1, "v", 1, auth_token="secret"))
 
