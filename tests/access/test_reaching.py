@@ -19,7 +19,7 @@ from tests.servers import Clock
 
 ADDRESS = "https://notes.example.org"
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
-#: Correct answers by path.
+#: Correct answers of a server, by path.
 WELL: dict[str, tuple[int, object, dict[str, str]]] = {
     "/.well-known/oauth-protected-resource/mcp": (
         200,

@@ -43,7 +43,7 @@ CHOSEN: Final = (
 PAGES: Final = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")
 #: Files that are not copied. `models` is linked instead.
 UNUSED: Final = (".git", ".venv", "*_cache", ".hypothesis", "models")
-#: Timeouts in seconds.
+#: Timeouts for a command and for a test run, in seconds.
 PATIENCE, LONG_PATIENCE = 300.0, 3_000.0
 
 

@@ -242,8 +242,6 @@ async def test_wrong_codes_are_rate_limited_without_affecting_others(tmp_path: P
     """Wrong codes cause no disk access.
 
     After 20 wrong codes in a minute the answer is 429, but a correct code still passes.
-
-    After 20 a minute the answer is 429, while a correct code still passes.
     """
     async with public_server(tmp_path) as public:
         flow = await public.begin()

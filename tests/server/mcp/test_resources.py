@@ -142,7 +142,7 @@ async def test_next_page_continues_after_the_previous_one_despite_changes(
             notes.append(await whole.lithos.create(f"note {n}"))
             answer = await whole.lithos.call("lithos_task_create", title=f"task {n}", agent="ann")
             tasks.append(answer["task_id"])
-            clock.advance(seconds=n // 2)  # gives several notes equal times
+            clock.advance(seconds=n // 2)  # several notes get equal times
         everything, cursor = [], None
         while True:
             names, cursor = await listed(whole, cursor=cursor)
