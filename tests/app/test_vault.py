@@ -316,7 +316,7 @@ async def test_first_start_answers_before_the_notes_are_read(
         assert [row["path"] for row in found["results"]] == ["Zanzibar.md"]
 
 
-async def test_stop_does_not_wait_for_the_rest_of_a_first_scan(
+async def test_stop_does_not_wait_for_an_unfinished_first_scan(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
     for number in range(50):

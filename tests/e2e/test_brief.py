@@ -383,7 +383,7 @@ def test_json_output_of_a_hook_contains_its_text(stub: Stub) -> None:
 
 
 @pytest.mark.slow
-def test_hook_is_quiet_with_a_real_server_and_after_its_death(tmp_path: Path) -> None:
+def test_hook_is_quiet_with_a_real_and_a_killed_server(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
     server = start_lithos(data)

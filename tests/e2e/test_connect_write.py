@@ -512,7 +512,7 @@ def test_project_scope_defaults_to_http_and_user_scope_to_stdio(person: Person) 
     assert person.connect("cursor", "--write")["transport"] == "stdio"
 
 
-def test_agent_id_of_a_client_is_the_same_in_every_session(person: Person) -> None:
+def test_agent_id_of_a_client_is_equal_in_all_sessions(person: Person) -> None:
     notes = person.connect("cursor", "--write")["notes"]
     assert person.connect("cursor", "--write")["notes"][-1] == notes[-1]
     assert '"cursor@' in notes[-1]
