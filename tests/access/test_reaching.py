@@ -19,7 +19,7 @@ from tests.servers import Clock
 
 ADDRESS = "https://notes.example.org"
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
-#: Correct answers by path.
+#: Correct answers of a server, by path.
 WELL: dict[str, tuple[int, object, dict[str, str]]] = {
     "/.well-known/oauth-protected-resource/mcp": (
         200,
@@ -83,7 +83,7 @@ async def test_reachable_server_has_only_ok_findings(tmp_path: Path) -> None:
         ("/console/login", 404, {}, "access cannot be approved"),
     ],
 )
-async def test_first_error_is_reported(
+async def test_first_error_of_a_public_address_is_reported(
     monkeypatch: pytest.MonkeyPatch, path: str, status: int, body: object, told: str
 ) -> None:
     (found,) = await find(monkeypatch, answering(path, status, body))
@@ -91,7 +91,7 @@ async def test_first_error_is_reported(
     assert told in found.cause
 
 
-async def test_different_clocks_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_clock_difference_of_a_public_address_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     found = await find(monkeypatch, answering(date=NOW - timedelta(seconds=90)))
     assert [each.status for each in found] == ["ok", "warn"]
     assert "differs from this machine's clock by 90 seconds" in found[1].cause

@@ -225,7 +225,7 @@ async def test_logging_out_ends_the_feed(tmp_path: Path) -> None:
 
 
 async def test_first_token_ends_open_sessions_and_feeds(tmp_path: Path) -> None:
-    """The need for a login follows the tokens while the server runs."""
+    """Whether a login is needed depends on the current tokens, even while the server runs."""
     async with visiting(tmp_path) as person:
         assert "Log out" not in await person.page("/console/")
         async with person.client.stream("GET", "/console/events") as stream:

@@ -27,7 +27,7 @@ TOOL: Final = "lithos_note_words"
 
 
 def shown_files() -> dict[str, str]:
-    """Return the files of the capability by path in `lithos/`, as the page shows them."""
+    """Return the files of the capability by path in `lithos/`, as docs/develop.md shows them."""
     blocks = re.findall(r"^```python\n# lithos/(\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return dict(blocks)
 

@@ -35,7 +35,7 @@ async def test_stopped_server_leaves_only_the_cached_threads_of_trio(
     gc.disable()  # a collection would end the threads of open pools
     try:
         async with serving(tmp_path) as lithos, trio.open_nursery() as nursery:
-            for n in range(8):  # several files in one batch
+            for n in range(8):  # write several files in one batch
                 nursery.start_soon(lithos.create, f"Note {n}")
         left = [thread.name for thread in set(threading.enumerate()) - before]
     finally:

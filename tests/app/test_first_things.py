@@ -1,4 +1,4 @@
-"""Work that a start delays until a first client was served."""
+"""Work that a start delays until the server has served its first client."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_first_client_gets_its_time_after_the_front_listens() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        await trio.sleep(FIRST_THINGS / 2)  # mock clock: the front starts slowly
+        await trio.sleep(FIRST_THINGS / 2)  # on the mock clock, the front starts slowly
         await wait_all_tasks_blocked()
         assert waited == []
         started._front.listens.set()

@@ -1,4 +1,4 @@
-"""Leaf packages: without the folder of one leaf, everything else starts and passes its tests."""
+"""Leaf packages, which can be removed: everything else starts and passes its tests without them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CHOSEN: Final = (
 PAGES: Final = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")
 #: Files that are not copied. `models` is linked instead.
 UNUSED: Final = (".git", ".venv", "*_cache", ".hypothesis", "models")
-#: Timeouts in seconds.
+#: Timeouts for a command and for a test run, in seconds.
 PATIENCE, LONG_PATIENCE = 300.0, 3_000.0
 
 
@@ -58,7 +58,7 @@ def _link(source: str, target: str) -> None:
 def copied(leaf: str, into: Path) -> Path:
     """Copy Lithos and its tests without a leaf.
 
-    The tests of the leaf and of packages that need it are omitted.
+    The copy omits the tests of the leaf and of all packages that need the leaf.
     """
     gone = [leaf.replace(".", "/")]
     shutil.copytree(ROOT, into, copy_function=_link, ignore=shutil.ignore_patterns(*UNUSED))
@@ -82,7 +82,7 @@ def leaf(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def rest(leaf: str, tmp_path: Path) -> Iterator[Path]:
-    """Yield a copy of Lithos without the leaf. It is deleted afterwards because it is large."""
+    """Yield a large copy of Lithos without the leaf. The copy is deleted afterwards."""
     yield copied(leaf, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy")
 
@@ -121,7 +121,7 @@ def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_server_without_a_leaf_works_over_http(rest: Path, tmp_path: Path) -> None:
+def test_server_without_a_leaf_package_works_over_http(rest: Path, tmp_path: Path) -> None:
     """docs/spec/cli-config.md §1"""
     data = tmp_path / "data"
     with running_lithos(data, env={"PYTHONPATH": str(rest)}) as server:
@@ -142,7 +142,7 @@ def test_server_without_a_leaf_works_over_http(rest: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-def test_multi_vault_server_without_a_leaf_works_or_explains_itself(
+def test_multi_vault_server_without_leaf_package_works_or_names_reason(
     rest: Path, leaf: str, tmp_path: Path
 ) -> None:
     """docs/spec/cli-config.md §1"""
@@ -168,7 +168,7 @@ def test_multi_vault_server_without_a_leaf_works_or_explains_itself(
 
 @pytest.mark.slow
 @pytest.mark.takes(2)
-def test_commands_of_a_leaf_are_missing_without_the_leaf(rest: Path, leaf: str) -> None:
+def test_commands_of_an_omitted_leaf_package_are_missing(rest: Path, leaf: str) -> None:
     told = {*re.findall(r"^ {4}([a-z-]+)", lithos_of(rest, "--help"), re.MULTILINE)}
     declared = import_if_there(f"lithos.{leaf}", "commands")
     own = set() if declared is None else {command.name for command in declared.COMMANDS}
@@ -202,11 +202,11 @@ def test_server_refuses_to_start_when_access_is_missing(
 
 @pytest.mark.slow
 @pytest.mark.takes(12)
-def test_chosen_tests_pass_without_a_leaf(rest: Path, leaf: str) -> None:
+def test_chosen_tests_pass_without_a_leaf_package(rest: Path, leaf: str) -> None:
     run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", "-n", "0", *CHOSEN)
 
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_all_fast_tests_pass_without_a_leaf(rest: Path, leaf: str) -> None:
+def test_all_fast_tests_pass_without_a_leaf_package(rest: Path, leaf: str) -> None:
     run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", patience=LONG_PATIENCE)

@@ -42,7 +42,7 @@ def test_help_lists_commands_under_their_groups() -> None:
 
 
 @pytest.mark.parametrize("command", options.COMMANDS.values(), ids=lambda command: command.name)
-def test_functions_of_commands_exist(command: CliCommand) -> None:
+def test_declared_command_functions_exist(command: CliCommand) -> None:
     for place in filter(None, (command.runs, command.hook)):
         module, _, function = place.partition(":")
         assert callable(getattr(import_module(module), function))

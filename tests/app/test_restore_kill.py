@@ -114,8 +114,8 @@ def test_restore_killed_at_any_step_leaves_old_or_new_content(tmp_path: Path, is
     assert told.endswith("nn")
 
 
-def test_restore_after_a_killed_one_finishes_it_then_asks(tmp_path: Path) -> None:
-    """Files that were created there meanwhile are moved aside only with consent."""
+def test_second_restore_finishes_a_killed_one_before_asking_again(tmp_path: Path) -> None:
+    """Files created meanwhile at the restored place are moved aside only with consent."""
     data, copy = tmp_path / "data", tmp_path / "copy"
     fill(tmp_path / "new", "newest")
     back_up(config(tmp_path / "new"), copy)

@@ -48,7 +48,10 @@ def known(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Make a start with known notes wait for this event before it lists the files. It is set at first."""
+    """Yield an event that a start with known notes awaits before it lists files.
+
+    The event is initially set.
+    """
     go, real = threading.Event(), NoteFiles.list_notes
     go.set()
 
@@ -74,7 +77,7 @@ async def titles_of(server: Server, tool: str, **more: Any) -> tuple[set[str], A
 async def test_second_start_serves_known_notes_before_its_scan(
     tmp_path: Path, looking: threading.Event
 ) -> None:
-    """Behaviour 250: changes made while no server ran are found by the scan. Until then answers say so."""
+    """Behaviour 250: the scan finds changes from before the start. Until then answers are marked."""
     ids = await make_known(tmp_path, looking)
     (tmp_path / "data/knowledge/mace.md").unlink()
     nutmeg = tmp_path / "data/knowledge/nutmeg.md"

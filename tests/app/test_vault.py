@@ -223,7 +223,7 @@ async def test_read_only_vault_is_readable_and_writes_name_the_reason(
 
 @asynccontextmanager
 async def fronted(settings: Config) -> AsyncIterator[Server]:
-    """Start a server as its front gets it: a large vault is not read yet."""
+    """Yield a server at the moment when its front gets it, before a large vault is read."""
     async with running_server(settings, gets_front=True) as server:
         yield server
 
@@ -316,7 +316,7 @@ async def test_first_start_answers_before_the_notes_are_read(
         assert [row["path"] for row in found["results"]] == ["Zanzibar.md"]
 
 
-async def test_stop_does_not_wait_for_the_rest_of_a_first_scan(
+async def test_stop_does_not_wait_for_an_unfinished_first_scan(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
     for number in range(50):

@@ -69,7 +69,7 @@ class Browser:
     def visit(self, base: str, path: str = "") -> Browser:
         """Visit a server as a new visitor, in the light theme and a wide window.
 
-        Return the browser itself.
+        Return the browser, so that calls can be chained.
         """
         self.driver.get("about:blank")
         self.driver.delete_all_cookies()
@@ -175,7 +175,8 @@ class Browser:
         for _ in range(most):
             self.press(Keys.TAB)
             active = self.driver.switch_to.active_element
-            if active.tag_name not in _CONTROLS:  # the body or a scrolling region contains all words
+            # Skip the body and scrolling regions, because they contain all words of the page.
+            if active.tag_name not in _CONTROLS:
                 continue
             names = [active.get_attribute(name) or "" for name in ("aria-label", "name")]
             if words.lower() in " ".join([active.text, *names]).lower():

@@ -89,7 +89,7 @@ def test_consent_link_of_another_site_returns_the_answer(tmp_path: Path, window:
         browser.until(lambda: any(line.startswith("/callback?code=") for line in asked), "the answer came")
         answer = next(line for line in asked if line.startswith("/callback?code="))
         assert "state=kept" in answer
-        assert answer.endswith(" ")  # the empty end means no referrer
+        assert answer.endswith(" ")  # an empty end means that no referrer was sent
         code = answer.partition("code=")[2].partition("&")[0]
         given = {
             "grant_type": "authorization_code", "code": code, "client_id": client, "redirect_uri": callback,

@@ -19,7 +19,7 @@ from tests.server.console.injections import PAYLOADS
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 
-#: Minimum number of payloads on each page that shows text.
+#: Minimum number of payloads that each page with texts must show.
 ENOUGH: Final = 60
 #: Maximum number of loads of a page until it shows enough payloads.
 TRIES = 5
@@ -106,7 +106,10 @@ class Filled:
     refused: dict[str, int] = field(factory=dict)
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Return the answer. A refused text is tried again as printable characters of one line."""
+        """Call a tool and return the answer.
+
+        A refused text is tried again as one line of printable characters.
+        """
         answer = call_tool(self.server, tool, **arguments)
         if answer.get("status") == "error" or "code" in answer:
             self.refused[tool] = self.refused.get(tool, 0) + 1
@@ -128,7 +131,7 @@ class Filled:
             self.receipts.append(answer["receipt_id"])
         for number in NUMBERS[:70]:
             self.call("lithos_delete", id=self._note(number, "gone ")["id"], agent=line(number + 20))
-        for number in NUMBERS[:40]:  # the notes on the first overview
+        for number in NUMBERS[:40]:  # only notes that the overview shows at first
             self._note(number, "late ")
 
     def _note(self, number: int, before: str = "") -> dict[str, Any]:
@@ -327,7 +330,7 @@ def test_every_linked_kind_of_page_stays_inert(at: Browser, filled: Filled) -> N
 
 @pytest.mark.nightly
 def test_injections_in_addresses_stay_inert(at: Browser) -> None:
-    """behaviour 236: filters, unknown ids and file names"""
+    """behaviour 236: covers filters, unknown ids and file names"""
     filters = (
         "/console/?type={0}&agent={0}&tag={0}",
         "/console/notes?q={0}&tag={0}&path_prefix={0}&author={0}&sort={0}",
@@ -368,7 +371,8 @@ def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) 
       }
       return [...new Set(gone)];
     """
-    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}  # ":" has no target
+    # The link ":" has no target.
+    assert set(at.driver.execute_script(script)) <= {"http:", "https:", "mailto:", ":"}
     assert at.path == hub
     inert(at)
     for name in ("plain.svg", "page.html", quote(f"{line(0, 100)}.svg".replace("/", ""), safe="")):
@@ -383,7 +387,7 @@ def test_followed_links_and_vault_files_stay_inert(at: Browser, filled: Filled) 
 
 
 def test_injections_in_fetched_page_parts_stay_inert(at: Browser, filled: Filled) -> None:
-    """behaviour 236: the live feed and the live search"""
+    """behaviour 236: covers the live feed and the live search"""
     at.open("/console/")
     at.shows("live", "[data-live]")
     for number in NUMBERS[:ENOUGH]:

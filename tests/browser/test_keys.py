@@ -111,7 +111,7 @@ def test_warning_is_confirmed_by_keys_and_the_result_stays_visible(window: Brows
         assert site.content(notes[1]) == changed
         browser.judge()
         browser.picture("review-decided-in-sight")
-        # Click Undo in the result, then "Undo 1 change".
+        # Click "Undo" in the result, then "Undo 1 change".
         browser.click("Undo", ".decided a.do")
         browser.shows("Nothing is changed yet.")
         browser.click("Undo 1 change", "main button.danger")

@@ -60,7 +60,7 @@ def crawl(browser: Browser, starts: tuple[str, ...], most: int = MOST, each: int
         for width in WIDTHS
     ],
 )
-def test_every_kind_of_page_is_sound_in_each_theme_and_width(at_day: Browser, theme: str, width: int) -> None:
+def test_every_kind_of_page_is_sound_in_all_layouts(at_day: Browser, theme: str, width: int) -> None:
     """behaviour 235: every page renders on the shared vault, and no request leaves the origin."""
     at_day.theme(theme)
     at_day.width(width)

@@ -51,7 +51,7 @@ class Site:
 def reviewing(data: Path) -> Iterator[Site]:
     """Run a server whose agents `bot` and `bee` may only propose.
 
-    It ends with the block, even after an error.
+    The server ends with the block, even after an error.
     """
     begun: queue.Queue[tuple[Site, trio.Event] | BaseException] = queue.Queue()
 
@@ -89,7 +89,10 @@ def at(browser: Browser, title: str) -> None:
 
 
 def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path) -> None:
-    """behaviour 281: j, k, a, r and e. The page also shows new proposals and decisions of other people."""
+    """behaviour 281: j, k, a, r and e work.
+
+    The page also shows new proposals and other people's decisions.
+    """
     with reviewing(tmp_path) as site:
         notes = [site.create(f"Note {number}", "one\n\ntwo\n\nthree") for number in range(4)]
         ids = [site.do(propose_text, note, "one\n\ntwo, says bot\n\nthree") for note in notes]

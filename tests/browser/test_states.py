@@ -21,7 +21,7 @@ LOOKS: Final = (("light", 1280), ("dark", 400))
 
 
 def judged(browser: Browser, address: str, *allowed: str) -> None:
-    """Open a page and check it. The browser may report these statuses for the page itself."""
+    """Open a page and check it. The listed HTTP statuses of the page itself count as no error."""
     browser.open(address)
     itself = f"{browser.driver.current_url} - Failed to load resource: the server responded with a status of "
     told = [one for one in browser.complaints() if not any(itself + status in one for status in allowed)]

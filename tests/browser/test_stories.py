@@ -577,7 +577,7 @@ def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
 
 
 def test_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
-    """docs/spec/console.md §2: takes ten seconds, most of them for reading the preview."""
+    """docs/spec/console.md §2: a person needs ten seconds, most of them for reading the preview."""
     with staying() as url:
         browser, clicks = window.visit(url, "/console/"), 0
         spoilt = ("Everything is fine", "Harbour names", "Timetable search")

@@ -37,7 +37,8 @@ async def test_overview_and_vault_switcher_work(window: Browser, tmp_path: Path)
         await in_thread(log_in, window, house)
         await in_thread(see_all, window)
         house.views["work"].state, house.views["work"].reason = "serving", ""
-        await in_thread(window.shows, "serving", "[aria-labelledby=vault-work] .badge")  # without a reload
+        # The page updates without a reload.
+        await in_thread(window.shows, "serving", "[aria-labelledby=vault-work] .badge")
         await in_thread(switch, window)
         await house.vaults["work"].lithos.create("Just written")
         await in_thread(window.shows, "Just written", "[data-rows]")

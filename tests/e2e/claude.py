@@ -1,6 +1,6 @@
 """Stub of the program `claude`: starts the server from `~/.claude.json` and calls it.
 
-Like the example prompt in README.md, it searches, names the notes that it found, and writes one note.
+The stub follows the prompt in README.md: it searches, names the notes found, and writes one note.
 """
 
 from __future__ import annotations

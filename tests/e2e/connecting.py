@@ -46,7 +46,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
-#: Converts the JSON5 sample to JSON without the parser under test, which may be wrong.
+#: Converter from JSON5 to JSON for the sample. It replaces the parser under test, which may be wrong.
 _JSON5 = (
     (r"(?<!:)//[^\n]*", ""), (r"\\\n", ""), (r"\\'", "\u2019"), (r"'([^']*)'", r'"\1"'),
     (r"([{,]\s*)([A-Za-z]\w*)\s*:", r'\1"\2":'), (r"\+Infinity", "Infinity"), (r"0xFF", "255"),
@@ -58,7 +58,7 @@ def read_as_client(client: str, data: bytes) -> Any:
     """Parse the file like the client, with another parser than the tested editor uses."""
     text = data.decode("utf-8-sig")
     if client == "codex":
-        return tomllib.loads(text, parse_float=str)  # NaN differs from itself
+        return tomllib.loads(text, parse_float=str)  # keep NaN as text, because NaN differs from itself
     if client == "openclaw":
         for pattern, replacement in _JSON5:
             text = re.sub(pattern, replacement, text)

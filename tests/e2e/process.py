@@ -120,7 +120,10 @@ def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None
 
 
 def wait_until_well(server: Lithos) -> None:
-    """Wait until `/health` reports nothing degraded. A server answers before all its indexes are built."""
+    """Wait until `/health` reports no degraded component.
+
+    A server answers before all its indexes are built.
+    """
     until(lambda: json.loads(server.ask("GET", "/health")[1])["status"] == "ok", server.health)
 
 

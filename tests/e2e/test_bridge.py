@@ -120,7 +120,7 @@ def test_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("as_bridge", [False, True])
 def test_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Path) -> None:
-    """behaviour 195: it ends although stdin stays open"""
+    """behaviour 195: the server ends although its stdin stays open"""
     data = tmp_path / "data"
     reading, writing = os.pipe()
     ending, alive = os.pipe()
@@ -199,7 +199,7 @@ def test_ten_stdio_servers_share_one_owner_and_survive_its_end(tmp_path: Path, e
 
 @pytest.mark.slow
 def test_modern_client_gets_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
-    """behaviour 205: an open stream does not delay the end, in at least one attempt on a busy machine."""
+    """behaviour 205: an open stream must not delay the end. One fast attempt suffices on a busy machine."""
     assert any(_is_told_and_leaves_at_once(tmp_path / f"data-{number}", errors) for number in range(3))
 
 

@@ -172,7 +172,7 @@ def test_terminal_control_characters_are_printed_as_text(stub: Stub) -> None:
 
 
 def test_hook_is_silent_when_the_answer_is_invalid(stub: Stub) -> None:
-    """Behaviour 244: at most 800 tokens."""
+    """Behaviour 244: a hook prints at most 800 tokens."""
     answers: list[Any] = [
         briefing("x " * 2_000, tokens=1_000),
         briefing("x " * 2_000, tokens=800),  # claims 800 tokens, but 4,000 bytes are at least 1,000
@@ -246,7 +246,8 @@ def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
     for hook in hooks:
         hook.join(START_BOUND)
     assert [each.code for each in done] == [0] * 6
-    assert sum(each.out == "# Briefing\n" for each in done) <= 1  # a busy machine may delay both
+    # At most one hook prints. On a busy machine, all of the hooks may run out of time.
+    assert sum(each.out == "# Briefing\n" for each in done) <= 1
     assert {each.out for each in done} <= {"# Briefing\n", ""}
     assert started(stub.data, "brief", "x", "--session", "a").code == 0
     assert stub.brief("--hook", "--session", "a").out == ""
@@ -254,11 +255,11 @@ def test_concurrent_hooks_of_one_session_print_once(stub: Stub) -> None:
 
 @pytest.mark.slow
 def test_hook_does_not_wait_for_a_silent_socket(tmp_path: Path) -> None:
-    """Behaviour 244: one socket accepts the connection and stays silent, the other never accepts it."""
+    """Behaviour 244: the first connection is accepted but not answered. The others are not accepted."""
     data = tmp_path / "data"
     listener = socket.create_server(("127.0.0.1", 0), backlog=1)
     with listener, owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-        for _ in range(3):  # after the last one the queue is full and connections fail
+        for _ in range(3):  # the last attempt meets a full queue
             assert start_hook(data) == SILENT
 
 
@@ -341,7 +342,7 @@ def test_hook_is_silent_when_it_cannot_store_its_cursor(stub: Stub, tmp_path: Pa
 def test_hook_ends_quietly_when_its_reader_is_gone(stub: Stub) -> None:
     """Behaviour 244: unread output counts as not shown.
 
-    Letters that the terminal cannot encode do no harm.
+    Letters that the terminal cannot encode cause no error.
     """
     environment = clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")})
     command = [*patient(START_BOUND), "-d", str(stub.data), "brief", "--hook", "--session", "a"]
@@ -382,7 +383,7 @@ def test_json_output_of_a_hook_contains_its_text(stub: Stub) -> None:
 
 
 @pytest.mark.slow
-def test_hook_is_quiet_with_a_real_server_and_after_its_death(tmp_path: Path) -> None:
+def test_hook_is_quiet_with_a_real_and_a_killed_server(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
     server = start_lithos(data)

@@ -32,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @frozen
 class Session:
-    """Runs `lithos checkpoint` with a running server, and reads the stored notes."""
+    """A session that runs `lithos checkpoint` with a running server and reads the stored notes."""
 
     data: Path
     typist: Typist
@@ -96,7 +96,7 @@ def test_checkpoints_without_session_share_a_daily_note_per_agent(session: Sessi
 
 
 def test_checkpoint_agent_is_the_same_in_each_session(session: Session) -> None:
-    """docs/spec/integration.md §2: `--agent`, else `<client>@<host>`."""
+    """docs/spec/integration.md §2: the agent is `--agent`, or else `<client>@<host>`."""
     host = os.uname().nodename.partition(".")[0]
     for name, environment in (("who-a", {"CLAUDECODE": "1"}), ("who-b", {"CLAUDE_PROJECT_DIR": "/"})):
         assert session.run("--session", name, "--text", "x", **environment).code == 0
@@ -152,7 +152,7 @@ def test_checkpoint_shows_the_error_to_a_person(session: Session, tmp_path: Path
 
 
 def test_hook_reminds_at_events_whose_output_reaches_the_model(session: Session) -> None:
-    """Behaviour 244: plain text, since JSON is refused before a compaction."""
+    """Behaviour 244: the reminder is plain text, since JSON is refused before a compaction."""
     before = session.hook(told=event("PreCompact", trigger="auto"))
     after = session.hook(told=event("SessionStart"))
     assert before.startswith("Keep in the summary")
@@ -219,7 +219,7 @@ def test_hook_does_not_wait_for_an_open_stdin(data: Path) -> None:
             process.stdin.write(told)
             process.stdin.flush()
             assert process.wait(START_BOUND) == 0
-            said = process.stdout.read()  # may be empty on a busy machine
+            said = process.stdout.read()  # the output may be empty on a busy machine
             assert said == b"" or said.startswith(expected)
             assert process.stderr.read() == b""
 

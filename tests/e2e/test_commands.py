@@ -38,7 +38,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["beside a server", "alone"])
 def place(request: pytest.FixtureRequest, vault: Path) -> Iterator[str]:
-    """Yield the place of the run: once with a running server, and once without."""
+    """Run each test once with a running server and once without."""
     if request.param == "alone":
         yield request.param
         return
@@ -52,7 +52,7 @@ program = pytest.fixture(make_program)
 
 @frozen
 class Commands:
-    """Runs commands on the vault: in new processes with a server, or in this process without one."""
+    """A runner for commands on the vault: in new processes with a server, else in this process."""
 
     data: Path
     alone: Program | None

@@ -93,7 +93,7 @@ def test_new_client_file_is_deleted_on_removal(client: str, scope: str, person: 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
 def test_later_changes_of_the_file_survive_the_removal(client: str, scope: str, person: Person) -> None:
-    """Behaviour 243: only the entry is removed."""
+    """Behaviour 243: the removal deletes only the entry."""
     sample, path = person.put_sample(client, scope)
     person.connect(*arguments(client, scope, "--write"))
     comment = {"codex": b"# mine\n"}.get(client, b"  \n")
@@ -315,7 +315,7 @@ def test_unsafe_files_are_unchanged_and_the_reason_is_given(
 
 
 def test_symbolic_link_is_kept_and_its_target_is_written(person: Person) -> None:
-    """People who keep their dotfiles in a repository have such links."""
+    """People who keep their dotfiles in a repository have such symbolic links."""
     target = person.home / "dotfiles" / "mcp.json"
     target.parent.mkdir()
     target.write_bytes(b'{"mcpServers": {}}\n')
@@ -358,7 +358,7 @@ def test_owner_of_the_file_is_kept(person: Person) -> None:
 
 
 def test_irreplaceable_file_is_written_in_place(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file belongs to a group without the person, in a folder that the person may write."""
+    """The person may write to the folder but is not in the group that the file belongs to."""
 
     def denied(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -512,7 +512,7 @@ def test_project_scope_defaults_to_http_and_user_scope_to_stdio(person: Person) 
     assert person.connect("cursor", "--write")["transport"] == "stdio"
 
 
-def test_agent_id_of_a_client_is_the_same_in_every_session(person: Person) -> None:
+def test_agent_id_of_a_client_is_equal_in_all_sessions(person: Person) -> None:
     notes = person.connect("cursor", "--write")["notes"]
     assert person.connect("cursor", "--write")["notes"][-1] == notes[-1]
     assert '"cursor@' in notes[-1]

@@ -42,7 +42,7 @@ def test_demo_shows_its_calls_and_suggests_next_steps(tmp_path: Path) -> None:
 
 
 def test_demo_day_fills_every_console_page(tmp_path: Path) -> None:
-    """Includes Review, Copies, Care and contradictions."""
+    """Covers the pages Review, Copies and Care, and contradictions."""
     with staying() as url, httpx2.Client(base_url=f"{url}/console", timeout=60, verify=False) as client:
         review = client.get("/review").text
         for told in ("Runbook: timetable import", "Why line 12 is late", "archive/import-old-way.md"):

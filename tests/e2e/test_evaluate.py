@@ -50,7 +50,7 @@ def evaluate(data: Path, tests: Path, *options: str | Path, code: int, **env: st
 
 @pytest.mark.slow
 def test_worse_ranking_is_detected_against_a_baseline(tmp_path: Path) -> None:
-    """Behaviour 234: two servers with different settings, while every test still passes."""
+    """Behaviour 234: compares two servers with different settings, while every test still passes."""
     data, tests = make_vault(tmp_path)
     baseline = tmp_path / "base.json"
     with running_lithos(data):
@@ -66,7 +66,7 @@ def test_worse_ranking_is_detected_against_a_baseline(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_evaluation_of_files_equals_the_server_and_changes_nothing(tmp_path: Path) -> None:
-    """Behaviour 234: also after a server was killed during its work."""
+    """Behaviour 234: holds even after a server was killed during its work."""
     data, tests = make_vault(tmp_path)
     server = start_lithos(data)
     try:

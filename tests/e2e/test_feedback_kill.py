@@ -62,7 +62,7 @@ def lessons(data: Path) -> list[Lesson]:
 @pytest.mark.takes(5)
 @pytest.mark.deadline(180)
 @pytest.mark.nightly
-async def test_each_completion_is_learned_once_despite_repeated_kills(tmp_path: Path) -> None:
+async def test_each_completion_feedback_is_learned_once_despite_repeated_kills(tmp_path: Path) -> None:
     """behaviours 153, 187, 267"""
     data, acknowledged, random = tmp_path / "data", list[str](), Random(5)
     with running_lithos(data) as server:

@@ -18,9 +18,7 @@ async def test_running_server_forgets_questions_at_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
-            with trio.fail_after(
-                60
-            ):  # citations from before the model is loaded count once they have vectors
+            with trio.fail_after(60):  # until the model has computed vectors, citations do not count
                 while "semantic search ready" not in server.log():
                     await trio.sleep(0.05)
             notes = []

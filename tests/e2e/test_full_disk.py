@@ -121,7 +121,7 @@ async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
 
 
 class InodesGone:
-    """Uses up every inode that is left."""
+    """Ballast that uses up every remaining inode."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -138,7 +138,7 @@ class InodesGone:
 
 
 class SpaceGone:
-    """Uses up every block that is left."""
+    """Ballast that uses up every remaining block."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder
@@ -162,9 +162,9 @@ agents:
 async def test_disk_without_inodes_or_space_refuses_changes_and_recovers(
     tmp_path: Path, gone: type[InodesGone | SpaceGone]
 ) -> None:
-    """Behaviour 411: writes, moves, restores and proposals.
+    """Behaviour 411: covers writes, moves, restores and proposals.
 
-    Each refusal names the cause, and nothing is lost.
+    Each refusal names the cause, and no data is lost.
     """
     with small_tmpfs(tmp_path / "disk", inodes=400) as (disk, reason):
         if disk is None:
@@ -208,7 +208,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
     refused, done = 0, set[str]()
     for _ in range(3):
         for name, arguments in calls.items():
-            if name in done:  # the server's own clean-up freed space, and a second creation would collide
+            if name in done:  # done already, because the server's own clean-up freed space
                 continue
             answer = await client.call(**arguments)
             if answer.get("status") == "error":
@@ -216,7 +216,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
                 told = str(answer["message"])
                 assert answer["code"] in ("internal_error", "update_failed", "storage_failed"), (name, answer)
                 assert any(word in told for word in ("space", "disk")), (name, told)
-            else:  # acknowledged, because a database still had free space inside
+            else:  # acknowledged, because a database had free space inside
                 done.add(name)
                 before = await everything(client)
             assert await everything(client) == before, name

@@ -1,8 +1,8 @@
 """A vault in a git repository, whose owner stashes, switches branches and rebases while agents write.
 
 Text that git removes from the files is still in git or in the note history: no acknowledged write is lost.
-Git checks a file and replaces it in two steps, so an edit in between is overwritten in the file; its version
-is kept.
+Git checks a file and replaces it in two steps. It may overwrite an edit made in between, but the history
+keeps the edited version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.repeats import repeats
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")]
 NOTES, AGENTS, STEPS = 20, 4, 30
-#: Errors caused by a person, not by the disk, such as a conflict in frontmatter. They say what to do.
+#: Errors caused by a person, such as a conflict in frontmatter. Their messages say what to do.
 REFUSALS = {"version_conflict", "doc_not_found", "text_not_found", "invalid_input"}
 PATIENCE = 60.0
 
@@ -39,7 +39,7 @@ class Repository:
         for number in range(NOTES):
             (folder / "notes" / f"n{number}.md").write_text(self._text(number))
         self.git("init", "-q", "-b", "main")
-        if file_system_of(str(folder)) not in SYNCS_UNNAMED:  # needs named files: docs/reference/edits.md
+        if file_system_of(str(folder)) not in SYNCS_UNNAMED:  # this file system needs named temporary files
             (folder / ".git" / "info" / "exclude").write_text(".lithos-*\n")
         self.commit("first")
         self.git("checkout", "-q", "-b", "side")
@@ -201,7 +201,7 @@ async def is_in_history(client: WireClient, note: str, mark: str) -> bool:
 async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
     repository: Repository, server: Lithos
 ) -> None:
-    """Notes that vanish in bulk are kept, edits of them are refused, and later all notes are as before."""
+    """Notes that vanish in bulk are kept but cannot be edited until they exist again."""
     async with WireClient.open(server.address) as client:
         await until_listed(client, repository.folder)
         before = {row["path"]: row["id"] for row in await rows(client)}
@@ -221,7 +221,7 @@ async def test_notes_missing_from_a_branch_are_guarded_until_checkout(
             "lithos_note_edit", id=before["notes/n1.md"], op="append", text="x", agent="a"
         )
         known = {row["path"]: row["id"] for row in await rows(client)}
-        # A note that vanishes while others are kept back is kept too, until a person accepts the loss.
+        # `few.md` may still be listed: vanished notes are kept until a person accepts the loss.
         assert {path: note for path, note in known.items() if path != "few.md"} == before
         assert edited["status"] == "updated", edited
         assert repository.git("status", "--short").stdout.split() == ["M", "notes/n1.md"]

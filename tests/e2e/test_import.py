@@ -63,7 +63,7 @@ def test_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
 
 @pytest.mark.takes(25)
 def test_running_server_imports_the_files_of_the_command(tmp_path: Path) -> None:
-    """Behaviour 240, with a running server; no other client may import over HTTP."""
+    """Behaviour 240: a server runs. No other client may import over HTTP."""
     data = tmp_path / "data"
     (tmp_path / "damaged.jsonl").write_bytes((DATA / "damaged.jsonl").read_bytes())
     with running_lithos(data, env={"LITHOS_AUTH_TOKEN": "secret"}) as server:
@@ -134,7 +134,7 @@ def make_vault(folder: Path) -> None:
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("is_served", first_of([True, False], 1))
 def test_import_with_repeated_kills_equals_an_uninterrupted_import(tmp_path: Path, is_served: bool) -> None:
-    """Behaviour 241: kill -9 of the import, and of the server that it writes through."""
+    """Behaviour 241: kill -9 hits the import and the server that it writes through."""
     vault = tmp_path / "vault"
     make_vault(vault)
     killed = tmp_path / "killed"

@@ -29,7 +29,7 @@ OTHERS: Final = (
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", first_of([*EXPECTED], 3))
 def test_sample_is_planned_imported_and_answers_its_questions(sample: str, tmp_path: Path) -> None:
-    """Behaviours 240 and 241: with a running server; `lithos import` detects the kind."""
+    """Behaviours 240 and 241: a server runs, and `lithos import` detects the kind."""
     data, source, expected = tmp_path / "data", tmp_path / Path(sample).name, EXPECTED[sample]
     shutil.copytree(DATA / sample, source)
     before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
@@ -71,7 +71,7 @@ def test_upstream_data_and_other_kinds_answer_their_questions(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_changed_source_updates_only_unchanged_notes(tmp_path: Path) -> None:
-    """Behaviour 240, for a source that is not Markdown."""
+    """Behaviour 240: the source is not Markdown."""
     data, source = tmp_path / "data", tmp_path / "memory"
     shutil.copytree(DATA / "server-memory", source)
     (file,) = source.iterdir()

@@ -1,6 +1,6 @@
 """Real servers whose lock file is removed or replaced.
 
-No second server starts, and bridges find the first.
+Only one server runs, and bridges find it.
 """
 
 from __future__ import annotations

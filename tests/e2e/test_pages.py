@@ -50,7 +50,7 @@ def test_every_task_page_has_examples() -> None:
 @pytest.mark.needs("access", "clients", "imports", "proposals", "upkeep.evaluation")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_shown_command_can_be_parsed(page: Path) -> None:
-    """Covers blocks too that cannot run here."""
+    """Covers blocks that cannot run in a test, too."""
     for block in read_blocks(page.read_text(encoding="utf-8")):
         if block.language != "sh":
             continue

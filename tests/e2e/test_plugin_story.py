@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
-    """Run the hooks that match an event like Claude Code. Return their outputs."""
+    """Run the hooks that match an event, as Claude Code does. Return their outputs."""
     groups = json.loads((plugin / "hooks" / "hooks.json").read_text())["hooks"][event]
     value = told.get("source", told.get("trigger", ""))
     printed = []

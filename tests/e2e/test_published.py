@@ -149,7 +149,7 @@ def test_pipx_installs_the_server(uv: Path, wheel: Path, tmp_path: Path) -> None
 
 
 def test_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
-    """Behaviour 245: with a local folder as package index for the wheel."""
+    """Behaviour 245: a local folder serves as package index for the wheel."""
     assert bundle.main([str(tmp_path / "forms")]) == 0
     plugin = tmp_path / "forms" / "plugins" / "lithos"
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
@@ -159,7 +159,7 @@ def test_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Pat
 
 
 def test_unpacked_bundle_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
-    """Behaviour 245: runs the command of its manifest, with a local folder as package index for the wheel."""
+    """Behaviour 245: runs the command of the manifest, with a local folder as package index for the wheel."""
     assert bundle.main([str(tmp_path / "forms")]) == 0
     unpacked = tmp_path / "unpacked"
     with zipfile.ZipFile(tmp_path / "forms" / f"lithos-{__version__}.mcpb") as archive:

@@ -47,7 +47,7 @@ def data(tmp_path: Path) -> Path:
 
 
 async def test_two_agents_write_as_themselves_and_a_reader_cannot_write(data: Path) -> None:
-    """behaviours 246, 247: over streamable HTTP and SSE. A revoked agent is refused within 2 s (248)."""
+    """behaviours 246, 247: uses streamable HTTP and SSE. A revoked agent is refused within 2 s (248)."""
     ada, bob = create(data, "ada", "--agent", "ada"), create(data, "bob", "--agent", "bob")
     reader = create(data, "looker", "--rights", "read")
     with running_lithos(data) as server:
@@ -89,7 +89,7 @@ async def test_two_agents_write_as_themselves_and_a_reader_cannot_write(data: Pa
 
 
 async def _revoke_and_see(data: Path, server: Lithos, secret: str) -> None:
-    """Revoke a token with the command. Its open stream must end and new calls must be refused in time."""
+    """Revoke a token with the command. Its stream must end and new calls must be refused in time."""
     stream = await trio.open_tcp_stream(*server.address)
     async with stream:
         request = f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n"
@@ -108,7 +108,7 @@ async def _revoke_and_see(data: Path, server: Lithos, secret: str) -> None:
 
 
 def test_owners_commands_need_no_token(data: Path) -> None:
-    """The lock contains a token that only its user can read. Clients find the address without it."""
+    """The lock contains a token that only the owner can read. Clients find the address without this token."""
     with running_lithos(data) as server:
         secret = create(data, "ci", "--rights", "read")
         until(lambda: get(server, "/metrics")[0] == 401)

@@ -49,7 +49,7 @@ async def history(client: WireClient, note: str) -> list[dict[str, Any]]:
 @pytest.mark.deadline(400)
 @pytest.mark.parametrize("is_served", first_of([True, False], 0, 1))
 async def test_undo_with_repeated_kills_ends_like_one_run(tmp_path: Path, is_served: bool) -> None:
-    """Behaviour 412: kill -9 of the command, and of the server that it calls."""
+    """Behaviour 412: kill -9 hits the command and the server that it calls."""
     data, random = tmp_path / "data", Random(7)
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
@@ -86,7 +86,7 @@ async def test_undo_with_repeated_kills_ends_like_one_run(tmp_path: Path, is_ser
 @pytest.mark.takes(30)
 @pytest.mark.deadline(400)
 async def test_restores_killed_at_any_moment_are_complete_or_absent(tmp_path: Path) -> None:
-    """Behaviour 412: for existing and deleted notes. Acknowledged changes are kept."""
+    """Behaviour 412: covers existing and deleted notes. Acknowledged changes are kept."""
     data, random = tmp_path / "data", Random(8)
     wanted: dict[str, str] = {}
     with running_lithos(data) as server:

@@ -76,7 +76,7 @@ async def check_all_is_shown(url: str, shape: str) -> None:
         assert "zanzibar" in note["content"]
         assert note["metadata"]["extra"] == {"owner_key": 7}
         assert (note["metadata"]["author"], note["metadata"]["tags"]) == ("ada", ["consensus"])
-        assert note["retrieval_count"] >= 2  # reads from upstream's access log and from this test
+        assert note["retrieval_count"] >= 2  # counts the reads in upstream's log and in this test
         older = await call(client, "lithos_read", path="old/mapping.md", agent_id="observer")
         assert older["metadata"]["derived_from_ids"] == [upstream.RAFT]
         tasks = (await call(client, "lithos_task_list", with_claims=True))["tasks"]

@@ -89,7 +89,7 @@ async def test_reconcile_leaves_its_approval_for_a_running_server(tmp_path):
     assert (number, sorted(gone)) == (11, lost)
 
 
-async def test_no_watch_switches_the_watcher_off(tmp_path):
+async def test_no_watch_option_switches_the_watcher_off(tmp_path):
     data = tmp_path / "data"
     put_note(data, "a.md", note(1))
     with running_lithos(data, "--no-watch") as server:

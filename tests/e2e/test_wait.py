@@ -28,7 +28,7 @@ def data(server: Lithos) -> Path:
 
 @pytest.mark.slow
 def test_wait_in_another_process_returns_with_the_finding(server: Lithos, data: Path) -> None:
-    """behaviour 208: Show 1; events of other tasks do not end it."""
+    """behaviour 208: Show 1; events of other tasks do not end the wait."""
     mine, other = (
         call_tool(server, "lithos_task_create", title=title, agent="ada")["task_id"] for title in "ab"
     )
@@ -46,7 +46,7 @@ def test_wait_in_another_process_returns_with_the_finding(server: Lithos, data: 
 
 @pytest.mark.slow
 def test_wait_without_an_event_exits_3_after_its_timeout(server: Lithos, data: Path, tmp_path: Path) -> None:
-    """behaviours 208, 209: with a server and without one."""
+    """behaviours 208, 209: covers runs with a server and without one."""
     for place in (data, tmp_path / "nowhere"):
         waited = run_lithos("-d", place, "--json", "wait", "--types", "no.such", "--timeout", "0.3")
         assert (waited.returncode, waited.stdout, waited.stderr) == (3, "", "")
@@ -82,7 +82,7 @@ def test_since_includes_earlier_events_and_reports_an_unknown_one(server: Lithos
 
 
 @pytest.mark.slow
-def test_wait_waits_for_a_server_and_continues_after_a_restart(tmp_path: Path) -> None:
+def test_wait_command_waits_for_server_and_continues_after_restart(tmp_path: Path) -> None:
     """behaviour 208"""
     data = tmp_path / "data"
     data.mkdir()

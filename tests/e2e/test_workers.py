@@ -47,7 +47,7 @@ def strip_types(source: str) -> str:
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """Return the start command of each worker kind that this machine can run."""
+    """Return the start commands of the worker kinds that this machine can run."""
     (folder / "work.sh").write_text(WORK)
     (folder / "worker.py").write_text(program("worker.py"))
     (folder / "worker.mjs").write_text(strip_types(program("worker.ts")))
@@ -203,7 +203,7 @@ async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.deadline(120)
 def test_expiry_is_reported_once_despite_repeated_kills(tmp_path: Path) -> None:
-    """behaviour 260: also for claims that expire while the server is down."""
+    """behaviour 260: covers claims that expire while the server is down."""
     data = tmp_path / "data"
     fences: list[int] = []
     for _ in range(5):

@@ -51,7 +51,7 @@ FILES: dict[str, bytes] = {
     "attachments/pixel.png": b"\x89PNG\r\n\x1a\n\x00",
 }
 NOTES = sum(path.endswith(".md") for path in FILES)
-#: An old, unusual time in nanoseconds, so that a rewritten file cannot have it by chance.
+#: An old, unusual time in nanoseconds. A rewritten file cannot have this time by chance.
 MTIME_NS = 1_600_000_000_123_456_789
 
 

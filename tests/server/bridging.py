@@ -165,7 +165,7 @@ class House:
             self.owners[owner.record.url or ""] = owner
 
     def kill(self) -> None:
-        """Kill the owner like SIGKILL."""
+        """Kill the owner as SIGKILL would."""
         assert self.owner is not None
         self.owner.dead.set()
         self.owner = None
@@ -201,7 +201,7 @@ class House:
 
 
 def owned(**settings: Any) -> tuple[House, FakeOwner]:
-    """Return a data directory and its owner, a server with these settings."""
+    """Return a data directory and its owner, a fake server with these settings."""
     house, owner = House(), FakeOwner(7, **settings)
     house.install(owner)
     return house, owner

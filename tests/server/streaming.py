@@ -101,7 +101,10 @@ def station_at(path: Path, **settings: Any) -> Iterator[Station]:
 
 @asynccontextmanager
 async def broadcasting(path: Path, **settings: Any) -> AsyncIterator[tuple[Station, Front]]:
-    """Yield a station and its front on a free port. The settings go to whichever of the two has them."""
+    """Yield a station and its front on a free port.
+
+    `settings` may be settings of the station or the front.
+    """
     own = {name: settings.pop(name) for name in ("queue", "enabled", "limit") if name in settings}
     with station_at(path, **own) as station:
         async with (

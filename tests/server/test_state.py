@@ -85,7 +85,7 @@ async def test_statistics_are_counted_after_all_waits_and_keep_their_order() -> 
     ]
 
 
-async def test_missing_capability_reports_nothing() -> None:
+async def test_missing_capability_reports_no_values() -> None:
     parts = made(SHELVES)
     assert await parts.get(ServerState).stats() == {"books": 3}
     _, body = await parts.get(ServerState).report()

@@ -58,7 +58,7 @@ async def upgraded(front: Front) -> trio.SocketStream:
 async def is_admitted(front: Front) -> bool:
     """Return whether a new client is admitted.
 
-    Closes the stream after a refusal, because the library does not.
+    A refused stream is closed here, because the library leaves it open.
     """
     stream = await front.connect()
     async with stream:

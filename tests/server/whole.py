@@ -65,7 +65,7 @@ class Whole:
 async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
     """Run a server on `data` with its front on a free port.
 
-    Leaving the block stops both within `STOP_BOUND`.
+    Leaving the block stops the server and the front within `STOP_BOUND`.
     """
     async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
@@ -109,7 +109,7 @@ class SseSession:
         hello = await self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=me)
         assert hello["result"]["protocolVersion"] == version
         await self.send(rpc("notifications/initialized", None))
-        await self.ask("ping")  # the answer shows that the server processed the notification before
+        await self.ask("ping")  # the answer shows that the notification was processed
         return dict(hello["result"]["capabilities"])
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.simulation.network import Gone
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-#: Pattern of refusals whose change is stored, or may be stored, nevertheless.
+#: Pattern of refusals after which the change may be stored nevertheless.
 _MAY_BE_STORED = re.compile(
     r"unknown|was (moved|restored)|is (created|updated|deleted|stored|moved) in|may |stored"
 )
@@ -354,7 +354,7 @@ class Agent:
             self.old.append(claim)
 
     async def _stale(self) -> None:
-        """Continue with a lost claim. The server must refuse it once another agent has a newer claim."""
+        """Continue to use a lost claim. The server must refuse it once another agent has a newer claim."""
         if not self.old:
             return
         task, aspect, fence = self.random.choice(self.old)

@@ -1,6 +1,6 @@
 """Deliberate bugs for the simulation.
 
-Each could be introduced by a change of the product, and runs must find it.
+Each bug could enter with a product change, and the simulation must find it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def skip_the_fence_check(patch: Patch) -> None:
 
 
 def grant_what_is_held(patch: Patch) -> None:
-    """Grant one aspect to two agents."""
+    """Grant one aspect to two agents at once."""
     module = lithos.tasks.board.task_claims
     check = lithos.tasks.model.task.check_claimable
 

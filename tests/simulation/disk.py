@@ -228,7 +228,8 @@ def _copy(source: Path, target: Path, disk: SimulatedDisk) -> None:
         try:
             shutil.copy2(entry.path, target / entry.name)
         except FileNotFoundError:
-            continue  # index files, which a separate thread removes
+            # A separate thread of the index removes these files.
+            continue
         known = disk.changed.get(entry.inode())
         if known is not None:
             disk.changed[os.stat(target / entry.name).st_ino] = known
@@ -250,7 +251,7 @@ def _adopt(folder: Path) -> Folder:
 
 
 class _TimedCalls(_Calls):
-    """The hooks, with virtual times and short writes."""
+    """File system hooks with virtual times and short writes."""
 
     _recorder: SimulatedDisk
 

@@ -1,6 +1,6 @@
 """`python -m tests.simulation.finding BUG`: finds the first seed that detects the bug and passes without it.
 
-It is a separate program because it starts with a fixed hash seed and always finds the same.
+The search is a separate program with a fixed hash seed, so that it always finds the same seed.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Hearing:
     feeds: list[Feed] = field(factory=list)
 
     def touch(self, path: str) -> None:
-        """Record a change at a path."""
+        """Record that the file at a path changed."""
         for feed in self.feeds:
             if self.random.random() >= self.loss:
                 feed.paths.append(path)

@@ -166,7 +166,7 @@ class Ledger:
             demand(account.deleted is None, "a note was deleted twice:", account.path)
             account.deleted = now
             return
-        if promise.tool == "lithos_note_move":  # a move keeps the version
+        if promise.tool == "lithos_note_move":  # a move does not change the version
             assert promise.note is not None
             self.rename(self.notes[promise.note].path, str(answer["path"]))
             return

@@ -48,11 +48,11 @@ class Deadlock(Exception):
 
 
 class Killed(BaseException):
-    """Raised in tasks of a dead server process, which must do nothing more."""
+    """Raised in tasks of a dead server process, which must stop working."""
 
 
 class Process(Protocol):
-    """The tasks of one life of the server."""
+    """The tasks of one simulated server process."""
 
     is_dead: bool
 
@@ -85,7 +85,7 @@ class SimulatedClock(trio.abc.Clock):
             trio.lowlevel.reschedule(task)
             return 0.0
         if math.isinf(deadline):
-            self._idle += 1  # trio wakes itself up at once through a socket
+            self._idle += 1  # trio wakes itself up immediately through a socket
             if self._idle > 100:
                 raise Deadlock
             return 0.0
@@ -203,7 +203,7 @@ _running: list[Process | None] = []
 
 @contextmanager
 def running(process: Process | None) -> Iterator[None]:
-    """Attribute the calls in the block to this process."""
+    """Run the block as part of this simulated process."""
     _running.append(process)
     try:
         yield
@@ -263,7 +263,7 @@ def _datetime_of(clock: SimulatedClock) -> type:
 
 @contextmanager
 def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterator[None]:
-    """Replace time and randomness of the product by the seed's inside the block."""
+    """Take the product's time and randomness from the seed inside the block."""
     ids = chance.of("ids")
     scheduling = trio._core._run
     seconds = lambda: clock.now  # noqa: E731 - one of a row of the like
@@ -312,7 +312,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         )
         patch.setattr(lithos.app.server, "keep_returning", trio.sleep_forever)
         was_collecting = gc.isenabled()
-        gc.disable()  # collections depend on more than the seed
+        gc.disable()  # garbage collections depend on more than the seed
         try:
             yield
         finally:

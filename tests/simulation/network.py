@@ -49,7 +49,7 @@ class Weather:
 
 
 def make_front(server: Server) -> AsgiApp:
-    """Return `/mcp` and `/events` behind access control, as served but without sockets."""
+    """Return the front's application with `/mcp` and `/events` behind access control, but without sockets."""
     mcp = McpEndpoints(server.tools, server.get(Library), "0", MAX_BODY, trio.Event(), trio.Event())
     events = SseEndpoint(server.get(EventStreams), Subscribers("SSE", limit=50))
 

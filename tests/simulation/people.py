@@ -81,7 +81,7 @@ class Person:
         self.world.trace("person", "done")
 
     def move_over(self, old: str, new: str) -> None:
-        """Reopen the person's open files in the folder that replaced the dead process's folder."""
+        """Reopen the person's open files in the new folder after a crash."""
         if self.descriptor is None:
             return
         was = os.readlink(f"/proc/self/fd/{self.descriptor}")

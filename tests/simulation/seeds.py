@@ -55,7 +55,7 @@ def run_seed(seed: int, folder: Path, tell: Callable[[str], object] | None = Non
 
 
 def _describe(failure: BaseException) -> str:
-    """Return the first broken invariant, or else the first raised error."""
+    """Return a text for the first broken invariant, or else for the first raised error."""
     if isinstance(failure, BaseExceptionGroup):
         found = failure.split(Broken)[0]
         return _describe((found or failure).exceptions[0])

@@ -15,7 +15,7 @@ from tests.simulation.world import Life
 
 
 def make_workers(clock: SimulatedClock) -> Workers:
-    """Return workers that always wait."""
+    """Return simulated worker threads that always wait before and after a call."""
     return Workers(clock, Random(1), Pace(usual=2.0, slow_share=0.0))
 
 
@@ -48,7 +48,7 @@ def make_disk(folder: Path) -> SimulatedDisk:
 def test_kill_keeps_files_that_a_power_loss_removes(tmp_path: Path) -> None:
     """Only one of two files was synced with its name.
 
-    A kill before the power loss does not save the other.
+    A kill before the power loss does not save the other file.
     """
     disk = make_disk(tmp_path / "0")
     with attached(disk, make_workers(disk.clock)):

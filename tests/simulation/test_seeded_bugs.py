@@ -1,4 +1,4 @@
-"""Power of the simulation: each deliberate bug breaks a promise within 200 seeds."""
+"""Detection power of the simulation: each deliberate bug breaks a promise within 200 seeds."""
 
 from __future__ import annotations
 

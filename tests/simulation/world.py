@@ -33,7 +33,7 @@ from tests.simulation.network import Gone, Listener, call_over_http, make_front
 from tests.simulation.people import Person
 from tests.simulation.plan import Plan, make_plan
 
-#: Share of moments between two server calls at which an idle person saves at once.
+#: Probability that an idle person saves between two calls of the server.
 RUSH = 0.1
 
 
@@ -198,7 +198,7 @@ class World:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(give_up)
-            for _ in range(2):  # the machine may sleep longer than one timeout
+            for _ in range(2):  # twice, because the machine may sleep longer than one timeout
                 with trio.move_on_after(PATIENCE):
                     await answered.wait()
                     break

@@ -1,4 +1,4 @@
-"""Registered OAuth clients: which ones are kept and for how long when strangers register without limit."""
+"""Registered OAuth clients: how long they are kept, and how many."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_token_names_are_unique_and_printable(store: TokenStore) -> None:
         Scope(("notes/**", "!notes/plans/"), ("notes/plans/**",)),
         Scope((), ("**",)),
         Scope(("Zürich/", "😀/*.md"), ()),
-        Scope((), ()),  # permits no writes, and must not be read as unlimited
+        Scope((), ()),  # a scope without writes must not be read as unlimited
         Scope(),
     ],
 )
@@ -136,7 +136,7 @@ def test_read_only_token_has_no_scope(store: TokenStore, private: Path) -> None:
 
 
 def test_scopes_of_all_tokens_are_limited_to_a_readable_size(store: TokenStore, private: Path) -> None:
-    """JSON makes these longest patterns twelve times as long, and the file must still be readable."""
+    """Uses the longest patterns, which JSON makes twelve times as long. The file must remain readable."""
     wide = tuple("\U0001f600" * 496 + f"{number:02}/" for number in range(100))
     grown = Scope(wide, wide)
     store.create("first", "write", None, NOW, None, grown)
@@ -154,7 +154,7 @@ def test_scopes_of_all_tokens_are_limited_to_a_readable_size(store: TokenStore, 
     kept = read_tokens(private) or ()
     assert fitting <= len(kept) <= fitting + 1
     assert (private / TOKENS).stat().st_size < LARGEST
-    store.create("none", "write", None, NOW, None)  # needs no space for scopes
+    store.create("none", "write", None, NOW, None)  # a token without a scope needs no space
 
 
 def test_argument_in_place_of_a_name_is_not_repeated(store: TokenStore) -> None:
@@ -195,7 +195,7 @@ def test_removed_token_file_does_not_read_as_never_defined(store: TokenStore, pr
     (private / TOKENS).unlink()
     with pytest.raises(TokensUnreadable, match="is missing"):
         read_tokens(private)
-    again, _ = store.create("ci", "read", None, NOW, None)  # the solution that the error message names
+    again, _ = store.create("ci", "read", None, NOW, None)  # the error message recommends this command
     assert read_tokens(private) == (again,)
 
 

@@ -60,7 +60,7 @@ def test_code_is_refused_later_and_after_the_clock_went_back(at: float) -> None:
 def test_code_is_bound_to_client_redirect_challenge_and_resource(
     given: tuple[str, str, str, str | None], error: str
 ) -> None:
-    """behaviour 272: protects against codes injected into another flow."""
+    """behaviour 272: prevents the injection of a code into another flow."""
     with pytest.raises(OAuthRefused) as refused:
         GRANT.redeem(*given, NOW)
     assert refused.value.error == error

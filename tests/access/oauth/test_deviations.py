@@ -32,7 +32,7 @@ TOLD: dict[str, tuple[dict[str, str | None], str]] = {
     "another resource": ({"resource": "https://other.example/mcp"}, "invalid_target"),
     "a request object": ({"request": "e30."}, "request_not_supported"),
 }
-#: Deviations reported to the person only, because the redirect URI may belong to another client.
+#: Deviating requests whose error only the person sees, because the redirect URI may be another client's.
 UNTOLD: dict[str, dict[str, str | None]] = {
     "another redirect URI": {"redirect_uri": "https://evil.example/callback"},
     "a longer redirect URI": {"redirect_uri": "https://client.example/callback/x"},
@@ -75,7 +75,7 @@ async def test_deviating_request_gets_the_error_of_the_rfc(tmp_path: Path) -> No
 
 
 async def test_deviating_exchange_is_refused_and_the_code_stays_valid(tmp_path: Path) -> None:
-    """behaviour 272: an injected code, a missing PKCE verifier, or the wrong client."""
+    """behaviour 272: covers an injected code, a missing PKCE verifier, and the wrong client."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         code = await flow.code()
@@ -118,7 +118,7 @@ async def test_second_of_two_simultaneous_exchanges_ends_the_grant(tmp_path: Pat
 
 
 async def test_codes_and_tokens_expire_with_the_clock(tmp_path: Path) -> None:
-    """behaviour 273: also when the clock jumps back."""
+    """behaviour 273: codes and tokens expire even if the clock jumps back."""
     clock = Clock()
     async with public_server(tmp_path, clock=clock) as public:
         flow = await public.begin()
@@ -141,7 +141,7 @@ async def test_codes_and_tokens_expire_with_the_clock(tmp_path: Path) -> None:
 
 
 async def test_lost_answer_is_repeated_but_replaced_token_ends_grant(tmp_path: Path) -> None:
-    """behaviour 273: refresh tokens rotate."""
+    """behaviour 273: refresh tokens rotate, so a replaced token signals theft."""
     clock = Clock()
     async with public_server(tmp_path, clock=clock) as public:
         flow = await public.begin()
@@ -241,7 +241,7 @@ async def test_registrations_are_limited_and_read_strictly(tmp_path: Path) -> No
 async def test_wrong_codes_are_rate_limited_without_affecting_others(tmp_path: Path) -> None:
     """Wrong codes cause no disk access.
 
-    After 20 a minute the answer is 429, while a correct code still passes.
+    After 20 wrong codes in a minute the answer is 429, but a correct code still passes.
     """
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -256,7 +256,7 @@ async def test_wrong_codes_are_rate_limited_without_affecting_others(tmp_path: P
 async def test_secrets_appear_in_no_log_metric_page_or_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """behaviour 275: holds as for every token (behaviour 248)."""
+    """behaviour 275: client secrets are protected like every token (behaviour 248)."""
     caplog.set_level(logging.DEBUG)
     async with public_server(tmp_path) as public:
         flow = await public.begin()

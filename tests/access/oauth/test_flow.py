@@ -58,10 +58,7 @@ async def test_page_before_consent_shows_nothing_and_allows_no_frame(tmp_path: P
 
 
 async def test_login_link_leads_to_the_waiting_consent(tmp_path: Path) -> None:
-    """The client's page asks for a login.
-
-    The person opens the link in another window, and then the first page continues.
-    """
+    """A login in a second window continues the waiting page in the first window."""
     async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
         asking = await flow.open()

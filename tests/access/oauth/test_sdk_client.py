@@ -93,7 +93,7 @@ async def names_of(public: Public, kept: Kept, person: Person, document: str | N
 
 @pytest.mark.parametrize("document", [None, DOCUMENT], ids=["registration", "metadata document"])
 async def test_sdk_client_gets_access_and_returns(tmp_path: Path, document: str | None) -> None:
-    """behaviour 272: the client knows only the address. It registers itself or has a metadata document."""
+    """behaviour 272: the client knows only the server's address. It registers or has a metadata document."""
     async with public_server(tmp_path) as public:
 
         async def find(client_id: str) -> OAuthClient:

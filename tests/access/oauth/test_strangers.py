@@ -14,7 +14,7 @@ from tests.servers import Clock
 
 
 async def test_simultaneous_refreshes_get_the_same_answer(tmp_path: Path) -> None:
-    """behaviour 273: a client with two windows is not a thief; neither window holds a replaced token."""
+    """behaviour 273: two windows of one client may refresh at once without seeming a theft."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         first = await flow.tokens()
@@ -61,7 +61,7 @@ async def test_pages_send_no_referrer_and_secrets_are_not_cached(tmp_path: Path)
 
 
 async def test_visitor_without_a_session_is_not_redirected(tmp_path: Path) -> None:
-    """Prevents open redirects.
+    """Prevents open redirects to foreign sites.
 
     Without a console session, no answer redirects to an address that a client named.
     """

@@ -1,4 +1,4 @@
-"""Revoking a client ends its open streams of every kind."""
+"""End of a client's open streams of every kind when the client is revoked."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def read_to_the_end(parts: Reader) -> None:
         pass
 
 
-async def test_revoking_a_client_ends_all_its_streams_only(tmp_path: Path) -> None:
+async def test_revoking_a_client_ends_its_streams_and_no_others(tmp_path: Path) -> None:
     """behaviour 275: covers event streams, sessions, change subscriptions and WebSockets.
 
     `tests/access/service/test_keyring.py` tests the promised number of seconds on a mock clock.
@@ -70,7 +70,7 @@ async def test_revoking_a_client_ends_all_its_streams_only(tmp_path: Path) -> No
             action, fields = form_of(
                 (await public.person.get("/console/agents")).text, "/console/grants/revoke"
             )
-            assert fields["name"] == "a-client-2"  # newest first
+            assert fields["name"] == "a-client-2"  # the newest client is listed first
             assert (await public.person.post(action, data=fields)).status_code == 303
             with trio.fail_after(PATIENCE):
                 with pytest.raises(ConnectionClosed) as closed:

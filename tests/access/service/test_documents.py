@@ -125,7 +125,7 @@ async def test_body_over_64_kib_is_refused() -> None:
 
 
 def test_slow_body_times_out() -> None:
-    """behaviour 274: after 5 s, however often a byte arrives."""
+    """behaviour 274: the download ends after 5 s, however often a byte arrives."""
     trio.run(_ask_a_slow_host, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
@@ -175,7 +175,7 @@ async def test_document_must_describe_a_public_client_at_its_address(document: o
     [("max-age=7200", 1, 1), ("max-age=7200", 3, 2), ("max-age=9999999", 25, 2),
      ("no-store, max-age=99", 0, 2), ("x", 0, 2)],
 )  # fmt: skip
-async def test_document_is_cached_as_its_header_says_up_to_a_day(
+async def test_document_is_cached_as_its_header_says_one_day_maximum(
     control: str, hours: int, times: int
 ) -> None:
     clock = Clock()

@@ -163,7 +163,7 @@ async def test_issuers_token_admits_its_subject(algorithm: str) -> None:
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
 async def test_forged_tokens_are_refused(forge: Callable[[], str]) -> None:
-    """behaviour 276: signature, algorithm, issuer, audience, time and key."""
+    """behaviour 276: covers signature, algorithm, issuer, audience, time and key."""
     issuer = Issuer()
     tokens = issuer.tokens(CLOCK)
     assert await find(tokens, signed()) is not None
@@ -171,7 +171,7 @@ async def test_forged_tokens_are_refused(forge: Callable[[], str]) -> None:
 
 
 def test_keys_rotate_and_are_requested_at_most_once_a_minute() -> None:
-    """behaviour 276: without a restart."""
+    """behaviour 276: new keys are accepted without a restart."""
     trio.run(_rotate, clock=trio.testing.MockClock(autojump_threshold=0))
 
 

@@ -1,4 +1,4 @@
-"""Ended grants are dropped for new clients only as far as space is needed."""
+"""Removal of ended grants for new clients, only as far as space is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def make_grant(name: str, days: int, *, is_used: bool = True) -> Token:
 
 
 def test_ended_grants_are_dropped_singly_when_space_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a clock ten years ahead, every grant has ended. One new client must replace only one of them."""
+    """On a clock that is ten years ahead, all grants seem ended.
+
+    A new client may replace only one of them.
+    """
     monkeypatch.setattr(issuing, "MOST_TOKENS", 4)
     grants = [make_grant("b", 10), make_grant("a", 80), make_grant("c", 5), make_grant("d", 1)]
     ahead = NOW + timedelta(days=3_650)

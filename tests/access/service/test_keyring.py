@@ -146,7 +146,7 @@ async def test_changed_scope_applies_to_an_existing_token(private: Path) -> None
 
 
 async def test_replaced_or_unreadable_token_may_change_nothing(private: Path) -> None:
-    """Such a token must not count as a token without a scope, not even for a call that waits in a queue."""
+    """A replaced or unreadable token must not count as unlimited, not even for a call waiting in a queue."""
     secret = scoped(private, Scope(("a/",), ()))
     async with running(private) as (ring, _):
         before = ring.find(secret)
@@ -164,7 +164,7 @@ async def test_replaced_or_unreadable_token_may_change_nothing(private: Path) ->
 
 
 async def test_foreign_token_has_no_scope_of_its_own(private: Path) -> None:
-    """The scope of its agent in the configuration applies."""
+    """The scope of the token's agent in the configuration applies instead."""
     async with running(private) as (ring, _):
         claims = {"sub": "ann", "scope": "write"}
         foreign = principal_of(claims, "scope", {"write": "write"})
@@ -299,7 +299,7 @@ def break_tokens(private: Path, fault: str) -> None:
         (private / TOKENS).unlink()
         if fault == "both removed":
             (private / LOCK).unlink()
-        if fault == "unreadable":  # unreadable even for root
+        if fault == "unreadable":  # makes it unreadable even for root
             (private / TOKENS).mkdir()
 
 

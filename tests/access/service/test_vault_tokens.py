@@ -1,4 +1,7 @@
-"""Tokens of several vaults: one file per vault, changed in all or none (docs/spec/integration.md §3.1)."""
+"""Tokens of several vaults, with one file per vault.
+
+A change applies to all vaults or to none (docs/spec/integration.md §3.1).
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,7 @@ def test_file_with_tokens_of_every_vault_has_its_own_version(privates: dict[str,
     assert file is not None
     assert file.tokens[0].every_vault
     TokenStore(work).revoke("ci")
-    assert json.loads((work / TOKENS).read_text())["version"] == 3  # kept for the revoked token
+    assert json.loads((work / TOKENS).read_text())["version"] == 3  # version 3 also records the revoked token
     (work / TOKENS).write_text('{"version": 3, "tokens": [], "gone": ["x"]}')
     with pytest.raises(TokensUnreadable):
         read_tokens(work)
@@ -127,7 +130,7 @@ def test_returning_vault_does_not_restore_a_revoked_token(privates: dict[str, Pa
     assert names(privates["old"]) == ["ci"]
     assert spread_tokens(list(privates.values())) == ()
     assert [names(private) for private in privates.values()] == [[], [], []]
-    insert_token(made(every=True), only(privates, "work"), {})  # uses the revoked name again
+    insert_token(made(every=True), only(privates, "work"), {})  # a new token with the revoked name
     assert spread_tokens(list(privates.values())) == ()
     assert names(privates["old"]) == ["ci"]
 

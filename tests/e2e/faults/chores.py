@@ -17,7 +17,7 @@ from tests.e2e.process import Lithos
 Key = tuple[str, ...]
 ASPECTS = ("code", "review")
 NAMESPACE = "storm"
-#: Number of newest tasks that the agents share, so that they compete.
+#: Number of the newest tasks that all agents share. Shared tasks make the agents compete.
 SHARED = 6
 
 

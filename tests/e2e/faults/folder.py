@@ -78,7 +78,8 @@ async def file_in_pieces(folder: Path) -> Outcome:
         assert told["note.created"] == files
         assert told["note.deleted"] == 0
         assert (await it.client.call("lithos_read", path="slow-1.md"))["content"].count("filler") == 400
-        # The first piece contains the frontmatter with the id. A later first piece may lack it.
+        # The files above have their id in the first piece. This file is cut inside its frontmatter, before
+        # the id.
         cut = it.folder / "cut.md"
         text = note_text(200, "cutword")
         cut.write_text(text[:20])

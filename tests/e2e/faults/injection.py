@@ -44,7 +44,7 @@ class _File(apsw.VFSFile):
 
 
 class FaultyDisk(apsw.VFS):
-    """SQLite's file system layer, which can refuse writes to the files of one database."""
+    """SQLite's file layer (VFS), which can refuse writes to the files of one database."""
 
     def __init__(self) -> None:
         self.base = apsw.vfs_names()[0]

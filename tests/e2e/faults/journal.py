@@ -23,7 +23,7 @@ class Told:
 
 
 def read_journal(data: Path) -> list[Told]:
-    """Return all events in stored order. Raise unless this is the order of their numbers."""
+    """Return all events in stored order. Raise unless their numbers ascend."""
     with sqlite3.connect(f"file:{data}/.lithos/coordination.db?mode=ro", uri=True) as database:
         rows = database.execute("SELECT seq, type, payload, origin FROM events ORDER BY rowid").fetchall()
     database.close()

@@ -44,7 +44,10 @@ class Sheet:
 
 @define(eq=False)
 class Outsider:
-    """Edits below one folder. `sheets` has the existing files by path relative to `knowledge/`."""
+    """A program that edits files below one folder.
+
+    `sheets` has the existing files by path in `knowledge/`.
+    """
 
     folder: Path
     seed: int

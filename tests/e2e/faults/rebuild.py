@@ -44,7 +44,8 @@ async def take_picture(server: Lithos, tokens: Iterable[str]) -> Picture:
     links: dict[str, tuple[list[str], list[str]]] = {}
     found: dict[str, list[str]] = {}
     async with WireClient.open(server.address) as client:
-        await client.call("lithos_search", query="anything", mode="semantic")  # waits until all is indexed
+        # Semantic search waits until every note is embedded.
+        await client.call("lithos_search", query="anything", mode="semantic")
         stats = await client.settled_stats()
         items = (await client.call("lithos_list", limit=1_000_000))["items"]
     notes = {item["id"]: (item["path"], item["title"], item["version"], item["tags"]) for item in items}

@@ -82,7 +82,7 @@ async def _without_writing(server: Process, client: WireClient) -> int:
 
 async def _without_descriptors(server: Process, client: WireClient) -> int:
     soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
-    # Only the standard streams are below the limit, so no file can be opened even if others are closed.
+    # Only the standard streams are below the limit, so the server cannot open another file.
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (3, hard))
     try:
         for number in range(60, 70):

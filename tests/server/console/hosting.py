@@ -1,4 +1,4 @@
-"""Several complete servers behind one port, with the console of several vaults in front."""
+"""Several complete servers behind one port, and one console for all their vaults."""
 
 from __future__ import annotations
 

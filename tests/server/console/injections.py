@@ -1,7 +1,7 @@
 """Texts that try to run a script, load a file or rearrange a page.
 
-Tests write them into every field for free text: bodies, titles, tags, aliases, agent names, tasks, findings
-and file names.
+Tests write these texts into every free-text field: bodies, titles, tags, aliases, agent names, tasks,
+findings and file names.
 """
 
 from __future__ import annotations

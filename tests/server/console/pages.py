@@ -23,7 +23,7 @@ _ADDRESSES: Final = frozenset((
     "href", "src", "action", "formaction", "xlink:href", "poster", "data", "cite",
 ))  # fmt: skip
 _OWN: Final = re.compile(r"/console(?:/|$)|\?|#|$")
-#: Allowed link targets in prose: these schemes, or no scheme.
+#: Allowed link targets in prose: web and mail addresses, and relative addresses.
 _ELSEWHERE: Final = re.compile(r"https?://|mailto:|(?![\x00-\x20]*[A-Za-z][A-Za-z0-9+.\-\s]*:)")
 #: Invisible and text-direction characters, which a name must not show on a page.
 _HIDDEN: Final = frozenset("\u202e\u202d\u2066\u200b\x00\x07\x1b")
@@ -166,7 +166,8 @@ def _shortcomings(root: Element) -> list[str]:
     shown = (text for text, one in root.texts() if not one.prose)
     found += [f"hidden characters: {text!r}" for text in shown if _HIDDEN & set(text)]
     ids = Counter(one.attributes["id"] for one in root.has("id") if not one.prose)
-    ids.update({one.attributes["id"] for one in root.has("id") if one.prose})  # must not repeat page ids
+    # An id in prose must not repeat an id of the page.
+    ids.update({one.attributes["id"] for one in root.has("id") if one.prose})
     return found + [f"twice: {one}" for one, count in ids.items() if count > 1]
 
 

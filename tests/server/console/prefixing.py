@@ -32,7 +32,7 @@ def behind_prefix(app: AsgiApp, base: str = BASE) -> AsgiApp:
 
 @contextmanager
 def prefixed() -> Iterator[None]:
-    """Serve every server that starts inside the block below `BASE` too."""
+    """Make servers that start inside the block reachable below `BASE` as well."""
 
     class Prefixed(Exchanges):
         def __init__(self, app: AsgiApp, *more: Any) -> None:

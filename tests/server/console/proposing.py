@@ -13,7 +13,7 @@ PROPOSERS = ("bot", "bee")
 
 
 def bind(lithos: Lithos, *agents: str) -> None:
-    """Limit these agents to proposals."""
+    """Let the given agents only propose changes."""
     names = agents or PROPOSERS
     lithos.server.get(Writer).scopes = WriteScopes(
         agents={name: Scope(write=(), propose=EVERYTHING) for name in names}

@@ -96,7 +96,7 @@ async def test_form_submitted_twice_takes_effect_once(tmp_path: Path) -> None:
 
 
 async def test_form_with_many_fields_is_refused_unparsed(tmp_path: Path) -> None:
-    """Any client can send such a form to the login page without a token."""
+    """Any client can send such a form to the login page, even without a token."""
     async with visiting(tmp_path, token="secret") as person:
         for body in ("a&" * 100_000, "&" * 600_000):
             answer = await person.client.post("/console/login", content=body, headers=FORM)

@@ -87,7 +87,7 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
         await take_up(lithos, "outside.md")
         action, fields = form_of(await person.page("/console/undo?agent=bad"), "/console/undo")
         await person.post(action, **fields)
-        await lithos.server.get(OverviewWarnings).report(60.0)  # shown only from the next overview on
+        await lithos.server.get(OverviewWarnings).report(60.0)  # the overview does not wait for the report
         pages = {
             address: await person.look(address)
             for address in (
@@ -112,7 +112,7 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
 
 
 async def test_reserved_agents_are_not_listed_as_working(tmp_path: Path) -> None:
-    """The names of Lithos itself appear with readable labels in the agent list only."""
+    """Agent names reserved for Lithos appear only in the agent list, with readable labels."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Plan", agent="ann")
         tools = person.lithos.server.tools

@@ -37,7 +37,7 @@ async def test_other_pages_render_without_an_optional_capability(
 
 @pytest.mark.needs("proposals")
 def test_navigation_lists_the_entries_of_all_capabilities() -> None:
-    """docs/spec/console.md §2: checks the order of the entries and the key of each."""
+    """docs/spec/console.md §2: checks the order of the entries and their keys."""
     links = capabilities.pages().links
     assert [link.label for link in links] == [
         "Overview", "Search", "Notes", "Graph", "Review", "Tasks", "Agents", "System",

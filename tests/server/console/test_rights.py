@@ -34,7 +34,7 @@ PROPOSER: Final = "bot"
 
 @frozen
 class Route:
-    """A console address of the rule `rule`, with the right for GET and for POST. None admits all callers.
+    """A console address that matches `rule`, with the rights for GET and POST. None admits all callers.
 
     `get` is None for POST-only addresses. `fields` are sent in addition to the fields of the form.
     """
@@ -137,7 +137,7 @@ SESSION_POSTS: Final = frozenset({"/login", "/logout"})
 
 
 async def prepare(person: Visitor) -> dict[str, str]:
-    """Create one object of each kind for the agent `MINE` and for another agent."""
+    """Create test objects of every kind for the agent `MINE` and for another agent."""
     call = person.lithos.call
     (person.lithos.knowledge / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
@@ -256,7 +256,7 @@ async def test_route_table_is_complete(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-async def test_get_shows_the_pages_of_each_right(tmp_path: Path) -> None:
+async def test_get_requests_show_the_pages_of_each_right(tmp_path: Path) -> None:
     """behaviour 246: read, write and admin reach exactly their pages. Refusals are 403 and name the right.
 
     Every reachable page shows only links and forms that the guest may use.
@@ -272,7 +272,7 @@ async def test_get_shows_the_pages_of_each_right(tmp_path: Path) -> None:
 
 def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
     if one.rule == "/logout":
-        assert answer.status_code == 404, (guest, one)  # the page-not-found page
+        assert answer.status_code == 404, (guest, one)  # shows the page for unknown addresses
     elif one.get is not None and not may(guest, one.get):
         assert answer.status_code == 403, (guest, one, answer.status_code)
         needed = one.get if guest.rights != "read" or one.rule not in OWNED else "write"
@@ -301,12 +301,12 @@ def may(guest: Guest, needed: Rights) -> bool:
 
 #: Parts of an address that are ignored when addresses are grouped: ids and query values.
 _DETAILS: Final = re.compile(r"(?:rcpt_)?[0-9a-f-]{12,}|(?<==)[^&]*")
-#: Maximum number of addresses of one group that a guest follows.
+#: Maximum number of similar addresses that a guest follows.
 EACH: Final = 2
 
 
 async def follow_all(guest: Guest, client: httpx2.AsyncClient) -> None:
-    """Follow all links. No link may be refused, and readers may see no form except the logout form."""
+    """Follow all links from page to page. Every link must work, and readers may see only the logout form."""
     waiting = ["/console/", "/console/notes?view=deleted", "/console/receipts"]
     seen, forms, kinds = set[str](), set[str](), Counter[str]()
     while waiting:
@@ -331,12 +331,13 @@ async def follow_all(guest: Guest, client: httpx2.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
-async def test_post_changes_only_what_the_right_allows(tmp_path: Path, guest: Guest) -> None:
-    """behaviours 246 and 247: POSTs reach what the right allows, and carry the agent of a bound token."""
+async def test_post_requests_change_only_what_the_right_allows(tmp_path: Path, guest: Guest) -> None:
+    """behaviours 246 and 247: POSTs do what the right allows, and carry the agent of a bound token."""
     async with visiting(tmp_path) as person:
         made = await prepare(person)
         async with browser(person.url) as owner, entered(person, guest) as client:
-            # Fetch forms as an admin, but submit them in the guest's session.
+            # Fetch each form as an admin and submit it in the guest's session, so that guests can try every
+            # form.
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)
             await owner.post("/console/login", data={"token": chief_secret, "agent": MINE})

@@ -36,9 +36,9 @@ def answer_of(status: int, body: dict[str, str]) -> bytes:
 
 
 async def test_request_inside_a_body_is_not_executed() -> None:
-    """Checked for all ways in which bytes arrive.
+    """Covers all ways in which the bytes can arrive.
 
-    Otherwise a client could smuggle requests through a proxy.
+    Executing the inner request would let a client smuggle requests through a proxy.
     """
     hidden = plain()
     usual = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP
@@ -209,7 +209,7 @@ async def test_answer_in_transit_is_completed_during_a_stop(monkeypatch: pytest.
     monkeypatch.setattr(Exchanges, "cancel", lambda exchanges: (cancel(exchanges), cut.set()))
     async with running_front() as front:
         stream = await front.connect()
-        await stream.send_all(plain(body=call("big", size=4_000_000)))  # the answer contains this text twice
+        await stream.send_all(plain(body=call("big", size=4_000_000)))  # the answer contains the text twice
         begin = bytes(await stream.receive_some())
         front.shutdown.set()
         await cut.wait()
@@ -255,7 +255,7 @@ async def test_sending_waits_for_slow_clients_but_not_for_stalled_ones() -> None
 
 
 async def test_idle_connections_are_closed_and_partial_heads_get_408(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The speed of the arriving bytes does not matter. A connection with a running call is not idle."""
+    """Slowly arriving bytes do not keep a connection open, but a running call does."""
     monkeypatch.setattr(connections, "IDLE_PATIENCE", 0.2)
     async with running_front() as front:
         busy, idle, half = [await front.connect() for _ in range(3)]

@@ -144,7 +144,7 @@ HELLO = (
 async def test_parsers_never_get_more_values_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Values are counted in the raw bytes, because a running parser blocks all other callers."""
+    """Lithos counts values in the raw bytes first, because a running parser blocks all other callers."""
 
     def parse(*_: object, **__: object) -> object:
         raise AssertionError("it was parsed")
@@ -172,7 +172,7 @@ async def test_parsers_never_get_more_values_than_allowed(
 async def test_message_with_many_members_is_refused_without_validation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The SDK would try every message type on such a message."""
+    """The SDK would validate each member of such a message against every message type."""
 
     def validate(*_: object, **__: object) -> object:
         raise AssertionError("it was validated")
@@ -414,7 +414,7 @@ async def test_http2_upgrade_offers_are_ignored() -> None:
 async def test_garbage_causes_no_error_and_stops_nothing() -> None:
     """Sends mutated requests, half of them truncated.
 
-    The log fixture checks that none is logged as an error.
+    The log fixture checks that no request is logged as an error.
     """
     random = Random(20260728)
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"

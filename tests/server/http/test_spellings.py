@@ -162,7 +162,7 @@ def filled(rule: str) -> str:
 async def test_address_has_one_spelling_for_every_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """behaviour 246: every address and spelling, with all rights and methods or with one of them in turn."""
+    """behaviour 246: tries every spelling with all rights and methods, or with one pair of them in turn."""
     doors = watch(monkeypatch)
     async with visiting(tmp_path) as person:
         await person.page("/console/")
@@ -249,7 +249,7 @@ async def test_metrics_right_opens_no_console_session(tmp_path: Path) -> None:
 
 @pytest.mark.needs("access")
 async def test_doubled_slash_reaches_no_route_on_a_raw_connection(tmp_path: Path) -> None:
-    """behaviour 246: sent unchanged over a socket, with the right `read`."""
+    """behaviour 246: the request is sent unchanged over a socket, with the right `read`."""
     async with visiting(tmp_path) as person:
         secret = await make_token(person, "reader", "read")
         host, _, port = person.url.removeprefix("http://").rpartition(":")
@@ -282,6 +282,6 @@ def test_page_parameters_keep_spaces_slashes_and_scripts() -> None:
 
 
 def test_long_address_is_matched_in_linear_time() -> None:
-    """A backtracking pattern would practically never end."""
+    """A pattern that backtracks would practically never finish."""
     for part in ("a", "/a", "%C3%A4", "a%"):
         assert find_address("/console/" + part * 30_000 + "%", console=True) is None

@@ -19,7 +19,7 @@ from lithos.server.http.stream import TIMED_OUT, Connection
 from tests.server.http.test_http import LOCAL, MCP, call, request
 from tests.server.running import SETTINGS, Front, read_all, read_until, rpc, running_front
 
-#: Grace in seconds, longer than every test timeout. An in-time end was therefore immediate.
+#: Grace in seconds, longer than every test timeout. A stop in time was therefore immediate.
 LONG = 300.0
 PATIENCE = 60.0
 #: Maximum duration of a stop in seconds: `STOP_GRACE`, twice `STOP_FLUSH`, and a margin.
@@ -169,7 +169,7 @@ async def test_client_that_never_reads_cannot_delay_the_stop(monkeypatch: pytest
 
 @pytest.mark.slow
 async def test_stop_ends_unread_connections_and_open_streams() -> None:
-    """One of three stops must be in time.
+    """At least one of three stops must be in time.
 
     A busy machine can delay single stops, but a hang would delay all of them.
     """
@@ -253,7 +253,7 @@ async def test_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptureF
     caplog.clear()
     async with running_front(host="0.0.0.0", auth_token="secret"):
         pass
-    # Threads of other tests may still export traces without a collector.
+    # Ignore records from threads of other tests, which may still export traces without a collector.
     assert [record for record in caplog.records if record.name.startswith("lithos")] == []
     assert "secret" not in repr(SETTINGS.__class__("h", 1, "v", 1, auth_token="secret"))
 

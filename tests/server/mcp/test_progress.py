@@ -13,7 +13,7 @@ from tests.servers import load_once
 
 
 async def test_search_reports_progress_while_it_waits_for_the_model(tmp_path: Path) -> None:
-    """docs/spec/mcp.md §3: sent only on sessions and with a progress token."""
+    """docs/spec/mcp.md §3: progress is sent only on sessions and with a progress token."""
     load_once("builtin")
     may_load = trio.Event()
 

@@ -113,7 +113,7 @@ async def test_task_resource_has_all_details(tmp_path: Path) -> None:
 
 
 async def test_files_are_served_byte_for_byte_under_any_id(tmp_path: Path) -> None:
-    """behaviour 205: unusual ids round-trip, and the text equals the file, whatever its state."""
+    """behaviour 205: unusual ids round-trip, and the text equals the file even with unreadable metadata."""
     odd = "ü /%2F?#100%"
     head = f'---\r\nlithos_id: "{odd}"\r\ntitle: Odd # comment\r\nstatus: archived\r\n---\r\n'
     file = put_note(tmp_path, "odd.md", f"\ufeff{head}# Odd\r\n\r\nBody \U0001f600")
@@ -142,7 +142,7 @@ async def test_next_page_continues_after_the_previous_one_despite_changes(
             notes.append(await whole.lithos.create(f"note {n}"))
             answer = await whole.lithos.call("lithos_task_create", title=f"task {n}", agent="ann")
             tasks.append(answer["task_id"])
-            clock.advance(seconds=n // 2)  # gives some notes the same time
+            clock.advance(seconds=n // 2)  # several notes get equal times
         everything, cursor = [], None
         while True:
             names, cursor = await listed(whole, cursor=cursor)

@@ -1,4 +1,4 @@
-"""Behaviours 256 and 257 on complete servers: limited answer sizes, and snippets with the answer."""
+"""Behaviours 256 and 257 on complete servers: answers within their limit, and useful snippets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def size(answer: Any) -> int:
 def make_vault(data: Path, notes: int = 6_000) -> None:
     """Create a note of 400,000 characters, a note with 6,000 links, and one note per link.
 
-    Of these, 300 link to the second note by its path.
+    Of the linked notes, 300 link to the second note by its path.
     """
     long = "".join(f"## Part {n}\n\n{PARAGRAPH}" for n in range(400_000 // (len(PARAGRAPH) + 14)))
     put_note(data, "long.md", f"# Long\n\n{long.ljust(400_000, 'z')}")
@@ -210,7 +210,7 @@ async def test_long_note_is_read_in_parts_by_next_offset(tmp_path: Path) -> None
 
 
 async def test_status_clients_get_uncut_answers(tmp_path: Path) -> None:
-    """docs/spec/vault.md §4: `write_outcomes: status`"""
+    """docs/spec/vault.md §4: these clients set `write_outcomes: status`."""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
         read = await lithos.call("lithos_read", title="Long")

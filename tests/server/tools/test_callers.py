@@ -79,7 +79,7 @@ async def test_bound_token_may_filter_by_any_agent(tmp_path: Path) -> None:
 
 @pytest.mark.needs("proposals")
 async def test_agent_is_a_filter_for_upstream_clients_only(tmp_path: Path) -> None:
-    """docs/spec/tools.md §1.4: `server.write_outcomes: status`"""
+    """docs/spec/tools.md §1.4: these clients set `server.write_outcomes: status`."""
     async with serving(tmp_path, server=UPSTREAM) as lithos:
         await make_work(lithos)
         for tool, (parameter, *_) in FILTERS.items():
@@ -97,9 +97,9 @@ async def test_history_with_only_the_caller_names_its_filter(tmp_path: Path) -> 
 
 
 def test_every_tool_takes_the_caller_as_agent_or_agent_id() -> None:
-    """docs/spec/tools.md §1.4: holds also if the tool's own parameter has another name.
+    """docs/spec/tools.md §1.4: applies even if the tool's own parameter has another name.
 
-    The listing shows neither.
+    The tool listing does not contain the additional name.
     """
     tools = all_tools()
     assert len(tools) > 40

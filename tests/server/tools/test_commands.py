@@ -71,7 +71,7 @@ def test_forwarded_arguments_match_their_commands() -> None:
 def _fits(given: object, wanted: object) -> bool:
     """Return whether the types match.
 
-    Object arguments are mappings with Any values, which mypy accepts too.
+    An object argument is a mapping with Any values, which mypy accepts for every mapping.
     """
     of_any = str(wanted).replace("Mapping[str, str]", "Mapping[str, typing.Any]")
     return given == wanted or str(given).replace("dict[", "collections.abc.Mapping[") == of_any

@@ -51,7 +51,7 @@ async def server_of(tmp_path: Path, **server: Any) -> AsyncIterator[Lithos]:
 
 
 async def ask_every_tool(lithos: Lithos, *, is_own: bool = False) -> list[tuple[str, Any]]:
-    """Yield tool name and answer for calls of all tools, including some with almost empty answers."""
+    """Call every tool, some of them with almost empty answers. Return pairs of tool name and answer."""
     answers: list[tuple[str, Any]] = []
 
     async def call(tool: str, **arguments: Any) -> Any:
@@ -178,7 +178,7 @@ async def test_answers_contain_no_empty_values(tmp_path: Path) -> None:
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("server", FULL, ids=str)
 async def test_full_answers_keep_their_former_shapes(tmp_path: Path, server: dict[str, str]) -> None:
-    """Behaviour 307: under every setting for full answers, callers get all keys, as own commands do."""
+    """Behaviour 307: every setting for full answers sends all keys, as own commands get them."""
     async with server_of(tmp_path / "full", **server) as lithos:
         full = await ask_every_tool(lithos)
     async with server_of(tmp_path / "own", **{**server, "answers": "full"}) as lithos:

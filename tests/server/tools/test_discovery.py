@@ -13,7 +13,7 @@ from tests.house import modules
 
 
 def test_every_declared_tool_is_registered() -> None:
-    """Tools in a module that no capability names would be missing."""
+    """A module that no capability names would leave its tools unregistered."""
     for module in _with_tools():
         import_module(module)
     registered = {tool.name for tool in (*all_tools(), *own_tools())}
@@ -29,7 +29,7 @@ def _with_tools() -> set[str]:
 
 @pytest.mark.needs("proposals")
 def test_omitted_capability_removes_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also holds if the module of the tools is already imported."""
+    """The tools are removed even if their module is already imported."""
     before = all_tools()
     kept = tuple(each for each in CAPABILITIES if each.name != "proposals")
     monkeypatch.setattr(capabilities, "CAPABILITIES", kept)

@@ -44,7 +44,7 @@ def test_small_answer_is_unchanged() -> None:
 
 
 def test_small_answer_is_measured_once_per_ten_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every answer is measured.
+    """Measuring must be cheap, because every answer is measured.
 
     Encoding each member and row separately took a fifth of the steps of a read.
     """

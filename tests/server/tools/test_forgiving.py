@@ -108,7 +108,8 @@ async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path
                     if isinstance(value, str) and each.name in SPEAKING.get(tool.name, ()):
                         continue
                     if tool.name == "lithos_task_release":
-                        await lithos.call("lithos_task_claim", **given)  # the previous call released the task
+                        # Claim again, because the previous call released the claim.
+                        await lithos.call("lithos_task_claim", **given)
                     answer = await lithos.call(tool.name, **more | {each.name: value})
                     calls += 1
                     if value == 0:
@@ -190,7 +191,7 @@ async def test_every_tool_accepts_the_caller_as_agent(tmp_path: Path) -> None:
                 del given["resolver"]
             if tool.name == "lithos_agent_register":
                 del given["id"]
-            await lithos.call(tool.name, **given)  # must not raise ArgumentFault
+            await lithos.call(tool.name, **given)  # fails with ArgumentFault if the argument is unknown
         assert await lithos.call("lithos_agent_info", id="caller")
 
 

@@ -47,7 +47,10 @@ async def outcome(lithos: Lithos, tool: str, arguments: dict[str, Any]) -> str:
 
 
 async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
-    """Pass each value to every parameter of every tool. Return the number of calls; none may raise."""
+    """Pass each value to every parameter of every tool.
+
+    Return the number of calls, none of which may raise.
+    """
     calls = 0
     for spec in whole_specs():
         for name in spec.input_schema["properties"]:
@@ -114,7 +117,7 @@ async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[An
     """behaviour 173"""
     note = await lithos.create("Kept", "kept zebra")
     assert await call_all(lithos, values) > 300
-    # After these calls, the server works as before.
+    # After these calls, the server must work as before.
     assert (await lithos.read(note))["content"] == "kept zebra"
     assert "Kept" in await lithos.found("kept zebra", limit=50)
     await lithos.write("Kept again", "more", id=note)

@@ -35,7 +35,7 @@ OTHERS = {
 
 
 def test_every_note_id_parameter_is_declared_as_one() -> None:
-    """Reminds contributors who add a tool with a note parameter."""
+    """This test reminds contributors to declare the note parameter of a new tool."""
     about = {
         tool.name
         for tool in all_tools()

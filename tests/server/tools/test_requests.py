@@ -26,7 +26,7 @@ CREATIONS: dict[str, dict[str, Any]] = {
 
 
 async def lose(*_: object) -> None:
-    """Lose the recorded answer, as if the process were killed before it is stored."""
+    """Drop the recorded answer, as if the process were killed before it is stored."""
 
 
 async def arguments_of(lithos: Lithos, tool: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Row conversion in answers, with the exceptions that owners of a class register."""
+"""Conversion of rows in answers, with the exceptions that owners of a row class register."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Value:
 
 
 def test_row_follows_registered_exceptions() -> None:
-    """Also holds for exceptions registered after the first row of the class."""
+    """Exceptions also apply when they are registered after the first row of the class."""
     assert row_of(_Value("t")) == {"title": "t", "digest": "d", "secret": "s", "reason": None}
 
     register_row(_Value, digest=renamed("hash"), secret=LEFT_OUT, reason=IF_SAID)

@@ -20,7 +20,7 @@ from tests.servers import Lithos, serving
 
 #: Seven megabytes, as in issue 11.
 HUGE = 7_000_000
-#: Characters of one of many large frontmatter values. The server stores less than this of each value.
+#: Size in characters of each of many frontmatter values. Lithos stores only a part of so large a value.
 LARGE = 300_000
 
 

@@ -143,12 +143,13 @@ async def test_typed_edges_join_the_lineage_at_once_and_after_restart(tmp_path: 
     async with serving(tmp_path, settled=False) as lithos:
         assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
         assert kinds(await lithos.read(other)) == []
-        await connect(lithos, near, source, kind, provenance_type="inferred")  # overwrites the same edge
+        # Overwrite the same edge with another provenance.
+        await connect(lithos, near, source, kind, provenance_type="inferred")
         assert kinds(await lithos.read(near)) == []
 
 
 async def test_edges_from_frontmatter_end_when_the_note_drops_them(tmp_path: Path) -> None:
-    """behaviour 231: projected edges lag, and are ignored."""
+    """behaviour 231: projected edges lag behind the note, so they are ignored."""
     async with serving(tmp_path, settled=False) as lithos:
         source = await note(lithos, "Source")
         near = await note(lithos, "Near", source)
@@ -277,9 +278,9 @@ async def test_suspects_fill_a_narrow_retrieval_after_sound_notes(lithos: Lithos
 
 
 async def test_retrieval_warnings_name_no_note_hidden_from_the_caller(lithos: Lithos) -> None:
-    """Retrieval hides names like the access gate.
+    """Retrieval hides the names of notes that the access gate hides.
 
-    Search and other tools show every note, so they name every note.
+    Search and other tools show every note and therefore name every note.
     """
     private = await note(lithos, "Private", access_scope="agent_private", agent="ann")
     near = await note(lithos, "Near", private)
@@ -323,7 +324,7 @@ async def test_refused_edge_is_ignored_and_reread_edge_counts(
         patch.setattr(EdgeStore, "edge", fail)
         await connect(lithos, near, source, "refines")
     assert upsert is EdgeStore.upsert
-    await connect(lithos, near, source, "supports")  # the next batch reads all edges again
+    await connect(lithos, near, source, "supports")  # this change makes the server read all edges again
     assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
 
 

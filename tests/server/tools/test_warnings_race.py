@@ -28,8 +28,7 @@ class Truth:
 
     def __init__(self) -> None:
         self.is_quarantined: bool | None = False
-        #: Number of started and finished changes. If it is equal before and after a call, the call saw one
-        #: state.
+        #: Number of started and finished changes. A call saw one state only if the number did not change.
         self.changes = 0
 
 
@@ -128,7 +127,7 @@ class Race:
 
 
 async def make(lithos: Lithos) -> tuple[str, list[str]]:
-    """Create a source and its dependents: direct ones, ones over two steps, and ones by a typed edge."""
+    """Create a source and its dependents: direct, over two steps, and by a typed edge."""
     source = await lithos.create("Source", "The origin.")
     made: list[str] = []
     for number in range(6):
