@@ -16,8 +16,8 @@ class EventsConfig:
 
     journal_size: int = setting(
         100_000,
-        "Maximum number of events in the journal. The oldest events are also deleted if the journal is larger than "
-        "both 16 MiB and 2,560 bytes times this number.",
+        "Maximum number of events in the journal. The oldest events are also deleted if the journal is "
+        "larger than both 16 MiB and 2,560 bytes times this number.",
         whole(1, 1_000_000_000),
     )
     audit_days: int = setting(
