@@ -1,6 +1,6 @@
 """The commands `lithos wait` and `lithos events`, which read events over the server's WebSocket.
 
-They reconnect after a restart of the server.
+The commands reconnect after a restart of the server.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Take = Callable[[Record], bool]
 class Feed:
     """Events that pass the filters.
 
-    They start after `since`, else after the cursor of `subscriber`, else now.
+    The events start after `since`, else after the cursor of `subscriber`, else now.
 
     `types` and `tags` are comma-separated lists.
     """

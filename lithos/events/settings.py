@@ -16,8 +16,8 @@ class EventsConfig:
 
     journal_size: int = setting(
         100_000,
-        "Maximum number of events in the journal. The oldest are also deleted if the journal is larger than "
-        "both 16 MiB and 2,560 bytes times this number.",
+        "Maximum number of events in the journal. The oldest events are also deleted if the journal is "
+        "larger than both 16 MiB and 2,560 bytes times this number.",
         whole(1, 1_000_000_000),
     )
     audit_days: int = setting(
@@ -28,7 +28,7 @@ class EventsConfig:
     )
     event_buffer_size: int = setting(
         500,
-        "Number of recent events kept in memory, so that fewer are read from the journal.",
+        "Number of recent events kept in memory, so that fewer events are read from the journal.",
         whole(1, 1_000_000),
     )
     subscriber_queue_size: int = setting(

@@ -339,7 +339,7 @@ class _Calls:
 
     @contextmanager
     def _naming(self, call: str, *paths: str) -> Iterator[Recorder]:
-        """Make one change of names. Calls that are impossible anyway are not counted."""
+        """Count and record one change of names. A call that is impossible anyway is not counted."""
         recorder = self._recorder
         with recorder.lock:
             exists = os.path.lexists(paths[0]) != (call == "mkdir")

@@ -56,7 +56,7 @@ class Told:
 class Step:
     """A change of a lane: where in the record it began and was acknowledged, and the state afterwards.
 
-    `told` are the types of its events. `seqs` are their seqs, as far as known at that time.
+    `told` are the types of the step's events. `seqs` are their seqs, as far as known at that time.
     """
 
     what: str

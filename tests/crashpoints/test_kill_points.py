@@ -1,4 +1,4 @@
-"""A process end between any two changes that the process makes to its data directory."""
+"""The process is killed between any two changes to its data directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep finds the bugs that it is made for: a crash reveals each of these simulated bugs."""
+"""The crash sweep reveals each of these simulated bugs."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_ledger_remembers_records(tmp_path: Path) -> None:
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
 
 
-def test_truncated_last_line_of_ledger_is_ignored_and_repaired(tmp_path: Path) -> None:
+def test_truncated_end_of_ledger_is_ignored_and_repaired(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.add([1, 2])
     with (tmp_path / NAME).open("ab") as file:

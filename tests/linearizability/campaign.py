@@ -102,7 +102,7 @@ class Campaign:
     async def _round(self, server: Lithos, operations: int) -> None:
         """Let all clients work, with a pause in the middle.
 
-        In a random half of the rounds, clients do not wait for its end.
+        In a random half of the rounds, clients do not wait until the pause ends.
         """
         gives_up = self._random.random() < 0.5
         self.workload.patience = PATIENCE if gives_up else 60.0

@@ -96,7 +96,7 @@ def check(history: Iterable[Operation], model: Model) -> list[Violation]:
 
 
 def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation | None:
-    """Search an order of one object's operations. Raises `Undecided`."""
+    """Search a valid order of one object's operations. Raises `Undecided`."""
     operations = sorted(history, key=lambda operation: operation.called)
     needed = sum(1 << number for number, operation in enumerate(operations) if operation.is_known)
     first = (0, model.initial())

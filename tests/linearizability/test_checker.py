@@ -96,7 +96,7 @@ NOT_EXPLAINED = {
 
 @pytest.mark.parametrize("name", [*EXPLAINED, *NOT_EXPLAINED])
 def test_checker_accepts_exactly_linearizable_histories(name: str) -> None:
-    """The rows of the tables."""
+    """Each row of `EXPLAINED` and `NOT_EXPLAINED`."""
     model, rows = (EXPLAINED | NOT_EXPLAINED)[name]
     found = check([_operation(row) for row in rows.split("; ")], model)
     assert (not found) == (name in EXPLAINED)

@@ -129,7 +129,7 @@ class Broadcaster:
     def listen(self, accepts: Accepts = lambda _: True, capacity: int | None = None) -> Subscription:
         """Return a subscription to all future events that `accepts` allows.
 
-        After `close`, it is already ended.
+        After `close`, the returned subscription is already ended.
 
         `capacity` replaces the configured queue length.
         """

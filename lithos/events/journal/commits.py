@@ -78,7 +78,7 @@ class Committed:
 class Commits:
     """The part of the coordinator that stores batches.
 
-    The only state is in boards, which may forget it at any time.
+    Only boards have a state, which they may forget at any time.
     """
 
     _store: CoordinationStore

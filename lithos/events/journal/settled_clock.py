@@ -14,8 +14,8 @@ from lithos.kernel.values.times import format_time, settled_time
 class SettledClock:
     """The clock of the retention, with which a single wrong reading of the system clock deletes nothing.
 
-    It is called on the event loop, and starts from the time that `CoordinationStore` stored in an earlier
-    run.
+    The clock must be called on the event loop. It starts from the time that `CoordinationStore` stored in an
+    earlier run.
     """
 
     def __init__(self, clock: Clock, last: datetime | None) -> None:

@@ -37,7 +37,7 @@ class CarriedColumn:
 class CarriedTable:
     """A table to import.
 
-    Its first `keys` columns identify a row. The values of `unique` columns must not exist yet.
+    The table's first `keys` columns identify a row. The values of `unique` columns must not exist yet.
     """
 
     name: str

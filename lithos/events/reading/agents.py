@@ -138,7 +138,7 @@ class Cursors:
     def acknowledge(self, subscriber: str, seq: int) -> None:
         """Record that all events up to `seq` are processed.
 
-        `find` returns it at once, `store` makes it durable.
+        `find` then returns this position, and `store` makes it durable.
         """
         self._moving[subscriber] = max(seq, self._moving.get(subscriber, seq))
 

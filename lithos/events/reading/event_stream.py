@@ -31,7 +31,7 @@ LOOKED: Final = 5_000
 class EventSelection:
     """A filter: any of `types` (empty: all), `agent`, none of the agents `not_by`, and `tag`.
 
-    None does not filter.
+    A field that is None does not filter.
     """
 
     types: frozenset[str] = frozenset()
@@ -139,7 +139,7 @@ class EventFilter:
 class Resync:
     """A notice of a replay gap: the position is no longer in the journal, so events are lost.
 
-    Live events follow.
+    Live events follow the notice.
     """
 
     since: str
@@ -150,7 +150,7 @@ class Resync:
 class SubscriberOverflow(Exception):
     """Raised when a slow subscriber was disconnected.
 
-    It can resume from its position without losing events.
+    The subscriber can resume from its position without losing events.
     """
 
 

@@ -48,7 +48,7 @@ _TAKEN: Final = "another row here has the same key and was kept"
 class RowMerger:  # bounded: ends with its call
     """An import of rows into one table over the writing connection.
 
-    With `dry_run`, it only reports the outcome.
+    With `dry_run`, the import only reports the outcome.
     """
 
     def __init__(self, connection: apsw.Connection, table: CarriedTable, *, dry_run: bool) -> None:
@@ -84,7 +84,7 @@ class RowMerger:  # bounded: ends with its call
     def _merge(self, row: TableRow) -> str | None:
         """Merge a row.
 
-        Return the reason if it was not imported, "" if it was written, or None if it already existed.
+        Return the reason if the row was not imported, "" if it was written, or None if it already existed.
         """
         key, digest = self._table.key(row), digest_of(row)
         noted = self._noted(key)

@@ -41,7 +41,7 @@ COUNT_READS: Final = (
 def before_us(name: str) -> str:
     """Return a scalar subquery for the highest rowid that an upstream server stored.
 
-    Rows up to it are kept.
+    Rows up to this rowid are kept.
     """
     return f"(SELECT COALESCE(MAX(value), 0) FROM meta WHERE name='{name}')"  # noqa: S608 - our names
 

@@ -207,7 +207,7 @@ class CoordinationStore(Database):
     def events_before(self, seq: int, limit: int) -> list[Event]:
         """Return at most `limit` events earlier than `seq`, newest first.
 
-        If events are large, return fewer.
+        If events are large, return fewer events.
         """
         rows = self._reader.execute(f"{_EVENTS} WHERE seq<? ORDER BY seq DESC LIMIT ?", (seq, limit))
         return list(_until_full(_as_events(rows)))
@@ -252,9 +252,9 @@ class CoordinationStore(Database):
     def knows_position(self, seq: int) -> bool:
         """Return whether the journal still has every event after `seq`.
 
-        This is true if the journal has `seq`, was pruned exactly through it or starts there. Each start of a
-        server jumps ahead to the clock. Any other seq therefore comes from a lost journal, or was assigned
-        after the backup from which this journal was restored.
+        This is the case if the journal has `seq`, was pruned exactly through it or starts there. Each start
+        of a server jumps ahead to the clock. Any other seq therefore comes from a lost journal, or was
+        assigned after the backup from which this journal was restored.
         """
         rows = self._ask(
             "SELECT 1 FROM events WHERE seq IN (?1,?2)"

@@ -154,9 +154,9 @@ class Subscribers:
     ) -> NoReturn:
         """Send the items of a stream with a `pause` after each send.
 
-        After `silence` seconds without items, send none.
+        After `silence` seconds without items, call `send` with an empty list.
 
-        Runs until the stream raises at its end.
+        Runs until the stream raises an exception at its end.
         """
         while True:
             items: list[Event | Resync] = []

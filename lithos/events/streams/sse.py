@@ -1,7 +1,7 @@
 """The endpoint `GET /events`: past and live events as server-sent events (docs/spec/events-http.md §3).
 
-It is a plain ASGI application, because it must notice the client's disconnect and always free its connection
-slot.
+The endpoint is a plain ASGI application, because it must notice the client's disconnect and always free its
+connection slot.
 """
 
 from __future__ import annotations

@@ -237,7 +237,8 @@ async def _near_duplicates(notes: CareRun) -> AsyncIterator[Issue]:
     for pair, share in shares.items():
         best |= {each: max(share, best.get(each, 0.0)) for each in pair}
     groups = [(max(map(best.__getitem__, group)), group) for group in clusters(shares)]
-    # Two duplicates are quick to merge. A large cluster is more likely a list, so it comes last.
+    # Small clusters come first, because two duplicates are quick to merge and a large cluster is more likely
+    # a list.
     for share, group in sorted(groups, key=lambda row: (len(row[1]) > FEW, -row[0], row[1])):
         named = map(named_of, filter(None, map(catalogue.get, group[:20])))
         yield about(f"the notes share up to {share:.0%} of their neighbouring words", *named)

@@ -1,6 +1,6 @@
 """Checks of the notes folder.
 
-They cover the notes folder, vanished files, detection of external edits, protection of saves by other
+The checks cover the notes folder, vanished files, detection of external edits, protection of saves by other
 programs, and displaced texts.
 """
 

@@ -62,7 +62,7 @@ _CLOCK_SLACK: Final = timedelta(minutes=1)
 _FAR_FUTURE: Final = timedelta(days=1)
 
 _ASIDE = (
-    "Restore it from a backup, or start the server. The server moves the damaged file aside, with its "
+    "Restore the file from a backup, or start the server. The server moves the damaged file aside, with its "
     "bytes intact, and creates a new one."
 )
 #: Advice for each database if the database is damaged.
@@ -106,7 +106,7 @@ def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
     if lockless:
         yield warn(
             f"The file system of {lockless[0]} does not support file locks.",
-            "A server does not start there without --no-lock (storage.lock: false). Use a local disk, or "
+            "A server does not start on it without --no-lock (storage.lock: false). Use a local disk, or "
             "make sure that only one server runs.",
         )
     yield ok(f"Files in {data.absolute()} can be written, locked and renamed.")
@@ -119,7 +119,7 @@ def _way_to_write(failure: OSError) -> str:
         return "The disk is full. Free some space on it."
     if failure.errno == errno.EROFS:
         return "The file system is mounted read-only: mount it for writing, or choose another --data-dir."
-    return f"Give user {os.geteuid()} write permission there, or choose another --data-dir."
+    return f"Give user {os.geteuid()} write permission for this folder, or choose another --data-dir."
 
 
 def _missing_data_directory(data: Path) -> CheckFinding:

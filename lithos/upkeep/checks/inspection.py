@@ -1,7 +1,7 @@
 """Check runs for a view. A running server starts a run on demand.
 
-A running server leaves out the checks that matter only before a start: owner, port and model loading. It
-checks the notes and indexes that it holds in memory.
+A running server leaves out the checks that matter only before a start: owner, port and model loading. The
+server checks the notes and indexes that it holds in memory.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ DANGLING: Final = "target_slug_not_found"
 
 @frozen
 class Action:
-    """A repair that was made, or that a dry run would make, or a reported difference."""
+    """An entry of a report: a repair, a planned repair (dry run), or a difference that is only reported."""
 
     reason: str
     details: Mapping[str, Any] = field(factory=dict)
@@ -92,7 +92,7 @@ class ScopeResult:
     def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
         """`ok` if something was repaired, or in a dry run could be repaired.
 
-        `noop` if there is nothing to repair.
+        `noop` means that there is nothing to repair.
         """
         if self.failures:
             return "partial_failure" if self.repaired else "failed"
@@ -121,7 +121,7 @@ class ScopeResult:
 def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tuple[Action, ...]:
     """Return the differences between the indexes and the notes.
 
-    The result is empty if they are consistent. Blocks.
+    The result is empty if the indexes are consistent. Blocks.
     """
     survey, sizes = patient.survey, patient.sizes
     entries = list(survey.catalogue)

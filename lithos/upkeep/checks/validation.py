@@ -93,7 +93,7 @@ class CheckedVault:
 def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
     """Return the records of note files in `coordination.db`.
 
-    The result is empty if the database is damaged. In that case the next start stops anyway.
+    The result is empty for a damaged database, with which no server starts.
     """
     try:
         with snapshot(private / "coordination.db", is_live=is_live) as connection:
@@ -361,7 +361,7 @@ def _save(files: NoteFiles, displaced: Displaced, kept: Kept, data: bytes) -> No
 def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
     """Restore the file's modification time, which dates a note without dates.
 
-    Return the reason if this fails.
+    Return the reason if the time could not be restored.
     """
     if len(put.data) == before.size:
         return None  # with unchanged size and time, no scan would notice the change

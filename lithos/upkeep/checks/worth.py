@@ -117,7 +117,7 @@ def _others_work(
 ) -> Callable[[Citation, Mapping[str, datetime]], bool]:
     """Return a function that recognises citations of other agents' work.
 
-    The work is a note that another agent wrote, or about which it posted a finding before the citation.
+    The cited work is a note that another agent wrote, or about which it posted a finding before the citation.
     """
 
     def is_other(citation: Citation, posted: Mapping[str, datetime]) -> bool:

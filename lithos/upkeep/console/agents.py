@@ -137,7 +137,7 @@ class AgentPages:
 
 
 def _idle(entries: Sequence[TimelineEntry]) -> set[datetime]:
-    """Return the times of changes that have no read between them and the change before."""
+    """Return the times of changes before which the agent read nothing since its previous change."""
     writes = [one for one in entries if one.version is not None]
     return {
         later.at

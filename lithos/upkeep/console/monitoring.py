@@ -32,8 +32,8 @@ def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
 def add_reconcile(patient: Installed, app: QuartTrio) -> None:
     """Add the route `GET /reconcile`.
 
-    It returns the result of a dry run of `lithos reconcile`. The query parameter `scope` is the name of one
-    scope, or `all`.
+    The route returns the result of a dry run of `lithos reconcile`. The query parameter `scope` is the name
+    of one scope, or `all`.
     """
 
     @app.get("/reconcile")

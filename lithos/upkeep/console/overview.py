@@ -67,7 +67,7 @@ LONGEST_FILTER: Final = 500
 class FeedFilter:
     """The fields of the form above the feed.
 
-    With blank fields, the feed shows all events except Lithos's own.
+    With blank fields, the feed shows all events except those that Lithos causes on its own.
     """
 
     type: str = ""

@@ -1,6 +1,6 @@
 """The command `lithos evaluate FILE`.
 
-It runs tests, prints results, compares or saves a baseline, or writes a test file.
+The command runs tests, prints results, compares or saves a baseline, or writes a test file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from lithos.upkeep.evaluation.model_questions import Question, UnusableTests, wr
 
 #: Maximum number of characters of a question in the table.
 _QUESTION: Final = 60
-#: Maximum number of questions to list that are missing on one side.
+#: Maximum number of questions to list that only the run or only the baseline has.
 _LISTED: Final = 5
 
 

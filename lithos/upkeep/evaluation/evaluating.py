@@ -225,7 +225,7 @@ class _Asking:
         if mode != RETRIEVE:
             arguments["mode"] = mode
         found: dict[str, NoteReference] = {}
-        # The server may cut a long answer and return the offset of the next page.
+        # The server may cut a long answer. The answer then has the offset of the next page.
         wanted, offset = self._depth, 0
         while True:
             page = {"limit": wanted - offset, "offset": offset} if offset else {"limit": wanted}
@@ -238,9 +238,9 @@ class _Asking:
                 return list(found.values())[:wanted]
 
     async def _ask_ready(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return an answer.
+        """Call a tool and return its answer.
 
-        While a server that has just started lacks an index, ask again for some seconds.
+        While a server that has just started lacks an index, repeat the call for some seconds.
         """
         answer = await self._ask(tool, arguments)
         while (answer.get("degraded") or answer.get("indexing")) and self._patience > 0:

@@ -293,7 +293,7 @@ def finish_restore(data: Path) -> Path | None:
     """Replace the content of a data directory with a complete copy of a backup, if there is one.
 
     Only the owner of the data directory may call this function. It returns the folder of the former content.
-    If it is killed, the next call continues the work.
+    If the process is killed, the next call continues the work.
     """
     aside: Path | None = None
     for staged in [*data.glob(f"{STAGED}*")]:

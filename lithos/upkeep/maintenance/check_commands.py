@@ -185,7 +185,7 @@ def _code(left: Validation, session: CommandSession) -> int:
 def _look(session: CommandSession, files: NoteFiles, progress: Progress | None) -> Validation:
     """Validate the notes as a server's scan would find them.
 
-    The scan gives the ids of files that contain none, and the owner of each id that several files have.
+    The scan gives the ids of files without an id, and the owner of each id that several files have.
     """
     style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)

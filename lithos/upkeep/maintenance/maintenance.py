@@ -98,7 +98,7 @@ async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: boo
 async def _start_once(config: Config, run_server: RunServer) -> None:
     """Start a server that takes the approval, publishes the deletions and updates the indexes.
 
-    Then stop it.
+    The server is stopped afterwards.
     """
     unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))
     async with run_server(unwatched) as server:

@@ -23,7 +23,7 @@ _WANTED: Final = ("id", "title", "author")
 class CheckedFile:
     """A parsed note file: its note, or the `reason` why the file could not be read.
 
-    `given` are the keys that have a usable value in the file. `links` are the targets of its links.
+    `given` are the keys that have a usable value in the file. `links` are the targets of the file's links.
     """
 
     path: str

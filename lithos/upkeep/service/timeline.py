@@ -222,7 +222,7 @@ def _time_of(entry: TimelineEntry) -> datetime:
 def _with_reads(
     write: TimelineEntry, reads: Sequence[TimelineEntry], receipts: Sequence[TimelineEntry]
 ) -> TimelineEntry:
-    """Add the notes that were read and the retrievals that were made in the hour before a change."""
+    """Return a change with the notes read and the retrievals made in the hour before it."""
     since = write.at - BEFOREHAND
     read = dict.fromkeys(one.notes[0] for one in reads if since <= one.at <= write.at)
     asked = [one.receipt for one in receipts if since <= one.at <= write.at and one.receipt is not None]

@@ -79,7 +79,7 @@ async def test_upstream_directory_is_imported_completely_and_only_once(
         told = [
             (kind, payload.get("task_id")) for kind, payload in lithos.events() if kind.startswith("task.")
         ]
-        # Closed tasks emit no events, epics and gates are not plain tasks, and Second waits for the gate.
+        # Closed tasks emit no events. Epics, gates and tasks behind a gate are never reported as ready.
         assert {task for kind, task in told if kind == "task.created"} == {
             upstream.OPEN, upstream.GATE, upstream.EPIC,
         }  # fmt: skip

@@ -294,7 +294,7 @@ FAULTS = {
         fail_to_read,
     ),
     "edges database damaged": Fault(
-        "databases", "fail", "edges.db is damaged", "Restore it from a backup",
+        "databases", "fail", "edges.db is damaged", "Restore the file from a backup",
         lambda ward: damage(ward, "edges.db"),
     ),
     "stats database damaged": Fault(
