@@ -172,7 +172,7 @@ def _dated(text: str) -> list[tuple[Occur, Node]]:
 
 
 def plain_words(text: str) -> Node | None:
-    """Return the plain words of a text without parsing any syntax, or None if there are none.
+    """Return the plain words of a text without parsing any syntax, or None for a text without words.
 
     Notes of a time named in the words are included. The words are folded. Words after the first 1,000 are
     left out, and so are boosts and slops (`flour^3`).

@@ -338,7 +338,7 @@ class ChunkRows:
         return np.clip(multiply(self._codes[rows], queries) * lengths, 0, 1)
 
     def _take(self, count: int) -> int:
-        """Return the first of `count` free rows: a run of that length, the shortest longer one, or the end."""
+        """Return the first of `count` free rows: a run of that length, a longer run, or the end."""
         fitting = count if count in self._free else min((n for n in self._free if n > count), default=0)
         if count and fitting:
             starts = self._free[fitting]

@@ -62,8 +62,7 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 
 @frozen
 class Filters:
-    """Conditions for a note in addition to matching: all `tags` and `entities`, the author, the start of
-    the path.
+    """Search filters: a note must have all `tags` and `entities`, the author and the path prefix.
 
     Values are compared exactly, character by character. A tag matches in every spelling and with all tags
     below it (`text.words.matching.has_tag`). Filters never change a score.

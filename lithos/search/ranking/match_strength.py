@@ -25,7 +25,7 @@ THIRTIETH: Final = 30
 #: it.
 FAIR: Final = 0.13
 #: Added to the standard deviation of similarities and to a note's share of a question. Features then stay
-#: bounded if many notes are equal or a note has none of the words.
+#: bounded if many notes are equal or a note lacks all words of the question.
 _LEAST_SPREAD: Final = 0.03
 _LEAST_HELD: Final = 0.1
 #: Maximum margin. If no row follows, the score says little.

@@ -103,7 +103,7 @@ MOST_COUNTED: Final = 10_000
 class Sign:
     """A range `text[start:end]` that has to be shown by name. `is_quiet` if it belongs in its place.
 
-    The range does not overlap with other signs.
+    Ranges to show do not overlap.
     """
 
     start: int
@@ -122,7 +122,7 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
-    """Yield the pieces of a text, each with the sign to show for it. Quiet characters stay in the text."""
+    """Yield the pieces of a text, each with the name to show for it. Quiet characters stay in the text."""
     done = 0
     for sign in find_signs(text):
         if sign.is_quiet:

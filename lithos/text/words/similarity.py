@@ -1,8 +1,8 @@
 """Similarity of texts: how much of one text is in another, by shared pairs of neighbouring words.
 
 The measure is the containment of word 2-shingles (A. Broder, On the resemblance and containment of documents,
-1997). Pairs tell a rewritten text from another text on the same subject, which shares many words but few
-pairs.
+1997). Pairs distinguish a rewritten text from another text on the same subject, which shares many words but
+few pairs.
 """
 
 from __future__ import annotations
