@@ -12,7 +12,8 @@ COMMANDS: Final = (
         "lithos.history.commands_history:run_history", (
         take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),
         take("--diff A..B",
-            "difference from version A (or row rA) to B; A alone compares it with the version before"),
+            "difference between versions A and B (or rows rA and rB); A alone is compared with "
+            "the previous version"),
         flag("--deleted", "list the deleted notes that can be restored"),
         take("-n --limit N", "maximum number of rows (default: 20)", count),
     ), group="history", place=100),
@@ -36,7 +37,7 @@ COMMANDS: Final = (
         take("action", "list (default), show, merge or keep", nargs="?"),
         take("paths PATH", "paths of conflict copies", nargs="*"),
         flag("--all",
-            "merge all copies that need no decision, except those with names that people also choose"),
+            "merge all copies that need no decision, except copies with names that people also choose"),
         take("--keep SIDE",
             "side to keep where both sides changed the same place", choices=("note", "copy", "both")),
         take("--by NAME", "name of the person who merges (default: your user name)"),

@@ -69,9 +69,9 @@ def names_in(folder: str) -> frozenset[str]:
 def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
     """Return the hashes of blocks that more than half of these notes have.
 
-    Each note is a folder and a content.
+    Each note is given as its folder and its content.
 
-    For fewer notes than `LEAST_NOTES` the result is empty.
+    The result is empty for fewer notes than `LEAST_NOTES`.
     """
     if len(notes) < LEAST_NOTES:
         return frozenset()

@@ -51,7 +51,7 @@ class Occur(Enum):
 class Word:
     """A word as written, in one field, or in all fields if `field` is None.
 
-    It may have several tokens (`foo-bar`) or none.
+    A word may have several tokens (`foo-bar`) or no token.
     """
 
     field: str | None
@@ -186,7 +186,7 @@ def plain_words(text: str) -> Node | None:
 def begin_last(node: Node | None) -> Node | None:
     """Return the query with its last word also as the beginning of a word.
 
-    This applies to plain words only. Required and excluded words are taken literally.
+    Only plain words are completed. Required and excluded words are taken literally.
     """
     clauses = node.clauses if isinstance(node, Boolean) else ((Occur.SHOULD, node),)
     if not all(
@@ -240,7 +240,7 @@ def _scan_tokens(text: str) -> Iterator[_Token]:
 class _Parser:
     """Recursive descent parser.
 
-    Takes tokens from the end of a reversed list, in which the end token stays.
+    The parser takes tokens from the end of a reversed list, in which the end token stays.
     """
 
     tokens: list[_Token]

@@ -1,4 +1,4 @@
-"""Snippets (passages that answer a query) and truncation (docs/spec/notes.md §10; docs/spec/vault.md §4).
+"""Snippets (passages that answer a query) and truncation (docs/spec/notes.md §10 and docs/spec/vault.md §4).
 
 Texts are cut where they remain easiest to read.
 """

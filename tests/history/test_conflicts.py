@@ -37,7 +37,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert await type_in() == f"{COPY}  of plan.md\n{OTHER}  of plan.md\n"
         assert [each["path"] for each in json.loads(await type_in("--json"))["copies"]] == [COPY, OTHER]
         shown = await type_in("show", COPY)
-        assert "both changed 1 place, which you have to decide" in shown
+        assert "both sides changed 1 place; choose a side" in shown
         assert "<<<<<<< plan.md\n3 by us\n=======\n3 by them\n>>>>>>>" in shown
         assert "can be merged automatically" in await type_in("show", OTHER)
         shown = await type_in("show", COPY, "--json")

@@ -119,7 +119,7 @@ async def test_undo_shows_a_preview_and_runs_once_under_persons_name(tmp_path: P
         }  # fmt: skip
         refused = await person.submit(LOOK, "/console/undo")
         assert refused.status_code == 400
-        assert "No change is chosen, and nothing was changed." in refused.text
+        assert "No change is selected, so nothing was changed." in refused.text
 
 
 async def test_undo_by_a_person_counts_in_later_longer_undos(

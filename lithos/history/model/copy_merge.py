@@ -61,7 +61,7 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
 
     `versions` are the kept versions, newest first, beginning with the current one.
 
-    `is_whole`: the last version in the list is the first that the note ever had.
+    `is_whole` is True if the last version in the list is the first version that the note ever had.
     """
     known = next((number for number, each in enumerate(versions) if each.data == copy), None)
     if known is not None:

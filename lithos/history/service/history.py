@@ -108,7 +108,7 @@ class NoteHistory:
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
         """Return the id of a note by id, by path, or by the former path of a deleted note.
 
-        None without either.
+        The result is None if neither `note_id` nor `path` is given.
 
         Raises `DocNotFound` for a path that no note has or had.
         """

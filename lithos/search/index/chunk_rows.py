@@ -38,7 +38,10 @@ _SAMPLE: Final = 3_000
 
 @frozen(eq=False)
 class VectorEntry:
-    """A note to index. Row `i` of `vectors` (chunks, dims) is chunk `i`; a row of zeros is never found."""
+    """A note to index.
+
+    Row `i` of `vectors` (chunks, dims) is chunk `i`. Searches never find a row of zeros.
+    """
 
     serial: int
     stamp: int
@@ -123,7 +126,7 @@ def best_per_note(
 ) -> list[VectorHit]:
     """Return the best chunk of each of the `most` best notes, best first.
 
-    Ties are ordered by serial and chunk.
+    Equal similarities are ordered by serial and chunk.
     """
     if len(similarities) <= _FEW_CHUNKS:
         order = np.argsort(-similarities)
@@ -319,7 +322,7 @@ class ChunkRows:
     def _compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
         """Compare the rows after copying them.
 
-        Few calls are made, so that a busy event loop rarely causes a wait.
+        The method makes few calls, so that a busy event loop rarely causes a wait.
         """
         products = np.zeros(len(rows), np.float32)
         for start in range(0, len(rows), _COPIED_AT_ONCE):

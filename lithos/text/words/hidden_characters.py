@@ -188,8 +188,9 @@ def _hidden_sign(found: re.Match[str]) -> Sign:
 
 
 def _name_run(run: str) -> str:
-    """Return the name of a repeated character and its number; for several ones the first name and their
-    number.
+    """Return the name and count of a repeated character.
+
+    Several characters get the first name and their count.
     """
     times = "" if len(run) == 1 else f" × {len(run):,}"
     if len(set(run)) > 1:

@@ -62,7 +62,7 @@ def test_merge_loses_no_line_of_either_side(count: int) -> None:
 def test_merge_result_does_not_depend_on_side_order(count: int) -> None:
     """The conflicts are the same, and without conflicts the body is the same.
 
-    Only the order of keys may differ.
+    Exchanging the sides may only change the order of keys.
     """
     for seed in range(count):
         found = diverge(seed)
