@@ -20,7 +20,7 @@ COMMANDS: Final = (
     CliCommand("restore-note", "restore an earlier version of a note, or a deleted note",
         "lithos.history.commands_history:run_restore_note", (
         take("note ID", "note id, or path below knowledge/"),
-        # The option `--version` without a number prints the version of the program.
+        # Without a number, `--version` prints the version of the program.
         take("--version N", "number of the version", count, dest="note_version"),
         take("--row N", "number of the history row (listed as rN) instead", count, dest="note_row"),
     ), group="history", place=110),

@@ -35,7 +35,7 @@ SECTION: Final = "/console/agents"
 #: Maximum number of changes per page and per undo. Large pages show fewer. The command line has no limit.
 MOST_CHANGES: Final = 200
 FEWER_CHANGES: Final = (200, 100, 50)
-#: Length of a pause between two changes of an agent that ends a session.
+#: Pause between two changes of an agent that ends a session.
 PAUSE: Final = timedelta(minutes=30)
 #: Maximum seconds for the preview of an undo, and for one request that undoes changes.
 LOOK_SECONDS: Final = 5.0

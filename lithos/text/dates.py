@@ -187,7 +187,7 @@ def asked_time(question: str) -> AskedTime | None:
     whole = read_date(question)
     if whole is not None:
         return AskedTime(whole.year, whole.month, whole.day)
-    # Most questions contain no name of a month, and then need no search.
+    # Most questions contain no month name, so the slower search is skipped.
     for found in _ASKED_MONTH.finditer(question) if _MONTH_BEGINS.search(question) else ():
         if found["name"].lower() not in ("may", "mar", "march") or found["name"][0].isupper():
             return _asked(found)

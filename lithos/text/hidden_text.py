@@ -26,7 +26,7 @@ from lithos.text.words.analysis import fold, words
 
 #: Replacement of each hidden character. Notes do not use this character otherwise.
 HIDDEN: Final = "\x00"
-#: Maximum number of blocks that count at each end of a note, and the number of characters in which they are
+#: Maximum number of blocks that count at each end of a note, and number of characters in which the blocks are
 #: searched.
 COUNTED: Final = 6
 REACH: Final = 8_192

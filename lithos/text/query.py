@@ -31,7 +31,7 @@ _SHORTEST_BEGINNING: Final = 2
 class QuerySyntaxError(ValueError):
     """The query does not parse. A search with such a query matches nothing.
 
-    `position` is the number of characters before the error.
+    `position` is the number of characters before the syntax error.
     """
 
     def __init__(self, message: str, position: int) -> None:

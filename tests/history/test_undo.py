@@ -292,7 +292,7 @@ async def test_undo_completes_while_the_agent_keeps_writing(
 
 
 @at_desk
-async def test_undo_run_is_not_undone_itself(desk: Desk) -> None:
+async def test_undo_does_not_undo_an_earlier_undo(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "good")
     await desk.write("bad", "Page", "bad", id=note)
     assert results(await desk.undo()) == {"Page": "reverted"}
@@ -303,7 +303,7 @@ async def test_undo_run_is_not_undone_itself(desk: Desk) -> None:
 @at_desk
 async def test_changes_of_an_agent_named_undo_are_undone(desk: Desk) -> None:
     """Agents of older versions could use that name, and the undo of those versions left no mark."""
-    tools = desk.lithos.server.tools  # Called as by server code, which may use the name.
+    tools = desk.lithos.server.tools  # Server code calls tools in this way, and may use the name.
     deleted = await desk.write("ann", "Deleted", "good")
     changed = await desk.write("ann", "Changed", "good")
     await desk.write("bad", "Deleted", "bad", id=deleted)

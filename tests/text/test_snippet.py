@@ -262,7 +262,7 @@ def test_snippet_continues_to_the_reply(asked: str, reply: str) -> None:
 
 
 def test_snippet_ends_before_a_question_after_the_match() -> None:
-    """behaviour 304: or after its reply, if both are short."""
+    """behaviour 304: or after the reply to the question, if both are short."""
     shown = passage(
         FILLER * 9 + "The needle is here. " + FILLER * 3 + "Why is that?\n\n" + FILLER * 9, "needle"
     )

@@ -311,7 +311,7 @@ class ChunkRows:
         return compare_codes(self._codes[: self.used], self._inverse[: self.used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """Return the similarity of some rows to one query (dims,), 0..1.
+        """Return the similarity (0..1) of some rows to one query (dims,).
 
         Rows that cannot be found get NaN.
         """
@@ -320,7 +320,7 @@ class ChunkRows:
         return next(self.compare(query[None, :]))[rows]
 
     def _compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """Compare the rows after copying them.
+        """Return the similarities of the rows after copying the rows together.
 
         The method makes few calls, so that a busy event loop rarely causes a wait.
         """

@@ -48,7 +48,8 @@ TOKENS_AT_ONCE: Final = 256
 #: Maximum number of characters to tokenise: sixteen per token, so that only a run of blanks is ever cut
 #: short.
 _CHARACTERS: Final = 16 * LONGEST
-#: Number of cached query vectors. Each takes 1.5 kB plus the query of up to `_CHARACTERS` characters.
+#: Number of cached query vectors. A cached vector takes 1.5 kB plus the query of up to `_CHARACTERS`
+#: characters.
 QUERIES_KEPT: Final = 256
 
 

@@ -16,7 +16,7 @@ from attrs import define, frozen
 
 from lithos.search.ranking.lead_coverage import Covered
 
-#: Number of rows of a ranking whose probability is computed. All later rows are weak.
+#: Number of first rows of a ranking whose probability is computed. All later rows are weak.
 CANDIDATES: Final = 3
 #: Numbers of rows and of similarities that show how many notes compete for a question.
 TENTH: Final = 10

@@ -81,7 +81,7 @@ class HybridRanking:
     terms: Terms
     features: Mapping[int, Features]
     is_all: bool
-    #: Whether the accurate tier answered.
+    #: True if the accurate tier answered the query.
     is_accurate: bool = False
     #: Lead coverage of the best notes, and the share of the semantic score in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)

@@ -26,7 +26,7 @@ _TAB = 4
 
 @frozen
 class _Item:
-    """First line of a list item: the columns of its marker and of its text, and the kind of list."""
+    """First line of a list item: the columns of its marker and its text, and the kind of list."""
 
     column: int
     text: int

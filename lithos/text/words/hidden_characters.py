@@ -69,7 +69,8 @@ _CONJOINED: Final = re.compile(
 )
 _MONGOLIAN: Final = re.compile("[\u1800-\u18af]")
 _FREE_SELECTORS: Final = frozenset("\u180b\u180c\u180d\u180e\u180f")
-#: Characters that may be pictures, in addition to the symbols. The first ones begin a keycap.
+#: Characters that may be pictures, in addition to the symbols. A keycap emoji begins with `#`, `*` or a
+#: digit.
 _PICTURES: Final = frozenset("#*0123456789\u203c\u2049\u2139\u3030\u303d")
 _FLAG: Final = "\U0001f3f4"
 _CANCEL: Final = "\U000e007f"

@@ -24,7 +24,7 @@ LEAST_PAIRS: Final = 8
 #: Minimum shares of a `fair` and of a `strong` match. False rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
 STRONG: Final = 0.6
-#: Minimum number of texts made from one template: two or three that repeat each other are more likely copies.
+#: Minimum number of texts in a template family. Two or three similar texts are more likely copies.
 LEAST_FAMILY: Final = 4
 #: Minimum share of the pairs common to two texts that another text of their family must have.
 OF_FAMILY: Final = 0.5

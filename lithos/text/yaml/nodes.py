@@ -120,7 +120,7 @@ def is_integer(node: yaml.Node) -> bool:
 class ValueReader:
     """Reads the nodes composed from one `source`.
 
-    Counts values, so that aliases cannot expand without limit.
+    The reader counts values, so that aliases cannot expand without limit.
     """
 
     def __init__(self, source: str) -> None:

@@ -300,7 +300,7 @@ def test_history_of_an_earlier_version_is_readable(packed: str, former: bytes | 
 def test_versions_of_two_notes_can_be_read_alternately(store):
     """The search for the note of a conflict copy reads in this way.
 
-    A lock held meanwhile would block it permanently.
+    A lock held between the reads would block the search permanently.
     """
     for note_id in ("one", "other"):
         store.add([make_version(number, b"%d" % number, note_id) for number in (1, 2)])
