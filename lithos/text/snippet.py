@@ -417,8 +417,7 @@ _NO_END: Final = (
 )
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
-#: A line break that starts a new line. A line is only wrapped if the next line begins with a lower-case
-#: letter.
+#: A line break that does not wrap a sentence. A wrapped line continues with a lower-case letter.
 _BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
 #: A line break that does not follow a blank, a question or a colon.
 _ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"
