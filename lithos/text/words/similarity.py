@@ -89,8 +89,8 @@ def match_of(share: float) -> Match | None:
 class Templates:
     """Distinguishes texts that repeat each other from texts made from one template.
 
-    Text that two texts share with several other texts comes from a template and does not count. Only the pairs
-    passed to `of` are compared with other texts.
+    Text that two texts share with several other texts comes from a template and does not count. Only the
+    pairs passed to `of` are compared with other texts.
     """
 
     _hashes: Pairs
