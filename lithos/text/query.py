@@ -390,9 +390,9 @@ def _strongest(node: Node) -> float:
 
 
 def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:
-    """Return a clause of an `OR`, in which a negation is a separate alternative:
+    """Return a clause as an alternative of `OR`. A negation becomes a separate alternative.
 
-    `a OR NOT b` does not exclude `b`.
+    For example, `a OR NOT b` does not exclude `b`.
     """
     occur, node = clause
     return (Occur.SHOULD, Boolean((clause,))) if occur is Occur.MUST_NOT else (occur, node)

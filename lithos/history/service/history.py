@@ -130,7 +130,10 @@ class NoteHistory:
         )
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
-        """Return the titles of notes, and the id if a title is unknown."""
+        """Return the title of each note by id, or the id itself if the title is unknown.
+
+        At most `MOST_DELETED` deleted notes are looked up.
+        """
         titles = {one: self._catalogue.title(one) for one in note_ids}
         gone = [one for one, title in titles.items() if title is None]
         try:

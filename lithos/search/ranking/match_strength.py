@@ -123,8 +123,8 @@ class WordFeatures:
 #: Mean BM25 score of the tenth row of a full-text search, divided by the highest possible score.
 TENTH_WORDS: Final = 0.368
 #: Fitted by `bench.lookup --mode fulltext` to the first three rows of searches for the questions (plain
-#: words) of the development collections, each in two halves. The threshold was chosen for 5 % false hits on the
-#: cross-validated probabilities. On the collections themselves it gives 1.4 to 5.2 %.
+#: words) of the development collections, each in two halves. The threshold was chosen for 5 % false hits on
+#: the cross-validated probabilities. On the collections themselves it gives 1.4 to 5.2 %.
 WORDS_CALIBRATION: Final = Calibration(
     intercept=-4.734,
     weights={
