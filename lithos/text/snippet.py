@@ -276,7 +276,7 @@ def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int,
 
 
 def _first_place(folded: str, term: Term, start: int) -> int:
-    """Return the first place from `start` on where a slightly longer word begins with the stem, or -1."""
+    """Return the first place from `start` on of a word with the stem of `term`, or -1."""
     size, length = len(term.stem), len(folded)
     longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     for _ in range(_MOST_PLACES):

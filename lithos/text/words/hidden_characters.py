@@ -147,9 +147,9 @@ def spell_out(text: str) -> str:
 def count_names(
     texts: Iterable[str], most: int = MOST_COUNTED
 ) -> tuple[dict[str, int], dict[str, int], bool]:
-    """Return how often each loud and each quiet character occurs in these texts, by name, and completeness.
+    """Count the loud and the quiet characters of these texts by name.
 
-    The counts are complete if there are fewer than `most` such characters.
+    Also return whether the counts are complete. At most `most` such characters are counted.
     """
     loud: dict[str, int] = {}
     quiet: dict[str, int] = {}
