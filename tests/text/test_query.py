@@ -97,7 +97,7 @@ def test_deep_nesting_is_a_syntax_error() -> None:
             parse_query(query)
 
 
-def test_query_over_1000_words_is_refused_and_plain_words_are_cut() -> None:
+def test_query_over_1000_words_is_refused_but_plain_words_cut() -> None:
     assert isinstance(parse_query("a " * 1000), Boolean)
     with pytest.raises(QuerySyntaxError):
         parse_query("a " * 1001)

@@ -35,7 +35,7 @@ def test_window_with_most_of_the_weight_is_shown() -> None:
     )
 
 
-def test_first_of_equal_windows_is_shown_and_cut_at_a_sentence() -> None:
+def test_first_of_equal_windows_is_cut_at_a_sentence() -> None:
     content = "filler " * 100 + "needle one. " + "filler " * 100 + "needle two. " + "filler " * 100
     shown = passage(content, "needle")
     assert "needle one" in shown
