@@ -43,7 +43,7 @@ COMMANDS: Final = (
         take("--by NAME", "name of the person who merges (default: your user name)"),
         ),
         "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "
-        "A copy with overlapping changes is left alone unless --keep names a side. keep makes the file a "
+        "A copy with overlapping changes is not merged unless --keep names a side. keep makes the file a "
         "separate note permanently. The exit code is 1 when a copy is left.",
         group="history", place=140,
     ),

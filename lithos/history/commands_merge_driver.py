@@ -162,7 +162,7 @@ def _about(shown: Mapping[str, Any]) -> str:
     if shown["adds_nothing"]:
         return "the note already contains the whole copy"
     if shown["changes_nothing"]:
-        return "merging changes nothing: the note was made from this text and has lost lines since"
+        return "merging changes nothing, because the note was made from this text and has lost lines since"
     return "can be merged automatically, to this text"
 
 
@@ -188,7 +188,7 @@ async def _merge(
         tell(session, {"copies": done, "left": left}, "")
     elif left and session.typed.get("all"):
         for row in left:
-            print_line(make_printable(f"{row['path']}: left alone (copy of {row['note_path']})"))
+            print_line(make_printable(f"{row['path']}: not merged (copy of {row['note_path']})"))
         print_line(_BY_NAME)
     elif not paths:
         print_line("No note has a conflict copy.")

@@ -81,7 +81,7 @@ async def test_kept_file_with_the_id_of_the_note_gets_its_own(tmp_path: Path, na
 
 async def test_keeping_refuses_a_path_without_a_file(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
-        assert "Neither a conflict copy nor a note" in refusal(await keep(lithos, "nothing.md"), "doc_not_found")
+        assert "a conflict copy nor a note" in refusal(await keep(lithos, "nothing.md"), "doc_not_found")
 
 
 async def test_file_that_is_saved_while_it_is_kept_loses_nothing(
