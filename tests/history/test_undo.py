@@ -227,7 +227,7 @@ async def test_file_at_the_path_of_a_deleted_note_is_reported(desk: Desk) -> Non
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bob", "Page", "other")
     report = await desk.undo(code=1)
-    assert "already exists" in report["notes"][0]["reason"]
+    assert "exists already" in report["notes"][0]["reason"]
 
 
 @at_desk

@@ -249,7 +249,7 @@ def test_failed_row_writes_are_refused_and_reported(store):
 def test_version_with_wrong_bytes_is_refused(store):
     store.add([make_version(1, b"a" * 100)])
     store._writer.execute("UPDATE contents SET digest=randomblob(32)")
-    with pytest.raises(HistoryFailed, match="other bytes"):
+    with pytest.raises(HistoryFailed, match="different bytes"):
         store.content("note", 1)
     store.add([make_version(2, b"a" * 101)])
     assert store.content("note", 2) == b"a" * 101
