@@ -12,14 +12,15 @@ COMMANDS: Final = (
         "lithos.history.commands_history:run_history", (
         take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),
         take("--diff A..B",
-            "difference from version A (or row rA) to B; A alone compares it with the version before"),
+            "difference between versions A and B (or rows rA and rB); A alone is compared with "
+            "the previous version"),
         flag("--deleted", "list the deleted notes that can be restored"),
         take("-n --limit N", "maximum number of rows (default: 20)", count),
     ), group="history", place=100),
     CliCommand("restore-note", "restore an earlier version of a note, or a deleted note",
         "lithos.history.commands_history:run_restore_note", (
         take("note ID", "note id, or path below knowledge/"),
-        # The option `--version` without a number prints the version of the program.
+        # Without a number, `--version` prints the version of the program.
         take("--version N", "number of the version", count, dest="note_version"),
         take("--row N", "number of the history row (listed as rN) instead", count, dest="note_row"),
     ), group="history", place=110),
@@ -36,13 +37,13 @@ COMMANDS: Final = (
         take("action", "list (default), show, merge or keep", nargs="?"),
         take("paths PATH", "paths of conflict copies", nargs="*"),
         flag("--all",
-            "merge all copies that need no decision, except those with names that people also choose"),
+            "merge all copies that need no decision, except copies with names that people also choose"),
         take("--keep SIDE",
             "side to keep where both sides changed the same place", choices=("note", "copy", "both")),
         take("--by NAME", "name of the person who merges (default: your user name)"),
         ),
         "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "
-        "A copy with overlapping changes is left alone unless --keep names a side. keep makes the file a "
+        "A copy with overlapping changes is not merged unless --keep names a side. keep makes the file a "
         "separate note permanently. The exit code is 1 when a copy is left.",
         group="history", place=140,
     ),

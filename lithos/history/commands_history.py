@@ -81,7 +81,7 @@ async def history(session: CommandSession, asker: ToolClient) -> int:
             )
         return await _deleted(session, asker)
     if wanted is None:
-        raise CommandFailed("Name a note by its id or path, or give --deleted.", 2)
+        raise CommandFailed("Give the id or path of a note, or --deleted.", 2)
     if diff is not None:
         answer = await _ask_note(asker, wanted, {"diff": diff})
         tell(session, answer, _list_diff(answer))
@@ -97,12 +97,12 @@ def _list_diff(answer: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield "These versions have the same bytes."
     if answer["truncated"]:
-        yield "… the rest is left out"
+        yield "… the rest is not shown"
 
 
 def _list_versions(answer: Mapping[str, Any]) -> Iterator[str]:
     if not answer["versions"]:
-        yield "This note has no kept versions yet."
+        yield "No versions of this note are kept yet."
     for row in answer["versions"]:
         changed = f"  {', '.join(row['changed'])}" if row["changed"] else ""
         named = f"{row['version']:>6}  {_row_name(row):<8}  {row['at']}  {row['op']:<8}"
@@ -175,7 +175,7 @@ async def restore_note(session: CommandSession, asker: ToolClient) -> int:
     typed = session.typed
     version, row = typed.get("note_version"), typed.get("note_row")
     if (version is None) == (row is None):
-        raise CommandFailed("Give --version N or --row N; `lithos history NOTE` lists both.", 2)
+        raise CommandFailed("Give --version N or --row N. Use `lithos history NOTE` to list both.", 2)
     note = (await _ask_note(asker, typed["note"], {"limit": 1}))["id"]
     wanted = {"version": version} if row is None else {"row": row}
     arguments = {"id": note, **wanted, "agent": CLI_AGENT}

@@ -94,7 +94,7 @@ async def conflicts(session: CommandSession, asker: ToolClient) -> int:
         raise CommandFailed("list takes no paths. To see one copy, run: lithos conflicts show PATH", 2)
     if action != LIST and bool(paths) == (action == "merge" and bool(typed.get("all"))):
         either = " or --all" if action == "merge" else ""
-        raise CommandFailed(f"No copy is named. Run: lithos conflicts {action} PATH...{either}", 2)
+        raise CommandFailed(f"No copy was given. Run: lithos conflicts {action} PATH...{either}", 2)
     if action == "show":
         return await _show(session, asker, paths)
     if action == "keep":
@@ -158,11 +158,11 @@ def _about(shown: Mapping[str, Any]) -> str:
     number = len(shown["conflicts"])
     if number:
         said = "1 place" if number == 1 else f"{number} places"
-        return f"both changed {said}, which you have to decide (--keep, or the console's page Copies)"
+        return f"both sides changed {said}; choose a side with --keep, or on the console's page Copies"
     if shown["adds_nothing"]:
         return "the note already contains the whole copy"
     if shown["changes_nothing"]:
-        return "merging changes nothing: the note was made from this text and has lost lines since"
+        return "merging changes nothing, because the note was made from this text and has lost lines since"
     return "can be merged automatically, to this text"
 
 
@@ -188,7 +188,7 @@ async def _merge(
         tell(session, {"copies": done, "left": left}, "")
     elif left and session.typed.get("all"):
         for row in left:
-            print_line(make_printable(f"{row['path']}: left alone (copy of {row['note_path']})"))
+            print_line(make_printable(f"{row['path']}: not merged (copy of {row['note_path']})"))
         print_line(_BY_NAME)
     elif not paths:
         print_line("No note has a conflict copy.")

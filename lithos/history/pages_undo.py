@@ -35,7 +35,7 @@ SECTION: Final = "/console/agents"
 #: Maximum number of changes per page and per undo. Large pages show fewer. The command line has no limit.
 MOST_CHANGES: Final = 200
 FEWER_CHANGES: Final = (200, 100, 50)
-#: Length of a pause between two changes of an agent that ends a session.
+#: Pause between two changes of an agent that ends a session.
 PAUSE: Final = timedelta(minutes=30)
 #: Maximum seconds for the preview of an undo, and for one request that undoes changes.
 LOOK_SECONDS: Final = 5.0
@@ -128,7 +128,8 @@ class UndoPages:
         agent, note_id = given("agent"), given("note") or None
         if not agent:
             raise PageRefused(
-                "No agent is named. Choose the agent whose changes you want to undo on the page Agents.", 404
+                "No agent is selected. Choose the agent whose changes you want to undo on the page Agents.",
+                404,
             )
         span, since = request.args.get("span", ""), request.args.get("since", "")[:60]
         span = span if span in SPANS else ""
@@ -164,15 +165,15 @@ class UndoPages:
             window = [parse_time(form.get(name, "")) for name in ("since", "until")]
         except ValueError as problem:
             raise PageRefused(
-                "This form names no time. Open the page of the agent and start again."
+                "This form has no time. Open the page of the agent and start again."
             ) from problem
         if not agent:
             raise PageRefused(
-                "This form names no agent whose changes can be undone. Open the page Agents and start again."
+                "This form has no agent whose changes can be undone. Open the page Agents and start again."
             )
         if not boxes:
             raise PageRefused(
-                "No change is chosen, and nothing was changed. Go back and tick the changes to undo."
+                "No change is selected, so nothing was changed. Go back and tick the changes to undo."
             )
         try:
             changes = await changes_of(self._console.tools, agent, window[0])

@@ -24,7 +24,7 @@ from lithos.server.tools.serialization import row_of, sliced_rows
     sparing=CompactForm(always=("versions", "total", "diff"), unsaid=("hash", "size")),
 )
 class HistoryTool:
-    """List the versions of a note, recent changes of all notes by agent or time, or deleted notes; or show
+    """List the versions of a note, recent changes of all notes by agent or time, or deleted notes, or show
     the diff between two versions.
     """
 

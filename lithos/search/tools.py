@@ -72,7 +72,7 @@ class SearchTool:
     )
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Number of results to skip.", 0, is_listed=False)
-    prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
+    prefix: bool = argument("Whether the last word may be incomplete.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
     explain: bool = argument("In compact answers, also return scores and sources.", False, is_listed=False)
 
@@ -85,7 +85,7 @@ class SearchTool:
         beside: Sequence[OtherHit] = ()
         if ATTACHMENT in kinds and others is not None and others.has_any(request.filters):
             beside = await others.beside(self.other_query(using, request, BESIDE))
-        if beside and request.offset:  # These hits were on the first page.
+        if beside and request.offset:  # Hits in other files were on the first page.
             first = await using.get(Search).look(evolve(request, offset=0))
             before = skipped(first.hits, beside, max(1, request.limit), request.offset)
             request = evolve(request, offset=before)
@@ -152,7 +152,7 @@ class CacheLookupTool:
 
     query: str = argument("Question to answer.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Web page that the answer comes from.", None, bound=URL)
-    max_age_hours: float | None = argument("Treat older notes as stale.", None)
+    max_age_hours: float | None = argument("Older notes count as stale.", None)
     min_confidence: float = argument("Minimum confidence of the note, 0 to 1.", 0.5, is_rare=True)
     limit: int = argument("Maximum number of candidates to check.", 3, is_rare=True)
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS, is_rare=True)

@@ -19,7 +19,7 @@ from lithos.server.tools.declaring import Answer, tool
 
 #: Maximum number of rows in an answer.
 ROWS: Final = 10
-#: Maximum number of characters per `fetch` if answers have no limit, and otherwise the part of the limit.
+#: Maximum number of characters of note text per `fetch`.
 MOST_FETCHED: Final = 20_000
 #: Separates a note id from the offset where reading continues.
 _ON: Final = "#"

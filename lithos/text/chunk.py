@@ -71,8 +71,8 @@ _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n)+")
 _SENTENCE_END: Final = re.compile(r"[.!?。！？]\s*")
 _NEED_SPACE: Final = ".!?"
 _SPACE: Final = re.compile(r"\s+")
-#: Number of the level of sentences. The levels are paragraphs, sentences and words; below words there are
-#: only characters.
+#: Index of the sentence level. The levels are paragraphs, sentences and words. Below words there are only
+#: characters.
 _SENTENCES: Final = 1
 _WORDS: Final = 2
 _HEADING_OR_FENCE: Final = re.compile(
@@ -83,7 +83,7 @@ _HEADING_OR_FENCE: Final = re.compile(
 
 @frozen
 class Chunk:
-    """A slice of a note. Snippets show `text`; `context` has the title and the headings above the slice."""
+    """A slice of a note. Snippets show `text`. `context` has the title and the headings above the slice."""
 
     index: int
     text: str
@@ -103,9 +103,9 @@ class Chunk:
 def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: int = 1000) -> list[Chunk]:
     """Split a title, a blank line and content into chunks.
 
-    Each has about `chunk_size` characters and at most `chunk_max`.
+    Each chunk has about `chunk_size` characters and at most `chunk_max`.
 
-    Takes linear time. An empty text has no chunks.
+    The split takes linear time. An empty text has no chunks.
     """
     text = f"{title}\n\n{content}".strip()
     spans = list(_spans(text, chunk_size, chunk_max))
@@ -179,7 +179,7 @@ def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
 def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span]:
     """Yield the result of `_pack` for the words of a span.
 
-    This jumps from the end of one pack to the end of the next, instead of word by word.
+    The function jumps from the end of one pack to the end of the next, instead of packing word by word.
     """
     start, end = _skip_space(text, *span), span[1]
     while start < end:

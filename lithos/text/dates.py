@@ -33,7 +33,7 @@ _MONTH: Final = (
 _YEAR: Final = r"(?P<year>(?:19|20)[0-9]{2})"
 _ANY_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY: Final = r"(?P<day>[0-3]?[0-9])"
-#: Pattern of the text before a date. File names join a date to other text: `2024-05-03-standup`,
+#: Pattern that must match before a date. File names join dates to other text: `2024-05-03-standup`,
 #: `standup_2024-05`.
 _BEFORE: Final = r"(?<![^\W_])(?<!\.)(?<![0-9][-_])"
 _BEHIND: Final = r"(?![^\W_]|\.[0-9])"
@@ -72,7 +72,7 @@ class OwnDate:
     def keys(self) -> tuple[str, ...]:
         """Return the terms of this date in the full-text index.
 
-        They are the year, the month (of any year and of this year) and the day.
+        The terms are the year, the month (of any year and of this year) and the day.
         """
         month = f"-{self.month:02}"
         whole = (f"{self.year}", month, f"{self.year}{month}")
@@ -187,7 +187,7 @@ def asked_time(question: str) -> AskedTime | None:
     whole = read_date(question)
     if whole is not None:
         return AskedTime(whole.year, whole.month, whole.day)
-    # Most questions contain no name of a month, and then need no search.
+    # Most questions contain no month name, so the slower search is skipped.
     for found in _ASKED_MONTH.finditer(question) if _MONTH_BEGINS.search(question) else ():
         if found["name"].lower() not in ("may", "mar", "march") or found["name"][0].isupper():
             return _asked(found)

@@ -30,7 +30,7 @@ _LINK: Final = re.compile(
 
 
 def tidy_edge(text: str, at: int, least: int) -> int:
-    """Return the best position to cut a text, after `least` and not after `at`.
+    """Return the best position to cut a text, between `least` and `at`.
 
     Return `at` if there is no better one.
 

@@ -26,7 +26,7 @@ from lithos.text.words.analysis import fold, words
 
 #: Replacement of each hidden character. Notes do not use this character otherwise.
 HIDDEN: Final = "\x00"
-#: Maximum number of blocks that count at each end of a note, and the number of characters in which they are
+#: Maximum number of blocks that count at each end of a note, and number of characters in which the blocks are
 #: searched.
 COUNTED: Final = 6
 REACH: Final = 8_192
@@ -69,9 +69,9 @@ def names_in(folder: str) -> frozenset[str]:
 def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
     """Return the hashes of blocks that more than half of these notes have.
 
-    Each note is a folder and a content.
+    Each note is given as its folder and its content.
 
-    For fewer notes than `LEAST_NOTES` the result is empty.
+    The result is empty for fewer notes than `LEAST_NOTES`.
     """
     if len(notes) < LEAST_NOTES:
         return frozenset()

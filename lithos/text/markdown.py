@@ -60,7 +60,7 @@ _MARKED: Final = re.compile(r"^(?:<{7}|>{7})(?: [^\n]*|\r)?$", re.MULTILINE)
 def has_conflict_markers(text: str) -> bool:
     """Return whether a text contains git conflict markers.
 
-    These are `<<<<<<<` and a later `>>>>>>>`, each on its own line and outside of fenced code.
+    The markers are `<<<<<<<` and a later `>>>>>>>`, each on its own line and outside of fenced code.
     """
     if "<<<<<<<" not in text or ">>>>>>>" not in text:
         return False
@@ -169,7 +169,7 @@ def scan_tags(content: str) -> tuple[str, ...]:
 def _is_colour(tag: str) -> bool:
     """Return whether a tag is a CSS colour.
 
-    Without digits (`face`, `decade`) it is a word, and so is `b2b`.
+    A tag without digits (`face`, `decade`) is a word, and so is `b2b`.
     """
     if _COLOUR.fullmatch(tag) is None or _WORD_WITH_DIGIT.fullmatch(tag) is not None:
         return False
@@ -311,7 +311,7 @@ def _told_by_image(image: re.Match[str]) -> str:
 def comments(text: str) -> list[tuple[int, int]]:
     """Return start and end of each comment (`%%...%%`, HTML) outside of fenced code, in order.
 
-    Comments are not nested.
+    Comments inside of comments do not count.
 
     An unclosed comment does not count.
     """

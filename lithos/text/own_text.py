@@ -1,4 +1,4 @@
-"""Check whether a note has text of its own.
+"""Own text: whether a note has text that can answer a question.
 
 Headings, links, tags and queries alone do not answer a question.
 """

@@ -54,7 +54,7 @@ def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterato
 def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tuple[int, int]]:
     """Yield the bounds of pieces of `text[start:end]`, which end after paragraphs or else lines.
 
-    A longer line is cut at a space, or anywhere if it has none. A run of the character `keeps` is never cut.
+    A longer line is cut at a space, or else anywhere. A run of the character `keeps` is never cut.
     """
     while end - start > PIECE:
         stop = start + PIECE

@@ -31,7 +31,7 @@ _SHORTEST_BEGINNING: Final = 2
 class QuerySyntaxError(ValueError):
     """The query does not parse. A search with such a query matches nothing.
 
-    `position` is the number of characters before the error.
+    `position` is the number of characters before the syntax error.
     """
 
     def __init__(self, message: str, position: int) -> None:
@@ -51,7 +51,7 @@ class Occur(Enum):
 class Word:
     """A word as written, in one field, or in all fields if `field` is None.
 
-    It may have several tokens (`foo-bar`) or none.
+    A word may have several tokens (`foo-bar`) or no token.
     """
 
     field: str | None
@@ -172,7 +172,7 @@ def _dated(text: str) -> list[tuple[Occur, Node]]:
 
 
 def plain_words(text: str) -> Node | None:
-    """Return the plain words of a text without parsing any syntax, or None if there are none.
+    """Return the plain words of a text without parsing any syntax, or None for a text without words.
 
     Notes of a time named in the words are included. The words are folded. Words after the first 1,000 are
     left out, and so are boosts and slops (`flour^3`).
@@ -186,7 +186,7 @@ def plain_words(text: str) -> Node | None:
 def begin_last(node: Node | None) -> Node | None:
     """Return the query with its last word also as the beginning of a word.
 
-    This applies to plain words only. Required and excluded words are taken literally.
+    Only plain words are completed. Required and excluded words are taken literally.
     """
     clauses = node.clauses if isinstance(node, Boolean) else ((Occur.SHOULD, node),)
     if not all(
@@ -240,7 +240,7 @@ def _scan_tokens(text: str) -> Iterator[_Token]:
 class _Parser:
     """Recursive descent parser.
 
-    Takes tokens from the end of a reversed list, in which the end token stays.
+    The parser takes tokens from the end of a reversed list, in which the end token stays.
     """
 
     tokens: list[_Token]
@@ -390,9 +390,9 @@ def _strongest(node: Node) -> float:
 
 
 def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:
-    """Return a clause of an `OR`, in which a negation is a separate alternative:
+    """Return a clause as an alternative of `OR`. A negation becomes a separate alternative.
 
-    `a OR NOT b` does not exclude `b`.
+    For example, `a OR NOT b` does not exclude `b`.
     """
     occur, node = clause
     return (Occur.SHOULD, Boolean((clause,))) if occur is Occur.MUST_NOT else (occur, node)

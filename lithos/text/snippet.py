@@ -1,4 +1,4 @@
-"""Snippets (passages that answer a query) and truncation (docs/spec/notes.md §10; docs/spec/vault.md §4).
+"""Snippets (passages that answer a query) and truncation (docs/spec/notes.md §10 and docs/spec/vault.md §4).
 
 Texts are cut where they remain easiest to read.
 """
@@ -276,7 +276,7 @@ def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int,
 
 
 def _first_place(folded: str, term: Term, start: int) -> int:
-    """Return the first place from `start` on where a slightly longer word begins with the stem, or -1."""
+    """Return the first place from `start` on of a word with the stem of `term`, or -1."""
     size, length = len(term.stem), len(folded)
     longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     for _ in range(_MOST_PLACES):
@@ -417,8 +417,7 @@ _NO_END: Final = (
 )
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
-#: A line break that starts a new line. A line is only wrapped if the next line begins with a lower-case
-#: letter.
+#: A line break that does not wrap a sentence. A wrapped line continues with a lower-case letter.
 _BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
 #: A line break that does not follow a blank, a question or a colon.
 _ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"

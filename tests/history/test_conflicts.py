@@ -37,7 +37,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert await type_in() == f"{COPY}  of plan.md\n{OTHER}  of plan.md\n"
         assert [each["path"] for each in json.loads(await type_in("--json"))["copies"]] == [COPY, OTHER]
         shown = await type_in("show", COPY)
-        assert "both changed 1 place, which you have to decide" in shown
+        assert "both sides changed 1 place; choose a side" in shown
         assert "<<<<<<< plan.md\n3 by us\n=======\n3 by them\n>>>>>>>" in shown
         assert "can be merged automatically" in await type_in("show", OTHER)
         shown = await type_in("show", COPY, "--json")
@@ -50,7 +50,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert f"{COPY}: {COPY} and its note both changed 1 place." in told
         assert "merged into plan.md" in await type_in("merge", COPY, "--keep", "both", "--by", "ann")
         assert await said(lithos, note_id) == "one two 3 by us 3 by them four 5"
-        assert "no conflict copy" in await type_in("merge", COPY, "--keep", "note", code=1)
+        assert "Unknown conflict copy" in await type_in("merge", COPY, "--keep", "note", code=1)
 
 
 async def test_copy_with_human_name_is_merged_or_kept_when_named(
@@ -73,7 +73,7 @@ async def test_copy_with_human_name_is_merged_or_kept_when_named(
         assert await copies(lithos, 2) == ["plan 2.md", "plan-HOST.md"]
         assert "keep PATH" in await type_in()
         told = await type_in("merge", "--all")
-        assert "plan 2.md: left alone (copy of plan.md)" in told
+        assert "plan 2.md: not merged (copy of plan.md)" in told
         assert "lithos conflicts keep PATH" in told
         assert [each["path"] for each in json.loads(await type_in("merge", "--all", "--json"))["left"]] == [
             "plan 2.md", "plan-HOST.md",

@@ -65,7 +65,7 @@ def test_binary_file_keeps_our_version_and_is_a_conflict(
 def test_unreadable_or_unwritable_file_stops_git_with_a_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without the stop, a person might add a file that lacks the other side."""
+    """If git did not stop, a person might add a file that lacks the other side."""
     assert drive(tmp_path, b"a\n", b"o\n", b"t\n") == 1
     (tmp_path / "theirs").unlink()
     capsys.readouterr()

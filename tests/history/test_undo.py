@@ -171,7 +171,7 @@ async def test_undo_keeps_another_agents_change_between_undone_changes(desk: Des
 
 
 @at_desk
-async def test_undo_of_a_time_span_is_completed_by_a_second_undo(desk: Desk) -> None:
+async def test_second_undo_completes_undo_of_a_time_span(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc")
     await desk.write("bad", "List", "BAD\n\nb\n\nc", id=note)
@@ -292,7 +292,7 @@ async def test_undo_completes_while_the_agent_keeps_writing(
 
 
 @at_desk
-async def test_undo_run_is_not_undone_itself(desk: Desk) -> None:
+async def test_undo_does_not_undo_an_earlier_undo(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "good")
     await desk.write("bad", "Page", "bad", id=note)
     assert results(await desk.undo()) == {"Page": "reverted"}
@@ -303,7 +303,7 @@ async def test_undo_run_is_not_undone_itself(desk: Desk) -> None:
 @at_desk
 async def test_changes_of_an_agent_named_undo_are_undone(desk: Desk) -> None:
     """Agents of older versions could use that name, and the undo of those versions left no mark."""
-    tools = desk.lithos.server.tools  # Called as by server code, which may use the name.
+    tools = desk.lithos.server.tools  # Server code calls tools in this way, and may use the name.
     deleted = await desk.write("ann", "Deleted", "good")
     changed = await desk.write("ann", "Changed", "good")
     await desk.write("bad", "Deleted", "bad", id=deleted)
@@ -331,7 +331,7 @@ async def test_changes_of_an_agent_named_undo_are_undone(desk: Desk) -> None:
 
 
 @at_desk
-async def test_name_swap_with_a_third_name_is_undone_in_one_run(desk: Desk) -> None:
+async def test_name_swap_by_a_third_name_is_undone_in_one_run(desk: Desk) -> None:
     """behaviour 224: the steps of several notes interleave in the order of the changes"""
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()

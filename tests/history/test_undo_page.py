@@ -119,10 +119,10 @@ async def test_undo_shows_a_preview_and_runs_once_under_persons_name(tmp_path: P
         }  # fmt: skip
         refused = await person.submit(LOOK, "/console/undo")
         assert refused.status_code == 400
-        assert "No change is chosen, and nothing was changed." in refused.text
+        assert "No change is selected, so nothing was changed." in refused.text
 
 
-async def test_undo_by_a_person_counts_in_later_longer_undos(
+async def test_undo_by_a_person_is_known_to_longer_undos(
     tmp_path: Path,
 ) -> None:
     """A short undo runs before a longer one that includes its time span. Changes within both are deleted."""
@@ -183,7 +183,7 @@ async def test_long_undo_stops_and_continues_on_request(
 ) -> None:
     """One request works for some seconds. The next request continues and does nothing twice."""
     clock = Clock()
-    monkeypatch.setattr(undo_page, "RUN_SECONDS", -1.0)  # one step per request
+    monkeypatch.setattr(undo_page, "RUN_SECONDS", -1.0)  # each request runs one step
     async with visiting(tmp_path, clock=clock) as person:
         notes = [str((await person.lithos.write(f"N{n}", "spam", agent="bad"))["id"]) for n in range(3)]
         clock.advance(seconds=1)

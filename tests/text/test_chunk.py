@@ -105,7 +105,7 @@ def test_chunks_are_limited_slices_that_lose_only_white_space(
 def test_packing_words_in_jumps_equals_packing_one_by_one(content: str, size: int, most: int) -> None:
     """In a text without sentences and paragraphs, a chunk has as many words as fit.
 
-    Longer words are alone or cut.
+    Longer words are in a chunk of their own, or are cut.
     """
     text = content.strip()
     expected: list[str] = []

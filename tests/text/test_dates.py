@@ -98,7 +98,7 @@ def test_date_has_the_key_of_each_time_that_covers_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["8 May 2023", "2023-05-08", "May 8, 2023", "May", "2023", " May 8 "])
-def test_text_with_only_a_time_is_a_time(text: str) -> None:
+def test_text_with_only_a_time_is_recognised_as_time(text: str) -> None:
     assert time_alone(text) == asked_time(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Markdown code, tags and titles."""
+"""Markdown details: masked code, tags and titles."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_conflict_markers_are_whole_lines_outside_fences(text: str, is_marked: b
 
 
 @given(st.text(alphabet="a \n`", max_size=40), st.integers(0, 30))
-def test_joined_pieces_are_the_whole_text(text: str, repeat: int) -> None:
+def test_joining_pieces_restores_the_text(text: str, repeat: int) -> None:
     long = text * (repeat * 400)
     pieces = list(line_pieces(long, 0, len(long), keeps="`"))
     assert "".join(long[start:stop] for start, stop in pieces) == long

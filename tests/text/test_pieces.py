@@ -54,7 +54,7 @@ def test_links_are_the_same_in_pieces_and_whole_text(text: str) -> None:
 
 
 @given(st.text("a ", max_size=80))
-def test_text_is_cut_at_spaces_and_only_long_words_inside(text: str) -> None:
+def test_text_is_cut_at_spaces_or_inside_long_words(text: str) -> None:
     cut = list(pieces.cut_at_spaces(text))
     assert "".join(cut) == text
     assert max(map(len, cut)) <= 7

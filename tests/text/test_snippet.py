@@ -35,7 +35,7 @@ def test_window_with_most_of_the_weight_is_shown() -> None:
     )
 
 
-def test_first_of_equal_windows_is_shown_and_cut_at_a_sentence() -> None:
+def test_first_of_equal_windows_is_cut_at_a_sentence() -> None:
     content = "filler " * 100 + "needle one. " + "filler " * 100 + "needle two. " + "filler " * 100
     shown = passage(content, "needle")
     assert "needle one" in shown
@@ -262,7 +262,7 @@ def test_snippet_continues_to_the_reply(asked: str, reply: str) -> None:
 
 
 def test_snippet_ends_before_a_question_after_the_match() -> None:
-    """behaviour 304: or after its reply, if both are short."""
+    """behaviour 304: or after the reply to the question, if both are short."""
     shown = passage(
         FILLER * 9 + "The needle is here. " + FILLER * 3 + "Why is that?\n\n" + FILLER * 9, "needle"
     )

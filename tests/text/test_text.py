@@ -97,7 +97,7 @@ def test_words_separated_by_spaces_are_only_folded() -> None:
 
 
 @given(MIXED)
-def test_joined_runs_are_the_text(text: str) -> None:
+def test_joining_runs_restores_the_text(text: str) -> None:
     folded = fold(text)
     pieces = list(runs(folded))
     assert "".join(run for _, run in pieces) == folded

@@ -1,8 +1,8 @@
 """Merged texts with conflicts between markers, in the format of `git merge-file`.
 
-For files that git merges (docs/spec/copies.md §3); tools never write markers (`merging`). Lines that both
-sides of a conflict share are written outside the markers. Conflicts with at most `NEAR` common lines between
-them become one, as in xdiff (git, xdiff/xmerge.c, "zealous").
+The format is only used for files that git merges (docs/spec/copies.md §3). Tools never write markers
+(`merging`). Lines that both sides of a conflict share are written outside the markers. Conflicts with at most
+`NEAR` common lines between them become one, as in xdiff (git, xdiff/xmerge.c, "zealous").
 """
 
 from __future__ import annotations

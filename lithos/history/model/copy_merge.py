@@ -22,8 +22,8 @@ from lithos.text.outline.differences import match_lines
 #: The choices that a person has for a place that both sides changed.
 Side = Literal["note", "copy", "both"]
 SIDES: Final[tuple[Side, ...]] = ("note", "copy", "both")
-#: Version and update time in the form that Lithos writes. A person wrote values such as `version: 1.4.2` and
-#: `28.11.2026`.
+#: Pattern of version and update time as Lithos writes them. Values such as `version: 1.4.2` and `28.11.2026`
+#: come from a person.
 _STAMP: Final = re.compile(
     rb"^(version|updated_at):[ \t]*(['\"]?\d{1,19}['\"]?|['\"]?\d{4}-\d\d-\d\d(?:T[^\s#]{1,40})?['\"]?)"
     rb"[ \t]*(?:#[^\n]*)?\r?$",
@@ -61,7 +61,7 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
 
     `versions` are the kept versions, newest first, beginning with the current one.
 
-    `is_whole`: the last version in the list is the first that the note ever had.
+    `is_whole` is True if the last version in the list is the first version that the note ever had.
     """
     known = next((number for number, each in enumerate(versions) if each.data == copy), None)
     if known is not None:

@@ -117,7 +117,7 @@ def _has_happened(
 ) -> bool:
     row = pending.row
     if not pending.is_newest:
-        return True  # A later change was based on this version.
+        return True  # A later change was based on this version, so the version reached the file.
     if row.op == DELETED:
         return not is_there or row.note_id in announced.deleted
     if row.op == RENAMED:

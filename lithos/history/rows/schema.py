@@ -217,7 +217,7 @@ class PendingVersion:
     mark: str
     former: str | None
     is_newest: bool
-    #: Whether the version came from another vault, as in `NewVersion`.
+    #: True for an intermediate version, whose bytes the file never gets (see `NewVersion`).
     is_passed: bool = False
 
 
@@ -251,7 +251,7 @@ FORMAT: Final = 1
 
 #: `contents.base` is the content from which a delta was computed, NULL for a whole content. `depth` is the
 #: number of deltas down to the whole content. `mark` is the hash of the file in the manifest (BLAKE2b).
-#: `versions.pending` is 1 until the file is known to have the bytes (2: bytes copied from another vault).
+#: `versions.pending` is 1 until the file is known to have the bytes (2: bytes of an intermediate version).
 #: `versions.undo` marks versions that undo changes.
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS notes(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);

@@ -108,7 +108,7 @@ class NoteHistory:
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
         """Return the id of a note by id, by path, or by the former path of a deleted note.
 
-        None without either.
+        The result is None if neither `note_id` nor `path` is given.
 
         Raises `DocNotFound` for a path that no note has or had.
         """
@@ -130,7 +130,10 @@ class NoteHistory:
         )
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
-        """Return the titles of notes, and the id if a title is unknown."""
+        """Return the title of each note by id, or the id itself if the title is unknown.
+
+        At most `MOST_DELETED` deleted notes are looked up.
+        """
         titles = {one: self._catalogue.title(one) for one in note_ids}
         gone = [one for one, title in titles.items() if title is None]
         try:

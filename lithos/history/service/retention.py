@@ -30,7 +30,7 @@ log = get_logger("lithos.history")
 
 #: Seconds before the first run, and between two runs.
 FIRST, INTERVAL = 30.0, 3_600.0
-#: Number of rows per step. A step takes about 10 ms in the thread that writes need.
+#: Number of rows per step. A step takes about 10 ms of the writing thread.
 STEP: Final = 200
 #: Length of the pause after a step, as a multiple of the step's time and as a minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.05

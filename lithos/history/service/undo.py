@@ -98,7 +98,7 @@ async def changes_of(
     note_id: str | None = None,
     most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
-    """Return the newest changes of an agent, newest first, without duplicates if new changes arrive.
+    """Return the newest changes of an agent, newest first. New changes cause no duplicates.
 
     Changes made by an undo do not count as changes of the agent `undo`, a name that any agent could use in
     earlier versions. Raises `UndoFailed`.

@@ -38,7 +38,10 @@ _SAMPLE: Final = 3_000
 
 @frozen(eq=False)
 class VectorEntry:
-    """A note to index. Row `i` of `vectors` (chunks, dims) is chunk `i`; a row of zeros is never found."""
+    """A note to index.
+
+    Row `i` of `vectors` (chunks, dims) is chunk `i`. Searches never find a row of zeros.
+    """
 
     serial: int
     stamp: int
@@ -123,7 +126,7 @@ def best_per_note(
 ) -> list[VectorHit]:
     """Return the best chunk of each of the `most` best notes, best first.
 
-    Ties are ordered by serial and chunk.
+    Equal similarities are ordered by serial and chunk.
     """
     if len(similarities) <= _FEW_CHUNKS:
         order = np.argsort(-similarities)
@@ -308,7 +311,7 @@ class ChunkRows:
         return compare_codes(self._codes[: self.used], self._inverse[: self.used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """Return the similarity of some rows to one query (dims,), 0..1.
+        """Return the similarity (0..1) of some rows to one query (dims,).
 
         Rows that cannot be found get NaN.
         """
@@ -317,9 +320,9 @@ class ChunkRows:
         return next(self.compare(query[None, :]))[rows]
 
     def _compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
-        """Compare the rows after copying them.
+        """Return the similarities of the rows after copying the rows together.
 
-        Few calls are made, so that a busy event loop rarely causes a wait.
+        The method makes few calls, so that a busy event loop rarely causes a wait.
         """
         products = np.zeros(len(rows), np.float32)
         for start in range(0, len(rows), _COPIED_AT_ONCE):
@@ -338,7 +341,7 @@ class ChunkRows:
         return np.clip(multiply(self._codes[rows], queries) * lengths, 0, 1)
 
     def _take(self, count: int) -> int:
-        """Return the first of `count` free rows: a run of that length, the shortest longer one, or the end."""
+        """Return the first of `count` free rows: a run of that length, a longer run, or the end."""
         fitting = count if count in self._free else min((n for n in self._free if n > count), default=0)
         if count and fitting:
             starts = self._free[fitting]

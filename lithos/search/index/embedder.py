@@ -212,7 +212,9 @@ def _load(name: str) -> Embedder:
 
 
 def _read_builtin(paths: Sequence[Path]) -> StaticModel:
-    """Read the built-in model.
+    """Read the built-in model from its files.
+
+    `StaticModel.from_pretrained` takes twice as long, because it loads the hub client first.
 
     `StaticModel.from_pretrained` takes twice as long, because it loads the hub client first.
     """

@@ -70,7 +70,10 @@ class FulltextIndex:
     def __init__(
         self, directory: Path, index: Index, rebuild_reason: str | None, leads: Leads | None = None
     ) -> None:
-        """Wrap an open tantivy index; callers use `open`. Without `leads`, lead coverage is not available."""
+        """Wrap an open tantivy index (callers use `open`).
+
+        Without `leads`, lead coverage is not available.
+        """
         #: Why the index began empty. `None` if an existing index was opened.
         self.rebuild_reason = rebuild_reason
         self._directory = directory
@@ -177,7 +180,7 @@ class FulltextIndex:
     def _holding(self, word: str, token: str) -> list[tuple[str, float]]:
         """Return the terms of compounds that contain a word, each with its weight.
 
-        A weight is at most that of the word.
+        The weight of a compound is at most the weight of the word.
 
         A rare compound would score higher than the word itself, so each compound is weighted as if it were as
         frequent as all compounds together.
@@ -232,7 +235,8 @@ class FulltextIndex:
 
         Notes with missing or outdated stems get `INCOMPLETE`.
 
-        Such a note must be indexed again, or removed if it no longer exists. Raises `IndexFailed`.
+        A note with the stamp `INCOMPLETE` must be indexed again, or removed if it no longer exists. Raises
+        `IndexFailed`.
         """
         if self._lacking is None and self._leads is not None:
             with self._comparing:  # Under this lock, no batch is committed to only one of both stores.

@@ -62,8 +62,7 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 
 @frozen
 class Filters:
-    """Conditions for a note in addition to matching: all `tags` and `entities`, the author, the start of
-    the path.
+    """Search filters: a note must have all `tags` and `entities`, the author and the path prefix.
 
     Values are compared exactly, character by character. A tag matches in every spelling and with all tags
     below it (`text.words.matching.has_tag`). Filters never change a score.
@@ -79,7 +78,7 @@ class Filters:
 class QueryTranslator:
     """A translator of query trees for one index.
 
-    It needs the same analyzer as the text fields of the index.
+    The translator needs the same analyzer as the text fields of the index.
     """
 
     schema: Schema
@@ -378,7 +377,7 @@ def read_marker(directory: Path) -> str | None:
 def write_marker(directory: Path, name: str) -> None:
     """Write the format marker.
 
-    This is the last step of index creation, so that a partial index is never used.
+    Writing the marker is the last step of index creation, so that a partial index is never used.
     """
     (directory / MARKER).write_text(name + "\n", encoding="utf-8")
 

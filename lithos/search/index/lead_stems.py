@@ -95,7 +95,7 @@ class Leads(Database):
     def texts(self, serials: Collection[int]) -> Mapping[int, LeadText]:
         """Return the stems of these notes.
 
-        Notes without stems are missing. Raises `DatabaseFailed`, `ValueError`.
+        Notes without stems are left out. Raises `DatabaseFailed` and `ValueError`.
         """
         changes = self._changes
         found = {serial: text for serial in serials if (text := self._kept.get(serial)) is not None}

@@ -48,7 +48,8 @@ TOKENS_AT_ONCE: Final = 256
 #: Maximum number of characters to tokenise: sixteen per token, so that only a run of blanks is ever cut
 #: short.
 _CHARACTERS: Final = 16 * LONGEST
-#: Number of cached query vectors. Each takes 1.5 kB plus the query of up to `_CHARACTERS` characters.
+#: Number of cached query vectors. A cached vector takes 1.5 kB plus the query of up to `_CHARACTERS`
+#: characters.
 QUERIES_KEPT: Final = 256
 
 
@@ -101,7 +102,7 @@ def _load(threads: int, folder: Path | None) -> Transformer:
     tokenizer.enable_truncation(LONGEST)
     options = runtime.SessionOptions()
     options.enable_cpu_mem_arena = False
-    options.enable_mem_pattern = False  # Only useful for batches of a single shape, and costs 20 MB.
+    options.enable_mem_pattern = False  # Memory patterns only help batches of a single shape, and cost 20 MB.
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -139,7 +139,7 @@ class VectorIndex:
     def adopt(self, notes: Sequence[tuple[int, int, int]], codes: Codes) -> None:
         """Add new notes (serial, stamp, chunks) with all their quantised rows.
 
-        Call it before any other use of the index.
+        The method must be called before any other use of the index.
         """
         start = self._rows.append([(serial, chunks) for serial, _, chunks in notes], codes)
         for serial, stamp, chunks in notes:
@@ -229,8 +229,8 @@ class VectorIndex:
     def nearest_by_mean(self, queries: Codes, most: int) -> list[list[VectorHit]]:
         """Return the notes whose mean vectors are nearest to each query (queries, dims), best first.
 
-        For callers that examine the best few notes more closely. The search takes a fifth of the time of
-        comparing all chunks. The means are computed at the first call and kept.
+        This search is for callers that examine the best few notes more closely. It takes a fifth of the time
+        of comparing all chunks. The means are computed at the first call and kept.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         found: list[list[VectorHit]] = []
@@ -273,7 +273,7 @@ class VectorIndex:
     ) -> list[VectorHit]:
         """Return the result of `search` restricted to the notes `serials`.
 
-        Without `notes`, returns all hits.
+        If `notes` is None, all hits are returned.
         """
         if not vector.any():
             return []

@@ -86,7 +86,7 @@ class AccurateTier:
     _unsaved: int = field(default=0, init=False)
     #: Time at which a failed save is retried.
     _save_again: float = field(default=-math.inf, init=False)
-    #: Why the tier cannot be used. None while no problem is known.
+    #: Reason why the tier cannot be used. None while no problem is known.
     reason: str | None = field(default=None, init=False)
     #: Set once waiting is pointless, because every note is embedded or the tier cannot be used.
     settled: trio.Event = field(factory=trio.Event, init=False)

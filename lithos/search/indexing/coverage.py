@@ -64,7 +64,7 @@ class AccurateCoverage:
         self.is_enough = False
 
     def plan(self, notes: Sequence[NoteText], stamps: Mapping[int, int], surplus: Iterable[int]) -> None:
-        """Start the work. `notes` are all notes, newest last; `stamps` are the stamps of vectors on disk.
+        """Start the work. `notes` has all notes, newest last, and `stamps` the stamps of vectors on disk.
 
         `surplus` are serials of deleted notes with vectors. Changes that arrive meanwhile count as newer.
         """
@@ -129,7 +129,7 @@ class AccurateCoverage:
     def filled(self, serial: int, stamp: int | None) -> None:
         """Record that a note has accurate vectors of the text with this stamp.
 
-        None means that the note is deleted.
+        A stamp of None means that the note is deleted.
 
         A note that has changed meanwhile still lacks vectors.
         """

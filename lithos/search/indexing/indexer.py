@@ -100,15 +100,15 @@ class Indexer:
         self._hurried: Envelope[IndexMessage, Indexed] | None = None
         #: A change for which a search has waited until its timeout.
         self._late: Envelope[IndexMessage, Indexed] | None = None
-        #: Why a batch is missing, until a comparison finds the index complete.
+        #: Reason for a missing batch, until a comparison finds the index complete.
         self._lacking: str | None = None
         self._stale = trio.Event()
         self._is_converged = False
         self._converging = trio.Event()
         self._has_ended = False
-        #: Why the index will never be ready. Changes are then refused instead of deferred.
+        #: Reason why the index will never be ready. Changes are then refused instead of deferred.
         self.unusable: str | None = None
-        #: Why the last batch failed. None after the next success.
+        #: Reason why the last batch failed. None after the next success.
         self.failure: str | None = None
 
     @property

@@ -169,10 +169,10 @@ def search_all(
 class VectorPort:
     """The `Index` adapter of the vectors.
 
-    It updates `target`, and `former` answers until `target` is complete.
+    The port updates `target`, and `former` answers until `target` is complete.
 
-    During that time `former` also gets all changes (double write). Both are unset until the model is loaded.
-    Only the event loop changes the two attributes. `apply` runs in a thread.
+    Until `target` is complete, `former` also gets all changes (double write). Both are unset until the model
+    is loaded. Only the event loop changes the two attributes. `apply` runs in a thread.
     """
 
     def __init__(self, sizes: ChunkSizes) -> None:
@@ -181,7 +181,7 @@ class VectorPort:
         self.former: EmbeddedNotes | None = None
         #: True while another index is being filled as well and needs a core.
         self.leaves_a_core: Callable[[], bool] = lambda: False
-        #: Why the vectors lack accepted changes. None if they are current.
+        #: Reason why the vectors lack accepted changes. None if they are current.
         self.behind: str | None = None
         #: Called in the thread of `apply` with the changes of `target`, before all other listeners.
         self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
@@ -195,7 +195,7 @@ class VectorPort:
     def tell_behind(self, reason: str | None) -> None:
         """Record why the vectors are stale, so that searches are refused.
 
-        None means that they are current.
+        A reason of None means that the vectors are current.
         """
         self.behind = reason
 
@@ -265,7 +265,7 @@ class PendingQuery:
     async def hits(self) -> list[VectorHit]:
         """Return the nearest notes, best first.
 
-        May be called once. Raises `IndexFailed` and search errors.
+        The method may be called once. Raises `IndexFailed` and search errors.
         """
         if self._find_here is not None:
             await self._find_here(self)

@@ -109,7 +109,8 @@ def load_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> Upse
     try:
         source = files.read(entry.path)
         if digest_of(source.data) == entry.digest:
-            # The frontmatter repeats the data of the catalogue, and reading it takes ten times as long.
+            # The frontmatter only repeats the data of the catalogue, and reading the frontmatter takes ten
+            # times as long.
             document = Document(note=entry.note, content=_content(source.data, style))
             return Upsert(entry, document, repair=True)
         modified = from_nanoseconds(source.state.mtime_ns)

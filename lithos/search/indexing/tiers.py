@@ -55,7 +55,8 @@ class TieredNotes:
         # Each query is encoded separately. In a batch, int8 activations would make its vector depend on the
         # other queries.
         vectors = [self.embedder.encode_query(each.text) for each in wanted]
-        # Read before the scan: notes that become current during the scan still count by their static vectors.
+        # The set is read before the scan, so that notes that become current during the scan still count by
+        # their static vectors.
         stale = self.stale()
         found = search_all(self.vectors, vectors, wanted, len(stale))
         if not stale:

@@ -41,7 +41,7 @@ class Compounds:
     """The long words of a vault. One thread adds words, and other threads may read concurrently."""
 
     _known: set[str] = field(factory=set, init=False)
-    #: All words in one text, each between line breaks.
+    #: All words joined into one text, with a line break before and after each word.
     _text: str = field(default="\n", init=False)
 
     def add(self, words: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from attrs import define, frozen
 
 from lithos.search.ranking.lead_coverage import Covered
 
-#: Number of rows of a ranking whose probability is computed. All later rows are weak.
+#: Number of first rows of a ranking whose probability is computed. All later rows are weak.
 CANDIDATES: Final = 3
 #: Numbers of rows and of similarities that show how many notes compete for a question.
 TENTH: Final = 10
@@ -25,7 +25,7 @@ THIRTIETH: Final = 30
 #: it.
 FAIR: Final = 0.13
 #: Added to the standard deviation of similarities and to a note's share of a question. Features then stay
-#: bounded if many notes are equal or a note has none of the words.
+#: bounded if many notes are equal or a note lacks all words of the question.
 _LEAST_SPREAD: Final = 0.03
 _LEAST_HELD: Final = 0.1
 #: Maximum margin. If no row follows, the score says little.
@@ -123,8 +123,8 @@ class WordFeatures:
 #: Mean BM25 score of the tenth row of a full-text search, divided by the highest possible score.
 TENTH_WORDS: Final = 0.368
 #: Fitted by `bench.lookup --mode fulltext` to the first three rows of searches for the questions (plain
-#: words) of the development collections, in two halves. The threshold was chosen for 5 % false hits on the
-#: cross-validated probabilities. On the collections themselves it gives 1.4 to 5.2 %.
+#: words) of the development collections, each in two halves. The threshold was chosen for 5 % false hits on
+#: the cross-validated probabilities. On the collections themselves it gives 1.4 to 5.2 %.
 WORDS_CALIBRATION: Final = Calibration(
     intercept=-4.734,
     weights={

@@ -59,7 +59,7 @@ def mix(notes: Sequence[MixCandidate], others: Sequence[MixCandidate], limit: in
     most = max(1, limit * MOST_MIXED // 10)
     first = list(enumerate(others[:CANDIDATES]))
     waiting = [each for each in first if each[1].leads and _chance(each[1]) >= LEAST][:most]
-    # If the match strength of notes is unknown, no hit ranks before them.
+    # If the match strength of notes is unknown, no hit of another kind ranks before them.
     best = [1.0 if note.chance is None else note.chance for note in notes]
     for number in range(len(best) - 2, -1, -1):
         best[number] = max(best[number], best[number + 1])

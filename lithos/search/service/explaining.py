@@ -69,9 +69,9 @@ class Explanation:
     words: WordsPart | None = None
     meaning: MeaningPart | None = None
     lead: LeadPart | None = None
-    #: Set in graph searches only. The parts of the walk add up to the score.
+    #: Walk of the note in a graph search, else None. The parts of the walk add up to the score.
     walk: Walk | None = None
-    #: Probability that the note answers the question. Known for the first three rows only.
+    #: Probability that the note answers the question. Only known for the first three rows.
     probability: float | None = None
 
     @property

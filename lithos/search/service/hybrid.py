@@ -81,7 +81,7 @@ class HybridRanking:
     terms: Terms
     features: Mapping[int, Features]
     is_all: bool
-    #: Whether the accurate tier answered.
+    #: True if the accurate tier answered the query.
     is_accurate: bool = False
     #: Lead coverage of the best notes, and the share of the semantic score in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)
@@ -146,8 +146,8 @@ class Hybrid:
     ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """Return the terms of a full-text query, and the match strength of its first three rows.
 
-        All later rows are weak. Only words are used, because reading the vectors costs more than the whole
-        search. The strengths are None if the notes' words are unknown.
+        All rows after the first three are weak. Only words are used, because reading the vectors costs more
+        than the whole search. The strengths are None if the notes' words are unknown.
         """
         terms, features = self.word_features(words, found)
         return terms, self._judge(features, WORDS_CALIBRATION)

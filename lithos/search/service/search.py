@@ -109,7 +109,7 @@ class RankedRows:
     terms: Terms = Terms()
     failed: tuple[str, ...] = ()
     message: str = ""
-    #: Match strength by serial, all other rows are weak. If None, the rows have no match strength.
+    #: Match strength by serial. Rows without an entry are weak. If None, the rows have no match strength.
     matches: Mapping[int, MatchVerdict] | None = None
     #: The ranking of a hybrid search. Its `scores` are the same iterator.
     ranking: HybridRanking | None = None
@@ -357,7 +357,7 @@ class Search:
     def judged(self, ranking: HybridRanking) -> Mapping[int, MatchVerdict] | None:
         """Return the match strength of the first rows by serial.
 
-        All others are weak. None if an index failed.
+        All other rows are weak. The result is None if an index failed.
         """
         if ranking.failed:
             return None

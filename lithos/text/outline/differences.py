@@ -72,7 +72,7 @@ def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partne
 def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list[tuple[int, int]]:
     """Return the lines that occur once in the range of each text.
 
-    They form the longest sequence that has the same order in both texts.
+    The returned lines form the longest sequence that has the same order in both texts.
     """
     once = _positions_of_single(first, inner[0], inner[1])
     other = _positions_of_single(second, inner[2], inner[3])

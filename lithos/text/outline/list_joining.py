@@ -26,7 +26,7 @@ _TAB = 4
 
 @frozen
 class _Item:
-    """First line of a list item: the columns of its marker and of its text, and the kind of list."""
+    """First line of a list item: the columns of its marker and its text, and the kind of list."""
 
     column: int
     text: int
@@ -52,9 +52,7 @@ def joins_below(block: str, below: str) -> bool:
 
 
 def _continues(lines: Iterator[str], first: str, block: str) -> bool:
-    """Return whether a block with this first line continues the block of these lines, of which the last one
-    comes first.
-    """
+    """Return whether a block with this first line continues the block of `lines`, given last line first."""
     lines = islice(lines, _MOST_LINES)
     if _QUOTE.match(first):
         lines = map(_unquoted, takewhile(_QUOTE.match, lines))

@@ -367,8 +367,8 @@ def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Hea
 def _nested(headings: Sequence[Heading], first: int, length: int) -> tuple[list[str], list[int]]:
     """Return the path of each heading, before equal paths are numbered, and the end of its section.
 
-    A section ends at the next heading of its level or a higher one. From heading number `first` on, headings
-    follow the title; the headings before it have no title above them.
+    A section ends at the next heading of its level or a higher level. Headings before number `first` precede
+    the note's title and have no title above them.
     """
     names, ends, outer = list[str](), [length] * len(headings), list[int]()
     for number, each in enumerate(headings):
@@ -389,7 +389,7 @@ def _top(body: str, origin: int, end: int) -> Section:
 
 
 def stop_before(body: str, at: int, least: int) -> int:
-    """Return the end of the last text before a position, with the blanks on its line; at least `least`."""
+    """Return the end of the last text before a position (at least `least`), with the blanks on its line."""
     stop = at
     while stop > least and body[stop - 1] in " \t\r\n":
         stop -= 1

@@ -77,7 +77,10 @@ class OtherHash(VersionConflict):
 
 @frozen
 class Edited:
-    """A changed body, with the new path and hash of the section. Both are None if the section was removed."""
+    """A changed body, with the path and hash of the edited section. Both are None for a removed section.
+
+    For an edit of the whole body, the path is None and the hash covers the body.
+    """
 
     body: str
     section: str | None

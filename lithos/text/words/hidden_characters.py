@@ -69,7 +69,8 @@ _CONJOINED: Final = re.compile(
 )
 _MONGOLIAN: Final = re.compile("[\u1800-\u18af]")
 _FREE_SELECTORS: Final = frozenset("\u180b\u180c\u180d\u180e\u180f")
-#: Characters that may be pictures, in addition to the symbols. The first ones begin a keycap.
+#: Characters that may be pictures, in addition to the symbols. A keycap emoji begins with `#`, `*` or a
+#: digit.
 _PICTURES: Final = frozenset("#*0123456789\u203c\u2049\u2139\u3030\u303d")
 _FLAG: Final = "\U0001f3f4"
 _CANCEL: Final = "\U000e007f"
@@ -103,7 +104,7 @@ MOST_COUNTED: Final = 10_000
 class Sign:
     """A range `text[start:end]` that has to be shown by name. `is_quiet` if it belongs in its place.
 
-    The range does not overlap with other signs.
+    Ranges to show do not overlap.
     """
 
     start: int
@@ -122,7 +123,7 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
-    """Yield the pieces of a text, each with the sign to show for it. Quiet characters stay in the text."""
+    """Yield the pieces of a text, each with the name to show for it. Quiet characters stay in the text."""
     done = 0
     for sign in find_signs(text):
         if sign.is_quiet:
@@ -146,9 +147,9 @@ def spell_out(text: str) -> str:
 def count_names(
     texts: Iterable[str], most: int = MOST_COUNTED
 ) -> tuple[dict[str, int], dict[str, int], bool]:
-    """Return how often each loud and each quiet character occurs in these texts, by name, and completeness.
+    """Count the loud and the quiet characters of these texts by name.
 
-    The counts are complete if there are fewer than `most` such characters.
+    Also return whether the counts are complete. At most `most` such characters are counted.
     """
     loud: dict[str, int] = {}
     quiet: dict[str, int] = {}
@@ -188,8 +189,9 @@ def _hidden_sign(found: re.Match[str]) -> Sign:
 
 
 def _name_run(run: str) -> str:
-    """Return the name of a repeated character and its number; for several ones the first name and their
-    number.
+    """Return the name and count of a repeated character.
+
+    Several characters get the first name and their count.
     """
     times = "" if len(run) == 1 else f" × {len(run):,}"
     if len(set(run)) > 1:

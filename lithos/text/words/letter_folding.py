@@ -28,8 +28,8 @@ _LATIN: Final = {
     "ß": "ss", "þ": "th", "ð": "d", "ı": "i", "ȷ": "j", "ŋ": "n", "ĸ": "q", "ə": "e", "ǝ": "e",
     "ɛ": "e", "ɔ": "o", "ɑ": "a", "ɣ": "g", "ɩ": "i", "ƿ": "w",
 }  # fmt: skip
-#: An apostrophe between letters counts as one even if Unicode classifies it as a letter. Similar characters
-#: describe a letter's sound, and people mostly leave them out.
+#: U+02BC is an apostrophe, although Unicode classifies it as a letter. The other characters describe a
+#: letter's sound, and people mostly leave them out.
 _APOSTROPHES: Final = {"\u02bc": "'"} | dict.fromkeys("\u02b9\u02ba\u02bb\u02bd\u02be\u02bf\ua78c", "")
 _SEMITIC: Final = {
     "\u0640": "",  # kashida

@@ -65,7 +65,7 @@ def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
 def most_written(spelled: Mapping[str, int]) -> str:
     """Return the most frequent spelling without leading `#`.
 
-    If several are equally frequent, the first by name.
+    If several spellings are equally frequent, the first by name is returned.
     """
     best = min(spelled, key=lambda tag: (-spelled[tag], tag))
     return best.lstrip("#") or best

@@ -7,7 +7,7 @@ from typing import Final
 
 from lithos.text.words.analysis import normalise
 
-#: Maximum number of words in a question that is examined, and in one name.
+#: Maximum number of words in a question that is examined, and maximum number in one name.
 MOST_WORDS: Final = 24
 LONGEST_NAME: Final = 5
 _AROUND: Final = ".,;:!?\"'()[]{}“”‘’«»…"

@@ -1,8 +1,8 @@
 """Similarity of texts: how much of one text is in another, by shared pairs of neighbouring words.
 
 The measure is the containment of word 2-shingles (A. Broder, On the resemblance and containment of documents,
-1997). Pairs tell a rewritten text from another text on the same subject, which shares many words but few
-pairs.
+1997). Pairs distinguish a rewritten text from another text on the same subject, which shares many words but
+few pairs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST_PAIRS: Final = 8
 #: Minimum shares of a `fair` and of a `strong` match. False rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
 STRONG: Final = 0.6
-#: Minimum number of texts made from one template: two or three that repeat each other are more likely copies.
+#: Minimum number of texts in a template family. Two or three similar texts are more likely copies.
 LEAST_FAMILY: Final = 4
 #: Minimum share of the pairs common to two texts that another text of their family must have.
 OF_FAMILY: Final = 0.5
@@ -54,7 +54,7 @@ def word_pairs(text: str) -> Pairs:
 
 
 def _words(folded: str) -> list[str]:
-    if folded.isascii():  # ASCII text takes a third of the time this way.
+    if folded.isascii():  # ASCII text is split in a third of the time in this way.
         return folded.encode("ascii").translate(_LETTERS).decode("ascii").split()
     return _WORD.findall(folded)
 
@@ -89,8 +89,8 @@ def match_of(share: float) -> Match | None:
 class Templates:
     """Distinguishes texts that repeat each other from texts made from one template.
 
-    Text that two texts share with other texts comes from a template and does not count, wherever it is in the
-    texts. Only the pairs passed to `of` are compared with other texts.
+    Text that two texts share with several other texts comes from a template and does not count. Only the
+    pairs passed to `of` are compared with other texts.
     """
 
     _hashes: Pairs

@@ -17,7 +17,7 @@ from lithos.text.snippet import cut
 #: Returns the number of tokens of a text.
 Count: TypeAlias = Callable[[str], int]
 
-#: Maximum number of bytes per token, and number of bytes per token if no tokenizer is used.
+#: Maximum number of bytes per token. Without a tokenizer, every token counts as this many bytes.
 BYTES: Final = 4
 
 

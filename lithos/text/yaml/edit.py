@@ -262,7 +262,10 @@ class _Editor:
         return "[" + ", ".join(known.get(_identity(item)) or write_inline(item) for item in value) + "]"
 
     def _edit_items(self, entry: _Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
-        """Return edits of single lines, so that unchanged items keep theirs. None if items share lines."""
+        """Return edits of single lines, so that unchanged items keep their lines.
+
+        None if items share lines.
+        """
         lines: list[tuple[int, int]] = []
         for item in node.value:
             start = _line_start(self._source, item.start_mark.index)

@@ -63,7 +63,7 @@ class Layout:
     def content(self) -> str:
         """The body without its leading H1, trimmed. In a CRLF file, line breaks become `\\n`.
 
-        With `keeps_heading` the H1 stays.
+        With `keeps_heading` the H1 stays in the content.
         """
         if self.heading is None or self.keeps_heading:
             body = self.body

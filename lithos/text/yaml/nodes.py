@@ -102,7 +102,7 @@ def _explain(error: yaml.YAMLError, source: str) -> UnreadableNote:
         return UnreadableNote(f"line {line} is malformed YAML ({problem}); correct it in an editor", line)
     summary = " ".join(str(error).split())
     line = 2
-    if isinstance(error, ReaderError):  # character that YAML forbids; its position counts UTF-8 bytes
+    if isinstance(error, ReaderError):  # character that YAML forbids, whose position counts UTF-8 bytes
         line += source.encode("utf-8", "surrogatepass").count(b"\n", 0, error.position)
     return UnreadableNote(f"the frontmatter is malformed YAML ({summary}); correct it in an editor", line)
 
@@ -120,7 +120,7 @@ def is_integer(node: yaml.Node) -> bool:
 class ValueReader:
     """Reads the nodes composed from one `source`.
 
-    Counts values, so that aliases cannot expand without limit.
+    The reader counts values, so that aliases cannot expand without limit.
     """
 
     def __init__(self, source: str) -> None:

@@ -22,7 +22,7 @@ HEADINGS = (
     "Setext\n===", "Setext\nof two lines\n---", "####### seven is none", "##", "## 語 👩‍👩‍👧 e\u0301",
     "## (top)", "## Two (2)", "#### Four\t#", "## a > b",
 )  # fmt: skip
-#: Blocks that only end at the end of the body.
+#: Blocks that are only closed by the end of the body.
 OPEN = ("```\n# open fence", "<!-- open comment\n# x", "<script>\n# y", '[a]: b\n"open title', "> ```\n> x")
 
 blocks = st.sampled_from((*BLOCKS, *HEADINGS, *HEADINGS))

@@ -18,7 +18,7 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
     """Return the kept versions, newest first: the current one, one half-way, the ancestor, and an older
     one.
 
-    Also return whether the list is complete. If both machines added the file, there is no ancestor.
+    The second result is True if the list is complete. If both machines added the file, there is no ancestor.
     """
     random = Random(f"history {seed}")
     base, ours = found.base.splitlines(keepends=True), found.ours.splitlines(keepends=True)

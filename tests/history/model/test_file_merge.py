@@ -60,9 +60,9 @@ def test_merge_loses_no_line_of_either_side(count: int) -> None:
 
 @pytest.mark.parametrize("count", ALSO_MANY)
 def test_merge_result_does_not_depend_on_side_order(count: int) -> None:
-    """The conflicts are the same, and without conflicts the body is the same.
+    """When the sides are exchanged, the conflicts stay the same, and so does the body without conflicts.
 
-    Only the order of keys may differ.
+    Exchanging the sides may only change the order of keys.
     """
     for seed in range(count):
         found = diverge(seed)
@@ -95,7 +95,7 @@ def test_merge_equals_git_merge_file_except_known_differences(count: int, tmp_pa
     * repeated lines (blank lines, `---`): Lithos uses lines that occur once as anchors (patience), while git
       computes the shortest diff (Myers), so that other lines may count as moved.
 
-    In few divergences (7 of 12,000), all with repeated lines, Lithos finds a conflict and git does not.
+    Lithos finds a conflict where git finds no conflict in 7 of 12,000 divergences, all with repeated lines.
     """
     equal = refused = 0
     for seed in range(count):

@@ -22,7 +22,7 @@ def limits(keep_days: int = 365, keep_versions: int = 200, keep_deleted_days: in
 def rows(*ages: float, deleted: bool = False) -> list[KeptVersion]:
     """Return versions with these ages in days, oldest first.
 
-    With `deleted`, the last version is a deletion.
+    If `deleted` is set, the last version is a deletion.
     """
     last = len(ages) - 1
     return [

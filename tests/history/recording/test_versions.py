@@ -91,7 +91,7 @@ async def test_edit_undone_before_any_read_does_not_count(house):
         assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (1, 1, {})
 
 
-async def test_edit_undone_after_a_read_becomes_another_version(house):
+async def test_edit_undone_after_a_read_makes_another_version(house):
     async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
         edit(house, made.path, "oops")
@@ -257,7 +257,7 @@ async def test_write_intent_is_dropped_once_the_manifest_has_the_write(house):
 
 
 def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
-    """Edit and read a file again right after the first `read` of the file."""
+    """Edit and read a file again right after its first `read`."""
     is_first = True
 
     def read_and_edit(*arguments):
@@ -273,7 +273,7 @@ def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
     return read_and_edit
 
 
-async def test_read_before_a_later_edit_adds_no_version_to_write(house, monkeypatch):
+async def test_read_before_a_later_edit_adds_no_write_version(house, monkeypatch):
     """behaviour 269: versions are assigned in the order of the edits, not in the order in which reads end."""
     async with house.with_note() as made:
         edit(house, made.path, "first")
@@ -281,7 +281,7 @@ async def test_read_before_a_later_edit_adds_no_version_to_write(house, monkeypa
         assert (await house.update(made.id, "Note", "mine")).version == 3
 
 
-async def test_read_before_a_later_edit_adds_no_version_to_watcher(house, monkeypatch):
+async def test_read_before_a_later_edit_adds_no_watcher_version(house, monkeypatch):
     """behaviour 269"""
     async with house.with_note() as made:
         edit(house, made.path, "first")

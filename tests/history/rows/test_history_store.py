@@ -249,7 +249,7 @@ def test_failed_row_writes_are_refused_and_reported(store):
 def test_version_with_wrong_bytes_is_refused(store):
     store.add([make_version(1, b"a" * 100)])
     store._writer.execute("UPDATE contents SET digest=randomblob(32)")
-    with pytest.raises(HistoryFailed, match="other bytes"):
+    with pytest.raises(HistoryFailed, match="different bytes"):
         store.content("note", 1)
     store.add([make_version(2, b"a" * 101)])
     assert store.content("note", 2) == b"a" * 101
@@ -300,7 +300,7 @@ def test_history_of_an_earlier_version_is_readable(packed: str, former: bytes | 
 def test_versions_of_two_notes_can_be_read_alternately(store):
     """The search for the note of a conflict copy reads in this way.
 
-    A lock held meanwhile would block it permanently.
+    A lock held between the reads would block the search permanently.
     """
     for note_id in ("one", "other"):
         store.add([make_version(number, b"%d" % number, note_id) for number in (1, 2)])

@@ -84,7 +84,7 @@ async def test_kept_file_with_the_note_id_gets_its_own_id(tmp_path: Path, name: 
 
 async def test_keeping_a_path_without_a_file_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
-        assert "Neither a conflict copy nor a note" in refusal(await keep(lithos, "nothing.md"), "doc_not_found")
+        assert "a conflict copy nor a note" in refusal(await keep(lithos, "nothing.md"), "doc_not_found")
 
 
 async def test_file_saved_while_being_kept_loses_no_text(

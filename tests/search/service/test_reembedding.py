@@ -147,7 +147,7 @@ async def test_semantic_search_reports_reembedding_without_the_former_model(tmp_
     async with serving(tmp_path, load=Models(b).load, settled=False, **configured("b")) as lithos:
         await trio.to_thread.run_sync(functools.partial(b.begun.wait, 30))
         answer = await lithos.call("lithos_search", query="blue whale", mode="semantic")
-        assert "re-embedded" in refusal(answer, "search_backend_error")
+        assert "being embedded again" in refusal(answer, "search_backend_error")
         answer = await lithos.call("lithos_search", query="blue whale")
         assert [row["path"] for row in answer["results"]] == ["n1.md"]
         assert answer["failed_backends"] == ["semantic"]

@@ -64,7 +64,7 @@ def test_appended_item_continues_its_list(above: str, text: str, end: str, newli
 @pytest.mark.parametrize(
     ("above", "text"),
     [
-        ("- one\n\n- two", "- three"),  # loose: blank lines separate the items
+        ("- one\n\n- two", "- three"),  # a loose list, whose items have blank lines between them
         ("- one\n\n  more\n\n- two", "- three"),
         ("- one", "* two"),
         ("- one", "1. two"),

@@ -253,7 +253,7 @@ def test_every_text_is_in_a_section_with_unique_path(body: str) -> None:
             assert any(start <= at < stop for start, stop in covered), at
 
 
-#: Includes the beginnings of lines, so that the text before a change may get another meaning.
+#: Drawn texts include beginnings of lines, so that the text before a change may get another meaning.
 texts = st.one_of(
     bodies(), blocks, st.text("#`>-=\"'[]:( \na\r<!", max_size=8), st.sampled_from(("", "\n", "\n\n", "```"))
 )
