@@ -184,7 +184,7 @@ class _Exchange:
 
 
 class Extractor:
-    """Reader of files and drawer of pages, one at a time. Callers must `close` it."""
+    """Service that reads files and draws pages, one at a time. Callers must `close` it."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Missing(Exception):
 
 
 class FileAnswering:
-    """Handler of requests about one open file each, within `memory` bytes."""
+    """Answers to requests about one open file each, within `memory` bytes."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory

@@ -52,7 +52,7 @@ class JointBriefing:
 
 @frozen(eq=False)
 class JointContext:
-    """Composer of briefings from one or more vaults."""
+    """Briefing service for one or more vaults."""
 
     vaults: Mapping[str, Parts]
 

@@ -73,7 +73,7 @@ class _Past:
 
 @frozen
 class VaultMovePlanning:
-    """Planner of moves from one vault to another, named vault."""
+    """Plans for moves from one vault to another, named vault."""
 
     _source: Parts
     _target: Parts

@@ -58,7 +58,7 @@ class VaultMove:
 
 
 class VaultMoving:
-    """Mover of notes between two vaults, one note at a time.
+    """Service that moves notes between two vaults, one note at a time. Callers share one object per pair.
 
     All callers share one object per pair of vaults.
     """
