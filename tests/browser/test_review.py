@@ -186,7 +186,7 @@ def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: P
                 browser.driver.execute_script("arguments[0].click()", box)
         browser.click("Approve 3 proposals", "#many button")
         browser.shows("1 of 3", ".decided h2")
-        browser.shows("plan.md was not approved: it adds characters that cannot be seen", ".decided")
+        browser.shows("plan.md was not approved: it adds invisible or look-alike characters", ".decided")
         browser.shows("other.md has changed since you opened the page. Check it again", ".decided")
         browser.shows("It cannot be approved as it is", "section.proposals")
         browser.judge()

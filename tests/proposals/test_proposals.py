@@ -452,7 +452,7 @@ async def test_occupied_path_is_named_in_the_refusal(tmp_path: Path) -> None:
         await lithos.create("Moved", "theirs", path="a")
         for proposal in (new, moved):
             answer = await decide(lithos, proposal)
-            assert "there already" in refusal(answer, "path_collision")
+            assert "already exists" in refusal(answer, "path_collision")
         assert lithos.server.get(Proposals).counts() == {"pending": 2}
 
 
@@ -508,7 +508,7 @@ async def test_number_of_proposals_is_limited_with_advice(tmp_path: Path, monkey
         for note in notes[:2]:
             await propose(lithos, "lithos_delete", id=note)
         full = await bot(lithos, "lithos_delete", id=notes[2])
-        assert "withdraw some" in refusal(full, "invalid_input")
+        assert "Withdraw some" in refusal(full, "invalid_input")
         await propose(lithos, "lithos_write", id=notes[0], content="Instead of the deletion.")
         other = {"agent": "other", "op": "append", "text": "x"}
         assert (await lithos.call("lithos_note_edit", id=notes[0], **other))["status"] == "proposed"
