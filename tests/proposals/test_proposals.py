@@ -538,7 +538,7 @@ async def test_pending_proposals_are_counted_for_people(tmp_path: Path) -> None:
         assert b"lithos_pending_proposals 1.0" in await lithos.server.get(Gauges).scrape()
 
 
-async def test_only_admins_decide_in_the_console_and_on_the_command_line(tmp_path: Path) -> None:
+async def test_only_admins_decide_in_console_and_commands(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
         given = {"id": proposal, "decision": "approve", "by": "bot"}
