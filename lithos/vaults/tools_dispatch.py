@@ -69,7 +69,7 @@ class QueriedVault:
 
 @frozen
 class JointTools:
-    """The tools of all vaults; `joint` maps tool names to implementations for several vaults."""
+    """The tools of all vaults. `joint` maps tool names to implementations for several vaults."""
 
     vaults: VaultSet
     joint: Mapping[str, Joint]

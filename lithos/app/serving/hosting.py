@@ -224,7 +224,7 @@ async def _serve_front(session: CommandSession, server: Server, shutdown: trio.E
 
 async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
     """Serve the client on stdio, and a loopback port for other commands on this machine."""
-    # Load the MCP SDK now; a server on HTTP loads it later.
+    # Load the MCP SDK now. A server on HTTP loads it later.
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
 

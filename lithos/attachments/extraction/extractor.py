@@ -378,7 +378,7 @@ class _Taking:
 
 
 def _has_ended(child: _Child) -> bool:
-    """Return whether a process has ended; an ended process is reaped."""
+    """Return whether a process has ended. An ended process is reaped."""
     return os.waitpid(child.pid, os.WNOHANG)[0] != 0
 
 

@@ -41,7 +41,7 @@ class FileAnswering:
         self._library: ModuleType | None = None
 
     def answer(self, request: ReadingRequest, file: int) -> Iterator[WorkerAnswer]:
-        """Return all parts of an answer; the end comes last."""
+        """Return all parts of an answer. The end comes last."""
         try:
             if request.page is None:
                 yield from self._extract(request, file)

@@ -32,7 +32,7 @@ def read_object(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Return the objects in a list of an object; items of other types are skipped."""
+    """Return the objects in a list of an object. Items of other types are skipped."""
     listed = value.get(name)
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):
