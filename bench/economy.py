@@ -163,7 +163,7 @@ def worse(figures: Figures, kept: Figures) -> list[str]:
         for name, before in each.items():
             now = figures.get(call, {}).get(name)
             if now is None:
-                found.append(f"{call}: the benchmark no longer measures {name}.")
+                found.append(f"{call}: {name} is no longer measured.")
             elif now > before * (1 + MARGIN) if name in SMALLER else now < least(name, before):
                 found.append(f"{call}: {name} is {now:g}, and {before:g} is kept in {KEPT.name}.")
     return found

@@ -295,8 +295,8 @@ def run_login(session: CommandSession) -> int:
         address = session.public_url
         if address is None:
             raise CommandFailed(
-                "No server with a public address serves these notes, and without one the console "
-                "accepts only tokens (lithos token create). Start the server with "
+                "No server with a public address serves these notes. Without a public address, "
+                "the console accepts only tokens (lithos token create). Start the server with "
                 "serve --public-url, or set server.public_url."
             )
         secret = LoginLinks(session.private).make(datetime.now(UTC))

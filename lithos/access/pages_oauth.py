@@ -139,7 +139,7 @@ class OAuthEndpoints:
     def _weigh(self, refusal: OAuthRefused, address: str) -> tuple[int, tuple[Header, ...]]:
         """Return status and headers of a refusal.
 
-        After too many wrong codes or tokens from an address they differ.
+        The status is 429 after too many wrong codes or tokens from an address.
         """
         if refusal.status == 405:
             return 405, ((b"allow", b"POST"),)

@@ -67,7 +67,7 @@ def makers() -> Iterator[Maker]:
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """Return all tools that clients may know, including legacy ones, in the order of `tools/list`."""
+    """Return all tools that clients may know, including legacy tools, in the order of `tools/list`."""
     return tuple(tool for tool in _declared() if tool.profile != OWN)
 
 

@@ -60,7 +60,7 @@ def _run_hook(argv: Sequence[str]) -> int:
         with open(os.devnull, "w") as silence, redirect_stderr(silence):
             invocation = parse_arguments(argv)
             return _call(invocation.declared.hook, invocation)
-    except SystemExit:  # The parser has exited; it has already printed `--help`.
+    except SystemExit:  # The parser has exited. It has already printed `--help`.
         return 0
 
 

@@ -107,7 +107,7 @@ _DEEPEST: Final = 4
 
 
 def _vault_at(depth: int) -> str:
-    """Return the name under which a level keeps its `--vault` values; inner parsers drop the outer lists."""
+    """Return the name under which a level keeps its `--vault` values. Inner parsers drop outer lists."""
     return f"vault_{depth}"
 
 

@@ -113,7 +113,7 @@ async def running_server(
 ) -> AsyncIterator[Server]:
     """Run a server without a front.
 
-    On entry, full-text search has every note; on exit, all changes are durable.
+    On entry, full-text search has every note. On exit, all changes are durable.
 
     A given `lock` already holds the data directory; it is released on exit. With `gets_front`, a server
     with many notes is entered before it reads them, and it loads the model after the libraries of its front.
@@ -135,7 +135,7 @@ async def running_vault(
     given: Mapping[Any, object] = {},
     models: Models | None = None,
 ) -> AsyncIterator[Server]:
-    """Run one of several servers in a process that is already tuned; otherwise like `running_server`."""
+    """Run one of several servers in a process that is already tuned, otherwise like `running_server`."""
     began = time.perf_counter()
     limit_arenas()
     writing = Threads()

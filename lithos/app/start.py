@@ -81,7 +81,8 @@ class Startup:
     async def scan(self, announced: Sequence[Event], blocking: Blocking) -> ScanResult:
         """Fill the catalogue from the folder. `announced` are the events that the manifest lacks.
 
-        Until then the catalogue is empty. Readers get all notes at once, by one change on the event loop.
+        Before the scan the catalogue is empty. Readers get all notes at once, by one change on the event
+        loop.
         """
         rows, files, versions = self._rows.rows, self._files, self._versions
         tell = self._opening.teller()

@@ -20,7 +20,7 @@ from lithos.server.console.console import Console, PageRefused, given, given_off
 
 #: The navigation entry to which the attachment pages belong.
 SECTION: Final = "/console/notes"
-#: Files per page of the list, and characters of text per page; large pages show less text.
+#: Files per page of the list, and characters of text per page. Large pages show less text.
 SHOWN: Final = 50
 LONGEST: Final = (60_000, 20_000, 5_000)
 #: Width of a page image in pixels.

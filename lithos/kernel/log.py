@@ -129,7 +129,7 @@ def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable
     """
     if level not in LEVELS or fmt not in FORMATS:
         allowed = f"one of {', '.join(LEVELS)} and one of {', '.join(FORMATS)}"
-        raise ValueError(f"log level {level!r} and format {fmt!r} are not both known; give {allowed}")
+        raise ValueError(f"unknown log level {level!r} or format {fmt!r}; give {allowed}")
     formatter = _JsonFormatter(secrets) if fmt == "json" else _TextFormatter(secrets)
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, _LineHandler)]:

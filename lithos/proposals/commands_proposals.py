@@ -76,7 +76,7 @@ async def _show(session: CommandSession, asker: ToolClient, ids: Sequence[str]) 
 
 
 def _print(shown: Mapping[str, Any]) -> None:
-    """Print a proposal with its difference; invisible characters are shown by name."""
+    """Print a proposal with its difference. Invisible characters are shown by name."""
     row = shown["proposal"]
     print_line(spell_out(f"{row['kind']} of {row['path']} by {row['agent']}, {row['status']} ({row['id']})"))
     if row["reason"]:

@@ -42,7 +42,7 @@ NOTE_DELETED: Final = "The note was deleted."
 
 @frozen(kw_only=True)
 class Proposal:
-    """One proposal; `added` and `removed` are lines, `to` is the new path of a move.
+    """One proposal. `added` and `removed` are lines, `to` is the new path of a move.
 
     `base_version` is the note version that the proposal was made from, None for a new note. `begun_at` is the
     time when a person's approval started, if it is still running. `update_links`: a move rewrites the links
@@ -97,7 +97,7 @@ class ProposalCommand(BoardCommand[R_co]):
 
 @frozen(kw_only=True)
 class KeepProposal(ProposalCommand[Proposal]):
-    """Store a proposal in place of an earlier one of its `slot`; the reply is the stored proposal."""
+    """Store a proposal in place of an earlier one of its `slot`. The reply is the stored proposal."""
 
     proposal: Proposal
     texts: ProposalTexts
@@ -159,7 +159,7 @@ def check_room(pending: int, of_agent: int, agent: str) -> None:
 
 
 def event_payload(proposal: Proposal) -> dict[str, Any]:
-    """Return the event payload of a proposal; `by` is the person who decided, `to` the new path of a move."""
+    """Return the event payload of a proposal. `by` is the deciding person, `to` the new path of a move."""
     return {
         "proposal_id": proposal.id,
         "id": proposal.note_id,

@@ -1,7 +1,7 @@
 """Text differences as HTML lines, with changed words marked and all hidden characters named.
 
 For the person who approves (docs/spec/scopes.md §2): all text on the page is escaped, and invisible
-characters appear only by name. Both sides may be of any length; lines that are not shown are counted.
+characters appear only by name. Both sides may be of any length. Lines that are not shown are counted.
 """
 
 from __future__ import annotations

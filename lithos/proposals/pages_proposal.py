@@ -44,7 +44,7 @@ _FENCE: Final = "---"
 
 @frozen
 class ProposalView:
-    """A proposal as a page shows it; `shown` is missing (None) if there was no time to compute its effect."""
+    """A proposal as a page shows it. `shown` is None if there was no time to compute its effect."""
 
     row: Proposal
     shown: ShownProposal | None = None

@@ -41,7 +41,7 @@ _PROPOSALS: Final = Table(
 
 
 class ProposalRows(Rows):
-    """Proposals as one connection sees them; writing needs an open transaction."""
+    """Proposals as one connection sees them. Writing needs an open transaction."""
 
     def get(self, proposal_id: str) -> Proposal | None:
         """Return a proposal in any status."""

@@ -40,8 +40,8 @@ _NAMING: Final = (
 )  # fmt: skip
 _PROPERTY: Final = {"type": "string"}
 TOLD: Final = """
-Where tools take `vault` you may use several vaults; lithos_search names them. Left out, it is the vault \
-that has the id you give, else the first. To look in all of them give "*". Answers and rows say their vault.
+Tools with the parameter `vault` reach several vaults, which lithos_search lists. Default: the vault that \
+has the given id, else the first. "*" queries all vaults. Answers and rows name their vault.
 """
 
 
@@ -69,7 +69,7 @@ class QueriedVault:
 
 @frozen
 class JointTools:
-    """The tools of all vaults; `joint` maps tool names to implementations for several vaults."""
+    """The tools of all vaults. `joint` maps tool names to implementations for several vaults."""
 
     vaults: VaultSet
     joint: Mapping[str, Joint]

@@ -192,7 +192,7 @@ def test_several_proposals_are_ticked_and_decided_in_every_layout(window: Browse
                 browser.driver.execute_script("arguments[0].click()", box)
         browser.click("Approve 3 proposals", "#many button")
         browser.shows("1 of 3", ".decided h2")
-        browser.shows("plan.md was not approved: it adds characters that cannot be seen", ".decided")
+        browser.shows("plan.md was not approved: it adds invisible or look-alike characters", ".decided")
         browser.shows("other.md has changed since you opened the page. Check it again", ".decided")
         browser.shows("This proposal cannot be approved as it is", "section.proposals")
         browser.judge()

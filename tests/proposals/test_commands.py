@@ -230,7 +230,7 @@ async def test_seal_approves_only_the_shown_text(desk: Desk) -> None:
 
 @at_desk
 async def test_wrong_arguments_are_reported(desk: Desk) -> None:
-    assert "There is no 'accept'" in await desk.refused("accept", "x")
+    assert "Unknown action 'accept'" in await desk.refused("accept", "x")
     assert "lithos proposals show ID" in await desk.refused("list", "x")
     for action in ("show", "approve", "reject"):
         assert f"lithos proposals {action} ID" in await desk.refused(action)

@@ -452,7 +452,7 @@ async def test_occupied_path_is_named_in_the_refusal(tmp_path: Path) -> None:
         await lithos.create("Moved", "theirs", path="a")
         for proposal in (new, moved):
             answer = await decide(lithos, proposal)
-            assert "there already" in refusal(answer, "path_collision")
+            assert "already exists" in refusal(answer, "path_collision")
         assert lithos.server.get(Proposals).counts() == {"pending": 2}
 
 
@@ -508,7 +508,7 @@ async def test_number_of_proposals_is_limited_with_advice(tmp_path: Path, monkey
         for note in notes[:2]:
             await propose(lithos, "lithos_delete", id=note)
         full = await bot(lithos, "lithos_delete", id=notes[2])
-        assert "withdraw some" in refusal(full, "invalid_input")
+        assert "Withdraw some" in refusal(full, "invalid_input")
         await propose(lithos, "lithos_write", id=notes[0], content="Instead of the deletion.")
         other = {"agent": "other", "op": "append", "text": "x"}
         assert (await lithos.call("lithos_note_edit", id=notes[0], **other))["status"] == "proposed"
@@ -538,7 +538,7 @@ async def test_pending_proposals_are_counted_for_people(tmp_path: Path) -> None:
         assert b"lithos_pending_proposals 1.0" in await lithos.server.get(Gauges).scrape()
 
 
-async def test_only_admins_decide_in_the_console_and_on_the_command_line(tmp_path: Path) -> None:
+async def test_only_admins_decide_in_console_and_commands(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
         given = {"id": proposal, "decision": "approve", "by": "bot"}

@@ -218,7 +218,7 @@ async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) ->
         bind(lithos)
         ids = [await propose_text(lithos, note, "two") for note in notes]
         fields = form_for(await person.page("/console/review"), ids[0], "reject")
-        for reason, told in (("", "say why you reject it"), ("x" * 501, "501 characters, and at most 500")):
+        for reason, told in (("", "a rejection needs a reason"), ("x" * 501, "501 characters, and at most 500")):
             answer = await person.post("/console/review", **(fields | {"reason": reason}))
             assert answer.status_code == 400
             assert told in check(answer.text).told
@@ -323,10 +323,10 @@ async def test_invisible_characters_are_named_on_every_approval_page(tmp_path: P
         assert "pay ⟦U+202E⟧ann\n\np\u0430ypal⟦U+200B⟧\n" in text
         changed = text.replace("⟦U+202E⟧", "").replace("end", "the \u2066end")
         page = await change(person, proposal, "approve", changed)
-        assert "Nothing was decided: your text has characters that cannot be seen" in page.told
+        assert "Nothing was decided: your text has invisible or look-alike characters" in page.told
         assert "the ⟦U+2066⟧end" in typed_in(page)
         page = await change(person, proposal, "approve", typed_in(page))
-        assert "Nothing was decided: your text has characters that cannot be seen" in page.told
+        assert "Nothing was decided: your text has invisible or look-alike characters" in page.told
         assert (await row_of(lithos, proposal))["status"] == "pending"
         page = await change(person, proposal, "approve", typed_in(page), seen=proposal)
         assert outcomes_of(page) == ["plan.md is approved: version 2"]
@@ -350,12 +350,12 @@ async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> N
         assert not (await person.look(f"/console/review/{plain}")).all("input", name="seen")
         for proposal in (hidden, moved):
             (told,) = outcomes_of(await press(person, proposal, "approve"))
-            assert "was not approved: it adds characters that cannot be seen" in told
+            assert "was not approved: it adds invisible or look-alike characters" in told
             (told,) = outcomes_of(await press(person, proposal, "approve", seen=plain))
             assert "was not approved" in told, "another one was seen"
         told = outcomes_of(await many(person, "approve", [plain, hidden]))
         assert told[0] == "plain.md is approved: version 2"
-        assert "was not approved: it adds characters" in told[1]
+        assert "was not approved: it adds invisible" in told[1]
         assert await text_of(person, notes[1]) == "one\n\ntwo"
         assert outcomes_of(await press(person, hidden, "approve", seen=hidden)) == [
             "hidden.md is approved: version 2"

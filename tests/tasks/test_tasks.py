@@ -131,7 +131,7 @@ async def test_task_page_shows_its_blockers_holders_and_findings(tmp_path: Path)
         assert "/cancel" not in html
 
 
-async def test_many_findings_are_paged_and_a_long_one_gets_its_own_page(tmp_path: Path) -> None:
+async def test_many_findings_are_paged_and_long_findings_shown_alone(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         task = await create(person)

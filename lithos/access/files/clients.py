@@ -58,7 +58,7 @@ class ClientStore:
         return next((each for each in self.read() if each.id == client_id), None)
 
     def add(self, client: OAuthClient, in_use: Collection[str], now: datetime) -> None:
-        """Store a client and drop unused ones. `in_use` are the ids of clients with grants.
+        """Store a client and delete unused clients. `in_use` contains the ids of clients with grants.
 
         Raises `ClientsFull`.
         """

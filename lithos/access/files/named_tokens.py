@@ -42,7 +42,7 @@ class Token:
     grant: OAuthGrant | None = None
     #: Paths that the token may change (docs/spec/scopes.md §1), or None for all paths.
     scope: Scope | None = None
-    #: Whether the token is valid in every vault, including future ones (`access/service/vault_tokens.py`).
+    #: Whether the token is valid in every vault, including future vaults (`access/service/vault_tokens.py`).
     every_vault: bool = False
 
     @property

@@ -58,7 +58,7 @@ LARGEST: Final = LARGEST_SCOPES + 8 * 1024 * 1024
 _VERSION: Final = 1
 _VERSION_WITH_SCOPES: Final = 2
 _VERSION_OF_EVERY_VAULT: Final = 3
-#: Maximum number of remembered revoked tokens of every vault. The newest ones are kept.
+#: Maximum number of remembered revoked tokens of every vault. The newest tokens are kept.
 MOST_GONE: Final = 1_000
 #: Content of the lock file while tokens are required.
 _REQUIRED: Final = b"required\n"

@@ -167,7 +167,7 @@ class TokenRing:
     def fingerprint(self, principal: Principal) -> bytes | None:
         """Return the digest that identifies a principal's token, in other rings too.
 
-        Returns None for a principal without a token.
+        Return None for a principal without a token.
         """
         keys = self._by_principal.get(principal, ())
         return keys[0].digest if keys else None

@@ -44,7 +44,7 @@ class DiscoveredTokens:
     """The tokens of several vaults, and the vaults whose token file cannot be used, with the reason."""
 
     tokens: tuple[VaultToken, ...]
-    #: Whether any vault requires a token, so that all of them do.
+    #: Whether any vault requires a token. In that case all vaults require one.
     is_required: bool
     troubles: Mapping[str, str] = field(factory=dict)
 
@@ -151,9 +151,9 @@ def open_all(privates: Mapping[str, Path]) -> None:
 def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
     """Synchronise the vaults of a starting server. `privates` are their `.lithos` folders. Blocks.
 
-    Vaults get missing tokens of every vault, except revoked ones, and all vaults require tokens once one
-    vault has any. Without any token, no file is created. Returns messages about failures: a failed vault
-    stays unchanged and refuses named tokens if its file is unreadable.
+    Vaults get missing tokens of every vault, except revoked tokens, and all vaults require tokens once one
+    vault has any. Without any token, no file is created. Return messages about failures: a failed vault stays
+    unchanged and refuses named tokens if its file is unreadable.
     """
     files: dict[Path, TokenFile | None] = {}
     troubles: list[str] = []

@@ -80,7 +80,7 @@ class DayClock:
 
 @define
 class Day:
-    """Player of the scripted day on a running server. `folder` contains the notes."""
+    """Scripted day, played on a running server. `folder` contains the notes."""
 
     server: Server
     clock: DayClock

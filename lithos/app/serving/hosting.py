@@ -100,7 +100,7 @@ async def _show_backlog(session: CommandSession, server: Parts) -> None:
     total = backlog.waiting
     if total < MANY_FILES:
         return
-    from lithos.server.command.progress import progress_bars  # loads modules that a server does not need
+    from lithos.server.command.progress import progress_bars  # imported here: most servers do not need it
 
     with progress_bars(session, "files") as progress:
         while progress is not None and (waiting := backlog.waiting):
@@ -111,7 +111,7 @@ async def _show_backlog(session: CommandSession, server: Parts) -> None:
 
 async def _show_opening(session: CommandSession, server: Server) -> None:
     opening = server.get(Opening)
-    from lithos.server.command.progress import progress_bars  # loads modules that a server does not need
+    from lithos.server.command.progress import progress_bars  # imported here: most servers do not need it
 
     with progress_bars(session, "notes") as progress:
         while progress is not None and (status := opening.status()) is not None:
@@ -137,7 +137,7 @@ async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio
     """Serve the named vaults until `shutdown` is set. Raises `CommandFailed`."""
     _require("Several vaults cannot be served.", "Name one vault", "access", "vaults")
     from lithos.vaults.hosted import Starting
-    from lithos.vaults.hosting import Vaults, serve_vaults  # not needed by a server with one vault
+    from lithos.vaults.hosting import Vaults, serve_vaults  # imported here: only needed for several vaults
 
     config = session.config
     if config.of(ServerConfig).public_url is not None:
@@ -224,7 +224,7 @@ async def _serve_front(session: CommandSession, server: Server, shutdown: trio.E
 
 async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
     """Serve the client on stdio, and a loopback port for other commands on this machine."""
-    # Load the MCP SDK now; a server on HTTP loads it later.
+    # Load the MCP SDK now. A server on HTTP loads it later.
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
 

@@ -95,7 +95,7 @@ async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: t
         ready.set()
         await _bridge(session, shutdown)
         return
-    from lithos.app.serving.hosting import host_server  # loads modules that a bridge does not need
+    from lithos.app.serving.hosting import host_server  # imported here: a bridge does not need it
 
     await host_server(session, lock, shutdown, ready)
 

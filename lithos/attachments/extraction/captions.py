@@ -24,7 +24,7 @@ MOST_NOTES: Final = 10
 
 @define(eq=False)
 class Captions:
-    """The caption texts of images. Reading notes blocks; all other methods run on the event loop."""
+    """The caption texts of images. Reading notes blocks. All other methods run on the event loop."""
 
     _catalogue: Catalogue
     _files: NoteFiles

@@ -184,7 +184,7 @@ class _Exchange:
 
 
 class Extractor:
-    """Reader of files and drawer of pages, one at a time. Callers must `close` it."""
+    """Service that reads files and draws pages, one at a time. Callers must `close` it."""
 
     def __init__(
         self,
@@ -378,7 +378,7 @@ class _Taking:
 
 
 def _has_ended(child: _Child) -> bool:
-    """Return whether a process has ended; an ended process is reaped."""
+    """Return whether a process has ended. An ended process is reaped."""
     return os.waitpid(child.pid, os.WNOHANG)[0] != 0
 
 

@@ -189,7 +189,7 @@ class Shelf(Database):
         ]
 
     def parts(self, serials: Iterable[int]) -> Mapping[int, FilePart]:
-        """Return parts by serial without deleted ones. Any reader may call this."""
+        """Return existing parts by serial. Any reader may call this."""
         found: dict[int, FilePart] = {}
         for serial in serials:
             row = self._reader.execute(

@@ -34,14 +34,14 @@ class Missing(Exception):
 
 
 class FileAnswering:
-    """Handler of requests about one open file each, within `memory` bytes."""
+    """Answers to requests about one open file each, within `memory` bytes."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
         self._library: ModuleType | None = None
 
     def answer(self, request: ReadingRequest, file: int) -> Iterator[WorkerAnswer]:
-        """Return all parts of an answer; the end comes last."""
+        """Return all parts of an answer. The end comes last."""
         try:
             if request.page is None:
                 yield from self._extract(request, file)

@@ -32,7 +32,7 @@ def read_object(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Return the objects in a list of an object; items of other types are skipped."""
+    """Return the objects in a list of an object. Items of other types are skipped."""
     listed = value.get(name)
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):
@@ -40,5 +40,5 @@ def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def text_of(value: dict[str, Any], *names: str) -> str:
-    """Return the first of the named values that is a non-empty text, or "" without one."""
+    """Return the first named value that is a non-empty text, or "" if there is no such text."""
     return next((each for name in names if isinstance(each := value.get(name), str) and each), "")

@@ -58,7 +58,7 @@ def read_page(data: bytes) -> Iterator[FilePart]:
 
 
 class _Page:
-    """Collector of the visible lines of a page, with the position of each line in the source."""
+    """Visible lines of a page, with the position of each line in the source."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -143,7 +143,7 @@ def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
 def _skip_tag(source: str, opening: int) -> tuple[int, str]:
     """Return the end of markup that begins with `<`, and the tag's name.
 
-    For other text, the end is one character on.
+    For other text, return the end of the first character.
 
     Markup without an end extends to the end of the page, as in browsers.
     """

@@ -37,8 +37,8 @@ from lithos.text.snippet import WINDOW, Terms, find_passage
 log = get_logger("lithos.attachments")
 
 
-#: Maximum number of places of one file in an answer. With three, pages of long documents were missed; without
-#: a limit, other documents were (`bench/attachments.py` of ee169747).
+#: Maximum number of places of one file in an answer. With a limit of three, pages of long documents were
+#: missed. Without a limit, other documents were missed (`bench/attachments.py` of ee169747).
 MOST_OF_ONE: Final = 6
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
 

@@ -105,8 +105,8 @@ def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tu
         inside = os.path.realpath(target.parent)
         if inside != top and not inside.startswith(top.rstrip(os.sep) + os.sep):
             return FAILED, f"{path} leads outside the notes folder"
-        # The temporary name depends only on the path, so that the next import finds and removes the remains
-        # of a killed one.
+        # The temporary name depends only on the path, so that the next import finds and removes the file that
+        # a killed import left.
         temporary = target.with_name(PREFIX + hashlib.blake2b(path.encode(), digest_size=8).hexdigest())
         if os.path.lexists(target):
             if not _is_equal(source, target):

@@ -262,7 +262,7 @@ def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow 
     if sum(len(value) for value in row if isinstance(value, str)) > ROW_BYTES:
         return Malformed(position, f"the row has more than {ROW_BYTES} characters")
     if table.name == "edges" and row[table.names.index("provenance_type")] == "frontmatter":
-        return None  # derived from notes, which this server does itself
+        return None  # this server derives such rows from the notes
     return tuple(row)
 
 

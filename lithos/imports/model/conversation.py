@@ -121,8 +121,7 @@ def _count(number: int, one: str, many: str = "") -> str:
 def split_blocks(blocks: Iterable[str], most_bytes: int, joint: str = "\n\n") -> Iterator[str]:
     """Join the blocks with `joint` into texts of at most `most_bytes` UTF-8 bytes, less a margin.
 
-    Yields at least one text. A block that is too long is cut between lines, else between words, else
-    anywhere.
+    Yield at least one text. A block that is too long is cut between lines, or else between words or anywhere.
     """
     most = max(most_bytes - _MARGIN, 64)
     part: list[str] = []

@@ -24,7 +24,7 @@ WINDOW: Final = 65_536
 #: Characters before the window's end where an unfinished value may fail to parse or a cut number look
 #: complete.
 _NEAR_END: Final = 16
-#: Maximum characters of the text by which the next item after a damaged one is found.
+#: Maximum characters of the text that identifies the next item after a damaged item.
 _LONGEST_HEAD: Final = 512
 
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -159,7 +159,7 @@ class _Text:
         )
 
     def find_next(self) -> bool:
-        """Move to the beginning of the next item after a damaged one. Return False if none follows."""
+        """Move to the next item after a damaged item. Return False if no item follows."""
         self._learn_key()
         if not self._first_key:
             return False

@@ -145,7 +145,10 @@ def write_day(day: date, day_format: str) -> str:
 
 
 def read_day(text: str, own_format: str) -> date | None:
-    """Parse a text as a day in the graph's own format or an unambiguous one. Return None for other texts."""
+    """Parse a text as a day in the graph's own format or an unambiguous format.
+
+    Return None for other texts.
+    """
     text = text.strip()
     if not 8 <= len(text) <= _LONGEST_DAY or _YEAR.search(text) is None:
         return None

@@ -184,7 +184,7 @@ EDGES: Final = 100
 
 
 class ImportWriter(Protocol):
-    """Writer that decides about records and writes them.
+    """Port of a writer that decides about records and writes them.
 
     It is `imports.service.importing`, in this process or in the server.
     """

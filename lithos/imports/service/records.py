@@ -98,7 +98,7 @@ class RowImporter:
 def _separate(
     batch: RowBatch, why_not: Callable[[TableRow], str]
 ) -> tuple[tuple[TableRow, ...], list[KeptRow]]:
-    """Split the rows into those that may be imported, and those with a reason against the import."""
+    """Split the rows into importable rows and rows with a reason against the import."""
     free, kept = list[TableRow](), list[KeptRow]()
     for row in batch.rows:
         if reason := why_not(row):

@@ -14,7 +14,7 @@ log = get_logger("lithos.enrichment")
 
 
 async def survive(event: str, work: Callable[[], Awaitable[object]], **fields: Any) -> bool:
-    """Run background work. Return False if it raised; the failure is then logged as `event`.
+    """Run background work. Return False if it raised. The failure is then logged as `event`.
 
     No caller waits for background work, so not even a bug in it may end the server. `Cancelled` propagates.
     """

@@ -69,13 +69,13 @@ class StartStopped(Exception):
 class Opening:
     """Progress of a start.
 
-    The scan's thread calls the `teller` callback; the event loop calls all other methods.
+    The scan's thread calls the `teller` callback. The event loop calls all other methods.
     """
 
     def __init__(self, searchable: Callable[[], int] = lambda: 0) -> None:
         """Create the progress of a start. `searchable` counts the notes in full-text search."""
         self._searchable = searchable
-        #: Number of note files that were found; then, how many of them are known or read.
+        #: Number of note files that were found, and number of them that are known or read.
         self.found = 0
         self.read = 0
         #: Set once readers can find the notes that were known before the start, if there were any.

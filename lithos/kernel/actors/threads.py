@@ -49,7 +49,7 @@ def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> Non
 
 @frozen
 class _Prompt:
-    """Limiter that grants a free slot at once. Trio's own limiter takes a turn of the event loop first.
+    """Limiter that grants a free slot immediately. Trio's own limiter first takes a turn of the event loop.
 
     Such a turn may take milliseconds while searches run, and one write has several thread jobs in sequence.
     """

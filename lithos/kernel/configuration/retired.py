@@ -1,4 +1,4 @@
-"""Retired settings. A configuration that still uses one starts, and the user gets the reason."""
+"""Retired settings. A configuration with a retired setting still starts, and the user gets the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
 def drop_retired(
     settings: Iterable[tuple[str, Any]], source: str, warnings: list[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the settings of `source` that are not retired. Add a line to `warnings` for each retired one."""
+    """Yield the settings of `source` that are not retired.
+
+    Add a line to `warnings` for each retired setting.
+    """
     for key, value in settings:
         if key in RETIRED:
             warnings.append(f"{key} in {source} is no longer used and is ignored: {RETIRED[key]}")

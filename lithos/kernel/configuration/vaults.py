@@ -99,7 +99,7 @@ def load_vaults(
     overrides: Mapping[str, Any] | None = None,
     is_lenient: bool = False,
 ) -> ConfiguredVaults:
-    """Return the named vaults. The result is empty if the vault has no name; `load_config` then loads it.
+    """Return the named vaults. The result is empty if the vault has no name. `load_config` then loads it.
 
     `typed` contains the unchanged values of `--vault`. `overrides` contains other options, as in
     `load_config`, without `PLACES`. `is_lenient` collects the problems of a vault's configuration in its
@@ -122,7 +122,7 @@ def load_vaults(
     if chosen is None:
         return ConfiguredVaults()
     _refuse_unnamed(base, path, is_typed=bool(named))
-    if named:  # vaults of the file are not served; they only give settings to typed vaults of the same name
+    if named:  # Vaults of the file are not served. They only give settings to typed vaults of the same name.
         own = {entry.name: entry for entry in read_entries(base.vaults, path)}
         entries = [with_own(entry, own.get(entry.name)) for entry in entries]
     default = _default_of(base, path, entries, is_typed=bool(named))

@@ -65,7 +65,7 @@ class DatabaseLost(OSError):
 
 
 class Database:
-    """An open database. One caller writes inside `transaction()`; reads use the second connection."""
+    """An open database. One caller writes inside `transaction()`. Reads use the second connection."""
 
     layout: ClassVar[DatabaseLayout]
     log: ClassVar = get_logger("lithos.database")

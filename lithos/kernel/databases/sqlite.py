@@ -1,7 +1,7 @@
 """SQLite through apsw, which bundles a current release: connections, transactions, read-only snapshots, JSON.
 
 SQLite before 3.51.3 can corrupt a WAL database if two connections checkpoint it at the same time. Python may
-contain such an old SQLite; apsw >= 3.51.3 does not. `snapshot` reads a database without leaving any files
+contain such an old SQLite, but apsw >= 3.51.3 does not. `snapshot` reads a database without leaving any files
 behind, even while another process writes it. `load_*` functions read JSON columns that older versions or
 people may have filled.
 """
@@ -224,7 +224,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 @contextmanager
 def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
-    """Open a read-only connection for the block; None without a database. Raises `CorruptDatabase`.
+    """Open a read-only connection for the block, or None without a database. Raises `CorruptDatabase`.
 
     Reading a WAL database usually creates files next to it. `is_live` means that the writer runs and these
     files exist anyway, so the database is read in place. Otherwise an intact database is opened as immutable.

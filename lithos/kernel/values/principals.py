@@ -60,7 +60,7 @@ TOKEN_RIGHTS: Final[tuple[Rights, ...]] = ("metrics", *RIGHTS)
 class Principal:
     """The caller of a request, never with its secret.
 
-    `name` is the token's name in `lithos token list`. `agent` is the agent that the token is bound to; if it
+    `name` is the token's name in `lithos token list`. `agent` is the agent that the token is bound to. If it
     is None, the caller may name any agent.
     """
 

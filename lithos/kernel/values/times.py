@@ -7,7 +7,8 @@ from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-#: Maximum clock lead that is believed at once. Rows that are deleted by age are all older than this.
+#: Maximum lead of the clock that counts as correct immediately. Lithos deletes rows by age only if they are
+#: older than this.
 SLACK: Final = timedelta(days=2)
 #: Factor by which the settled time catches up with a clock that is further ahead.
 CATCHING_UP: Final = 24

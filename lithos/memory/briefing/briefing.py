@@ -531,7 +531,7 @@ def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> l
                 tokens=-(-len(source.split.content) // 4),
                 reason="no space left in the budget"
                 if has_no_room
-                else "adds too little to what is shown"
+                else "adds too little to the shown text"
                 if adds_little
                 else "no passage is related to the query",
                 has_no_room=has_no_room,

@@ -75,7 +75,7 @@ class _Shown:
 
 
 class Chooser:
-    """Chooser among options. It is deterministic: the first of equal options wins."""
+    """Choice among options. It is deterministic: the first of equal options wins."""
 
     def __init__(self, options: Sequence[Option], weights: Sequence[float], limits: Limits) -> None:
         """Make a chooser. `weights` are the weights of the query terms, by number."""

@@ -54,7 +54,7 @@ LEAST_NEARNESS: Final = 0.3
 
 @frozen(kw_only=True)
 class Weights:
-    """Parameters of the model (see above) and of the choice (`memory.briefing.choice`)."""
+    """Parameters of the model in the module docstring, and of the choice (`memory.briefing.choice`)."""
 
     steepness: float = 6.0
     words: float = 6.0
@@ -224,7 +224,7 @@ MOST_PASSAGES: Final = 4_000
 #: Characters of prose that take as long to scan as one heading, fence or possible underline.
 MARK: Final = 100
 PARSED_LINE: Final = 200
-#: Number of characters that are always read of a note.
+#: Number of characters of a note that are always read.
 LEAST_TEXT: Final = 20_000
 
 _MARK: Final = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:#{1,6}(?!\S)|`{3}|~{3})", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""`/console/receipts`: retrievals by agents, newest first; one retrieval with its outcome."""
+"""`/console/receipts`: the list of retrievals by agents, newest first, and the page of one retrieval."""
 
 from __future__ import annotations
 

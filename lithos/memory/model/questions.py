@@ -24,7 +24,7 @@ from lithos.text.words.analysis import FUNCTION_WORDS
 
 #: Minimum cosine of two similar questions.
 LEAST_COSINE: Final = 0.6
-#: Prior of an entry's weight. A single citation has the weight 0.4.
+#: Prior in the formula of an entry's weight. A single citation has the weight 0.4.
 PRIOR: Final = 1.5
 #: Amount that full evidence adds to a search score of 0..1.
 EVIDENCE_WEIGHT: Final = 0.8
@@ -183,7 +183,7 @@ class RememberedQuestion:
 
 @frozen(kw_only=True)
 class QuestionFilter:
-    """Filter of entries.
+    """Filter for remembered questions.
 
     All given conditions must hold. `since` and `until` refer to the time of the last question.
     """

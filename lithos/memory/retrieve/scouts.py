@@ -219,7 +219,7 @@ def name_scouts(names: Iterable[str]) -> tuple[str, ...]:
 
 @define
 class Dispatcher:
-    """Runner of concurrent scouts that filters their candidates by access."""
+    """Concurrent run of scouts, whose candidates are filtered by access."""
 
     _catalogue: Catalogue
     _metrics: Metrics = field(factory=Metrics)

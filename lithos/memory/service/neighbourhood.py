@@ -84,7 +84,7 @@ class GraphDrawing:
 
 
 class Drawings:
-    """Drawer of neighbourhoods with a cache of the latest layouts."""
+    """Drawings of neighbourhoods, with a cache of the latest layouts."""
 
     def __init__(self, drawing: Blocking) -> None:
         self._drawing = drawing

@@ -115,7 +115,7 @@ def item_row(item: Item) -> dict[str, Any]:
 
 
 def place_row(hit: OtherHit | None) -> dict[str, Any]:
-    """Return the additional keys of an attachment's excerpt; empty for a note."""
+    """Return the additional keys of an attachment's excerpt, or an empty mapping for a note."""
     if hit is None:
         return {}
     row: dict[str, Any] = {"kind": ATTACHMENT, "place": hit.place}

@@ -24,7 +24,7 @@ from lithos.tasks.rows.tasks import TaskRows
 
 
 class Carrying:
-    """Merger of imported task rows inside a transaction."""
+    """Board commands that merge imported task rows inside a transaction."""
 
     def __init__(self, rows: TaskRows, readiness: Readiness) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""Announcer of task readiness (`task.ready`) and of expired claims (`task.claim_expired`).
+"""Events for ready tasks (`task.ready`) and expired claims (`task.claim_expired`).
 
 Events are written in the same transaction as their cause, so each event is announced once, even across
 restarts. Some events depend on the clock: claims expire and timer gates open. When the next such event is

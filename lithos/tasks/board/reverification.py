@@ -29,7 +29,7 @@ Create = Callable[[CreateTask, datetime], Done[str]]
 
 
 class Reverifying:
-    """Creator of re-verifications. `create` creates one task with its events."""
+    """Board command for re-verifications. `create` creates one task with its events."""
 
     def __init__(self, rows: TaskRows, create: Create) -> None:
         self._rows = rows

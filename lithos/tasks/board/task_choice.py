@@ -78,7 +78,7 @@ class Marks:
 
 
 class TaskChoice:
-    """Chooser of tasks, inside the transaction that claims them."""
+    """Choice of the next task, inside the transaction that claims it."""
 
     def __init__(self, rows: TaskRows, can_take: Callable[[str, str], bool]) -> None:
         """Create a chooser. `can_take` returns whether a task can have a claim on another aspect."""

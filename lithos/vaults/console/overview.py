@@ -1,7 +1,7 @@
 """The page `/console/` for several vaults: an overview of all vaults that the person's token may use.
 
 Each vault has its own console below `/v/NAME/console/`. The person enters a token once and is logged in to
-every vault that accepts the token; each vault sets its own session cookie. The page reveals nothing about
+every vault that accepts the token. Each vault sets its own session cookie. The page reveals nothing about
 other vaults.
 """
 
@@ -47,7 +47,7 @@ _NO_PAGE: Final = (
 class Numbers:
     """Figures shown for one vault.
 
-    A figure is None if the vault could not read it; `untold` names those figures.
+    A figure is None if the vault could not read it. `untold` names those figures.
     """
 
     health: HealthSummary | None

@@ -1,6 +1,6 @@
 """Console visits across several vaults: the vaults that a token opened, and the sessions started in them.
 
-One login opens all vaults in which the token is valid; other vaults stay hidden from its holder. A visit
+One login opens all vaults in which the token is valid. Other vaults stay hidden from its holder. A visit
 stores principals, never the token. When a vault's session ends, for example by a logout there, the visit
 loses that vault.
 """
@@ -83,7 +83,7 @@ class _Entered:
 
 @define(eq=False)
 class Visit:
-    """One browser's visit; `principals` maps names of vaults to the token's principal there."""
+    """One browser's visit. `principals` maps names of vaults to the token's principal there."""
 
     id: str = field(repr=False)
     #: The agent name chosen at the login, or None.

@@ -76,7 +76,7 @@ class VaultEndpoint:
 
 @define(eq=False)
 class VaultRoutes:
-    """An ASGI application for all vaults; `doors` maps vault names to endpoints.
+    """An ASGI application for all vaults. `doors` maps vault names to endpoints.
 
     Unknown vaults have the gate `nobody` and the endpoint `absent`, which admits no caller.
     """

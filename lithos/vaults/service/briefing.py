@@ -34,7 +34,7 @@ _CURSOR: Final = re.compile(r"[a-z0-9-]{1,32}:[0-9]{1,20}(?:,[a-z0-9-]{1,32}:[0-
 
 @frozen
 class JointBriefing:
-    """A briefing whose entry ids name the vault; `split_id` splits them.
+    """A briefing whose entry ids name the vault. `split_id` splits them.
 
     It also holds each vault's part, and in `failed` the errors of vaults that could not respond.
     """
@@ -52,7 +52,7 @@ class JointBriefing:
 
 @frozen(eq=False)
 class JointContext:
-    """Composer of briefings from one or more vaults."""
+    """Briefing service for one or more vaults."""
 
     vaults: Mapping[str, Parts]
 

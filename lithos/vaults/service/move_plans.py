@@ -47,7 +47,7 @@ class VaultMovePlan:
     """A permitted move of the note at `path`, with the note's versions in the source and the target vault.
 
     `copy` is the target's copy of the note from an unfinished move. `was_there` says whether that copy equals
-    the current note; otherwise the copy is an earlier state.
+    the current note. Otherwise the copy is an earlier state.
     """
 
     path: str
@@ -73,7 +73,7 @@ class _Past:
 
 @frozen
 class VaultMovePlanning:
-    """Planner of moves from one vault to another, named vault."""
+    """Plans for moves from one vault to another, named vault."""
 
     _source: Parts
     _target: Parts

@@ -1,6 +1,6 @@
 """Moves of a note to another vault of the same process, with its kept versions (docs/spec/vaults.md §2).
 
-The note is first written to the target and then deleted in the source; each step is crash-safe. If the
+The note is first written to the target and then deleted in the source. Each step is crash-safe. If the
 process ends between the steps, both vaults have the note and nothing is lost: `lithos doctor` reports the
 note, and a repeated move finishes the first one. If the source note changes, disappears or cannot be deleted
 after the copy was written, the copy is deleted again. Without `expected_version`, a changed note is then
@@ -43,7 +43,7 @@ _INTERRUPTED: Final = (ActorDown, ShuttingDown, trio.TooSlowError)
 
 @frozen(kw_only=True)
 class VaultMove:
-    """Result of a move; `outcome` describes the note in the target, `former_path` its path in the source.
+    """Result of a move. `outcome` describes the note in the target, `former_path` its path in the source.
 
     `versions` counts the kept versions that were moved. `left` counts versions that stay readable in the
     source because they are damaged, too large together, or the target keeps no history. `unresolved` counts
@@ -58,7 +58,7 @@ class VaultMove:
 
 
 class VaultMoving:
-    """Mover of notes between two vaults, one note at a time.
+    """Service that moves notes between two vaults, one note at a time. Callers share one object per pair.
 
     All callers share one object per pair of vaults.
     """

@@ -65,7 +65,7 @@ class _Meeting:
     def arrive(self, name: str) -> None:
         """Record that a vault has selected its notes or failed.
 
-        The last arrival chooses the rows; repeats are ignored.
+        The last arrival chooses the rows. Repeats are ignored.
         """
         self._arrived.add(name)
         if len(self._arrived) == len(self.expected) and not self.are_here.is_set():

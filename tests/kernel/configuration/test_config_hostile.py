@@ -50,7 +50,7 @@ HOSTILE = (
     ("half of a character in a text", 'server:\n  host: "\\ud800"\n', "server.host: '\\ud800'"),
     ("half of a character in a list", 'server:\n  allowed_hosts: ["\\ud800"]\n', "server.allowed_hosts: "),
     ("half of a character in a name", 'agents:\n  "\\ud800": {write: ["**"]}\n', "agents: "),
-    ("half of a character of a vault", 'vaults:\n  a: {path: "\\ud800"}\n', "half of a character"),
+    ("half of a character of a vault", 'vaults:\n  a: {path: "\\ud800"}\n', "the path is not valid text"),
     ("deep lists", "a: " + "[" * 100_000, "not valid YAML"),
     ("deep items", "- " * 50_000 + "a", "not valid YAML"),
     ("Python", "server: !!python/object/apply:os.system ['false']\n", "not valid YAML at line 1"),

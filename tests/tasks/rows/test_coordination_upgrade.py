@@ -168,7 +168,7 @@ def test_dependencies_in_metadata_become_edges_once(path: Path, key: str, form: 
             assert key in kept.metadata
 
 
-def test_only_open_tasks_get_edges_but_may_wait_for_closed_ones(path: Path) -> None:
+def test_only_open_tasks_get_edges_even_to_closed_tasks(path: Path) -> None:
     """behaviour 126"""
     make_old(path)
     add_task(path, "done", {"depends_on": ["gone"]}, status="completed")

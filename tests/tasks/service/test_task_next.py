@@ -174,7 +174,7 @@ async def test_stale_fence_is_refused_and_names_the_holder(tmp_path: Path) -> No
             await call(lithos, tool, **given | {"agent": "bob", "fence": taken["fence"]})
 
 
-async def test_fence_of_another_aspect_is_current_and_closed_tasks_ignore_fences(tmp_path: Path) -> None:
+async def test_any_active_fence_is_current_and_closed_tasks_ignore_fences(tmp_path: Path) -> None:
     """behaviour 259: any active claim of the task makes its fence current.
 
     A closed task does not check fences.
