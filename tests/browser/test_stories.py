@@ -140,7 +140,7 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     browser.click("Tide table", "#search-results a.note")
     # -> Quarantine… : first what rests on it
     browser.click("Quarantine", ".head a")
-    browser.shows("1 note that rests on it is shown as suspect")
+    browser.shows("1 note that depends on this note is shown as suspect")
     is_so(browser, "Ferry plan" in browser.text("[aria-labelledby=dependents-title]"))
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "active")
     browser.fill("reason", "It was read for another harbour.")
@@ -163,7 +163,7 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     # -> the title in the warning -> End quarantine… -> End the quarantine
     browser.click("Tide table", ".warnings a.note")
     browser.click("End quarantine", ".head a")
-    browser.shows("Its status is active again")
+    browser.shows("The status of the note is active again")
     browser.shows("It was read for another harbour.")
     browser.click("End the quarantine", "main form[method=post] button")
     browser.shows("The quarantine has ended; recorded as person.")

@@ -214,7 +214,7 @@ def test_fulltext_commit_maps_blocks_separately_even_when_failing(
 
 def test_other_c_library_is_left_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator._glibc.cache_clear()
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None))  # as musl and macOS
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None))  # like musl or macOS
     assert not allocator.limit_arenas()
     assert not allocator.return_memory()
     with allocator.large_blocks_apart():

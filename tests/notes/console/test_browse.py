@@ -24,7 +24,7 @@ async def test_folders_tags_and_filters_reduce_the_list(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         for address in ("", "?q=x", "?view=deleted"):
             await person.look(f"/console/notes{address}")
-        assert "There is no note yet." in (await person.look("/console/notes")).text
+        assert "There are no notes yet." in (await person.look("/console/notes")).text
         write = person.lithos.create
         await write("Alpha", path="ops/db/", tags=["db", "deploy"], agent="ann")
         await write("Beta", path="ops/", tags=["db"], agent="bob", confidence=0.4)
