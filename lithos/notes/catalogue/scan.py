@@ -547,7 +547,7 @@ def _settle_claims(
 def _differs(entry: Entry, row: Entry | None) -> bool:
     """Return whether the manifest row is stale.
 
-    Most notes are unchanged and are compared by identity first.
+    The fast path compares identities, because nearly all notes are unchanged.
     """
     if row is not None and entry.note is row.note and entry.state is row.state:
         return entry.serial != row.serial

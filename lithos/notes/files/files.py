@@ -159,7 +159,7 @@ class NoteFiles:
     def read_stable(self, path: str) -> tuple[ReadFile, Fingerprint | None]:
         """Read one note like `read`.
 
-        Also return its fingerprint, by which a later check can tell that the file is unchanged.
+        Also return its fingerprint, by which a later check recognises an unchanged file.
 
         The fingerprint is None if it is not reliable: the file was changed a moment ago, or is reached by a
         symlink.
