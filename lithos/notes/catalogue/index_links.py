@@ -68,7 +68,7 @@ class LinkGraph:
             self.version += 1
 
     def discard_lonely(self, node: Node) -> None:
-        """Remove a node that has no edges. Does nothing for other nodes and for unknown ones."""
+        """Remove a node that has no edges. Nodes with edges and unknown nodes are ignored."""
         if node in self._ends and not self._ends[node] and not self._starts[node]:
             del self._ends[node], self._starts[node]
             self.version += 1
@@ -123,7 +123,7 @@ class LinkGraph:
     def neighbours(self, node: Node) -> tuple[Collection[Node], Collection[Node]]:
         """Return the nodes that a node links to, and the nodes that link to it.
 
-        Both are empty if it is unknown.
+        Both are empty for an unknown node.
         """
         return _items(self._ends.get(node, ())), _items(self._starts.get(node, ()))
 

@@ -68,13 +68,13 @@ def _with_key(folders: Iterable[str], depth: int, key: str) -> set[str]:
 
 @define
 class NewPaths:
-    """The paths that one round of changes creates, by the key that all spellings of a path share."""
+    """The paths created by one round of changes. All spellings of a path have the same key."""
 
     _files: set[str] = field(factory=set)
     _folders: dict[str, str] = field(factory=dict)
 
     def take(self, path: str | None) -> bool:
-        """Register the path that a change creates. None means that the change creates no path.
+        """Register the path that a change creates. None means that the change does not create a path.
 
         Returns False if the round already creates the file, or one of its folders, in another spelling. The
         caller must decide about the change again after that path exists.

@@ -1,8 +1,7 @@
 """The graph of notes: resolved wiki-links with backlinks, and provenance (derived from).
 
-The catalogue owns the graph and passes on every change at once, so readers see all written notes. Updates are
-incremental: a changed, new or deleted note causes only those link targets to be resolved again that share a
-name with it.
+The catalogue owns the graph and reports every change at once, so readers see all written notes. Updates are
+incremental: after a change, only the link targets that share a name with the note are resolved again.
 """
 
 from __future__ import annotations

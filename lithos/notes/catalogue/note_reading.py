@@ -61,12 +61,12 @@ def examine(
     """
     if file.state.size > LARGEST_FILE:
         return unreadable(
-            file, f"its size of {file.state.size} bytes exceeds the limit of {LARGEST_FILE} bytes"
+            file, f"the file has {file.state.size} bytes, more than the limit of {LARGEST_FILE}"
         )
     try:
         source = files.read(file.path)
     except (OSError, OutsideKnowledge) as failure:
-        return unreadable(file, f"it cannot be read: {failure}")
+        return unreadable(file, f"the file cannot be read: {failure}")
     digest = digest_of(source.data)
     if known is not None and known.digest == digest:
         document = Document(note=known.note, content="")
@@ -123,7 +123,7 @@ def second_file(
 def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> SkippedFile:
     """Return why a conflict copy of a note is not indexed."""
     copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
-    return SkippedFile(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
+    return SkippedFile(f"CONFLICT_COPY: another version of {original}", file.state, note_id, copy)
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:

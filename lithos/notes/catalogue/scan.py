@@ -455,7 +455,7 @@ def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
         return None
     except OSError as failure:
-        return SkippedFile(f"it cannot be read: {failure}", UNKNOWN_STATE)
+        return SkippedFile(f"the file cannot be read: {failure}", UNKNOWN_STATE)
     return None
 
 
@@ -596,4 +596,4 @@ def _warn_of_claims(catalogue: Catalogue) -> None:
     """Log how many notes lost a slug or URL to a note with an earlier path."""
     for what, number in (("slug", catalogue.surplus_slugs), ("source_url", catalogue.urls.surplus)):
         if number:
-            log.warning("several notes want the same key", key=what, surplus=number)
+            log.warning("duplicate slugs or URLs", key=what, surplus=number)
