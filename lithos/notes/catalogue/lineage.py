@@ -153,7 +153,7 @@ class Lineage:
         return bool(self._catalogue.doubles)
 
     def copies(self, note_id: str) -> list[dict[str, Any]]:
-        """Return the conflict copies of a note: the path of each, and whether its text differs from the note."""
+        """Return the conflict copies of a note, each with its path and whether its text differs."""
         entry = self._catalogue.get(note_id)
         if entry is None or note_id not in self._catalogue.doubles:
             return []
