@@ -100,7 +100,7 @@ class Kinship:
     def _read(self, path: str) -> LineCounts:
         """Return the lines of a file.
 
-        An unreadable file does not have lines, so it never counts as a copy.
+        An unreadable file counts as a file without lines, so it is never a copy.
         """
         try:
             return lines_of(self.files.read(path).data)
@@ -116,9 +116,9 @@ class Kinship:
 class _Search:
     """The search for a copy's lines in files other than its note. Lines found there do not prove a relation.
 
-    The notes of a folder may come from one template, and one note may still contain a line that another note
-    has replaced. So the oldest versions of these notes count as well. A template may also be in a separate
-    folder.
+    The notes of a folder may come from one template, and a note may still contain a template line that
+    another note has replaced. So the oldest versions of these notes count as well. A template may also be in
+    a separate folder.
     """
 
     kinship: Kinship

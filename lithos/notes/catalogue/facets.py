@@ -209,7 +209,7 @@ class Facets:
     def load(self, notes: Iterable[tuple[int, str, Note]]) -> None:
         """Enter many notes (serial number, path, values) in listing order, with the same result as `add`.
 
-        Takes half the time of `add` if the serial numbers ascend and no titles were searched yet.
+        This takes half the time of `add` if the serial numbers ascend and titles were not searched yet.
         """
         tags, authors = self._tags.places, self._authors.places
         folders, namespaces = self._folders.places, self._namespaces.places
@@ -375,7 +375,7 @@ class Facets:
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
         """Return the notes whose paths begin with a prefix: whole folders, and part of the last folder.
 
-        Without `path_of`, all notes of the last folder are returned.
+        Without `path_of`, the result contains all notes of the last folder.
         """
         folder = folder_of(prefix)
         whole = [name for name in self._folders.places if name and f"{name}/".startswith(prefix)]

@@ -328,9 +328,9 @@ class Lineage:
     def is_excused(self, note_id: str, source: str) -> bool | None:
         """Return whether a note or its lineage supersedes a source.
 
-        None means that the answer takes too long.
+        The result is None if the search takes too long.
 
-        The search runs from both ends. In a dense lineage they meet after a few dozen notes.
+        The search runs from both ends. In a dense lineage, both searches meet after a few dozen notes.
         """
         newer = list(self._relations.successors.of(source))
         for each in newer:  # successors of successors count as well

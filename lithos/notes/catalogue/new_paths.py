@@ -1,8 +1,8 @@
 """Paths for new files, spelled like the existing folders and valid on every disk.
 
-Disks differ in which names they treat as equal: many ignore case, some ignore the Unicode form. Lithos never
-creates a second spelling of an existing name, or a name that Windows reserves (docs/spec/notes.md §7). Files
-with such names that a person created are still served.
+Disks differ in the names that they treat as equal: many ignore case, some ignore the Unicode form. Lithos
+never creates a second spelling of an existing name, or a name that Windows reserves (docs/spec/notes.md §7).
+Files with such names that a person created are still served.
 """
 
 from __future__ import annotations

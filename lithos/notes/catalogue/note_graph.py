@@ -223,7 +223,7 @@ class NoteGraph:
     def settle(self, most: int | None = None) -> bool:
         """Continue a lazy `load` by at most `most` steps of a millisecond or two.
 
-        Returns True once it is done.
+        Returns True once the `load` is complete.
 
         The event loop can run between the steps.
         """

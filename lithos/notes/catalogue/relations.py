@@ -210,7 +210,7 @@ class Relations:
         )
 
     def _matters(self, note: Note) -> bool:
-        """Return whether a note is in the lineage of other notes, or they are in its lineage."""
+        """Return whether a note is quarantined, or connected to other notes by lineage or succession."""
         return (
             _said(note) != _SILENT
             or note.id in self.derived

@@ -7,7 +7,7 @@ sorted order has priority. The scan does not change note files.
 The scan also assigns ids to files that do not contain an id, and versions to notes that were edited while no
 server was running. A file without an id keeps the id recorded for its path. If such a file was moved, it gets
 the id of the vanished file with the same bytes. A file that contains an id has priority over a file that does
-not. A file keeps its id if it, or its frontmatter, cannot be read.
+not contain one. An unreadable file, or one with unreadable frontmatter, keeps its id.
 """
 
 from __future__ import annotations
@@ -242,7 +242,8 @@ def _drop_vanished(
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
     """Return the paths of unchanged files that must be read again.
 
-    These are notes with a broken frontmatter, or all notes if the link rules have changed.
+    The files to read again have a broken frontmatter. If the link rules have changed, all files are read
+    again.
 
     The rules for a broken frontmatter may have changed since the last run.
     """
@@ -529,7 +530,7 @@ def _settle_claims(
 ) -> None:
     """Decide which of several files gets an id.
 
-    The others are skipped, or get another id if they do not contain one.
+    The other files are skipped. A file that does not contain an id gets another id.
     """
     path = elect([entry.claim for entry in claimants], places).path
     for entry in claimants:
@@ -583,7 +584,7 @@ def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: dateti
 def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
     """Delete records without notes.
 
-    Versions are kept while any file is unreadable, because it may be one of the notes.
+    While any file is unreadable, versions are kept, because that file may be one of the notes.
     """
     unread = {path for path, why in catalogue.skipped.items() if why.note_id is None}
     if not unread:

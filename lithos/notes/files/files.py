@@ -159,7 +159,7 @@ class NoteFiles:
     def read_stable(self, path: str) -> tuple[ReadFile, Fingerprint | None]:
         """Read one note like `read`.
 
-        Also return its fingerprint, by which a later check recognises an unchanged file.
+        The fingerprint is also returned, so that a later check recognises an unchanged file.
 
         The fingerprint is None if it is not reliable: the file was changed a moment ago, or is reached by a
         symlink.
@@ -262,7 +262,7 @@ class NoteFiles:
     ) -> tuple[dict[str, list[int]], dict[int, str], dict[str, list[int]]]:
         """Group the changes by real file and by created parent folder.
 
-        Also map the changes to the files that moves leave.
+        Moves are also mapped to the files that they leave.
         """
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}

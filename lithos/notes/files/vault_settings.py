@@ -84,7 +84,7 @@ def _paths(value: Any, depth: int) -> Iterator[str]:
 
 
 def _clean(value: Any) -> str:
-    """Return a path in the vault without slashes around it. Empty if the value is not such a path."""
+    """Return a path in the vault without slashes around it. Return "" if the value is not such a path."""
     if not isinstance(value, str) or len(value) > LONGEST:
         return ""
     parts = [part for part in value.strip().split("/") if part not in ("", ".")]
@@ -119,7 +119,7 @@ class VaultSettings:
     def read_again(self) -> Ignored | None:
         """Return the ignored patterns if a settings file has changed.
 
-        Otherwise, or while a file is broken, return None.
+        Return None if no file has changed, or while a file is broken.
 
         Blocks.
         """

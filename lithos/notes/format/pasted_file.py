@@ -26,7 +26,7 @@ KEPT: Final = frozenset({
     "id", "author", "created_at", "updated_at", "contributors", "supersedes", "version", "quarantine_reason",
     "entities", "entities_extractor",
 })  # fmt: skip
-#: The keys among them that each write sets.
+#: The keys in `KEPT` that each write sets.
 _SET_BY_WRITES: Final = frozenset({"id", "updated_at", "version", "contributors"})
 #: Older spellings of owned keys. Their values are taken over.
 _SPELLINGS: Final = frozenset({"tag", "alias"})

@@ -163,7 +163,7 @@ class House:
     async def becomes_consistent(self) -> bool:
         """Wait until everything, including the manifest, is consistent.
 
-        Return whether it stays so for a moment.
+        Return whether the state is still consistent a moment later.
         """
         with trio.move_on_after(60):
             while not self.is_consistent():

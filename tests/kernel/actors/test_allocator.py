@@ -174,7 +174,7 @@ def test_fulltext_commits_leave_nothing_in_memory(tmp_path: Any) -> None:
 @pytest.mark.slow
 @ON_GLIBC
 def test_large_blocks_are_mapped_separately_while_requested() -> None:
-    """Runs in a separate program, because the arenas of this one may have gaps for all blocks."""
+    """The test uses a separate program, because the arenas of this one may have gaps for all blocks."""
     apart, together = run(MAPPED)
     assert apart > 16
     assert together == 0
@@ -214,7 +214,9 @@ def test_fulltext_commit_maps_blocks_separately_even_when_failing(
 
 def test_other_c_library_is_left_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator._glibc.cache_clear()
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None))  # like musl or macOS
+    monkeypatch.setattr(
+        allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None)
+    )  # like musl or macOS
     assert not allocator.limit_arenas()
     assert not allocator.return_memory()
     with allocator.large_blocks_apart():

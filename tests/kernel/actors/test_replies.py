@@ -80,7 +80,7 @@ def commands() -> list[type]:
 def _is_current(cls: type) -> bool:
     """Return whether a class is the current one.
 
-    The first class lingers after attrs has created a second one for slots.
+    attrs creates a second class for slots, and the first class stays in memory.
     """
     is_ours = cls.__module__.startswith("lithos.")
     return is_ours and getattr(import_module(cls.__module__), cls.__name__, None) is cls

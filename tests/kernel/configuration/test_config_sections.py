@@ -1,6 +1,6 @@
 """Sections of the configuration: each capability declares its own sections.
 
-A missing capability declares none.
+A missing capability does not declare any section.
 """
 
 from __future__ import annotations

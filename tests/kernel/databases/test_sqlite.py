@@ -98,7 +98,7 @@ def test_damaged_and_foreign_files_are_refused_and_untouched(path, is_database):
 def test_check_of_damaged_database_keeps_its_wal(path, tmp_path):
     """The WAL of a killed process may contain the newest rows.
 
-    It must not be merged into the damaged database.
+    The damaged database must not absorb these rows.
     """
     connection = open_at(path)
     fill(connection)

@@ -46,7 +46,7 @@ def test_second_data_directory_for_one_vault_is_refused(is_link: bool, tmp_path:
     for part in (str(other), str(os.getpid()), "here", NOW, "http://127.0.0.1:1", str(tmp_path / "one")):
         assert part in told
     assert "secret" not in told
-    plain = OwnerLock(tmp_path / "two" / ".lithos" / "lock")  # the refused owner has released it
+    plain = OwnerLock(tmp_path / "two" / ".lithos" / "lock")  # the refused owner has released this lock
     plain.acquire(NOW)
     plain.release()
     assert "secret" not in "".join(

@@ -1,6 +1,6 @@
 """A time limit for linear functions.
 
-It is generous and in CPU time of this process, so that other processes do not count.
+The limit is generous and in CPU time of this process, so that other processes do not count.
 """
 
 from __future__ import annotations
