@@ -73,10 +73,9 @@ def _links_of(path: str, data: bytes) -> CanvasLinks:
 
 
 def rewrite_canvas(files: NoteFiles, path: str, moved: Relinking) -> bool:
-    """Update the links on the canvas at `path` after a move; return False if no link has to change.
+    """Update the links on the canvas at `path` after a move. Return False if no link changes.
 
-    Raises `NoCanvas`, `FileBusy`, `FileChanged`, `OutsideKnowledge`, and `OSError`, for example for a
-    symbolic link.
+    Raises `NoCanvas` (also for a symbolic link), `FileBusy`, `FileChanged`, `OutsideKnowledge` and `OSError`.
     """
     if os.path.islink(os.path.join(files.root, path)):
         raise NoCanvas("the canvas is a symbolic link")

@@ -149,7 +149,7 @@ def test_vaults_read_their_own_files_without_a_common_file(place: Path) -> None:
     assert given[0].loaded.config.of(SearchConfig).max_results == 50
 
 
-def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> None:
+def test_server_and_retired_settings_of_vaults_are_ignored_with_warning() -> None:
     config = written(
         "server: {port: 9000}\nvaults:\n  work: {path: ../roots/work, server: {port: 1}, "
         "telemetry: {enabled: true}}\n"

@@ -37,7 +37,9 @@ def test_file_system_without_locks_is_refused_with_advice(
     assert not is_owned(tmp_path / ".lithos" / "lock")
 
 
-def test_no_lock_accepts_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_lock_option_accepts_file_system_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     without_locks(monkeypatch, errno.ENOLCK)
     path = tmp_path / ".lithos" / "lock"
     lock = OwnerLock(path, needs_locks=False)
