@@ -84,9 +84,7 @@ def examine(
 def examine_renamed(
     files: NoteFiles, lost: Mapping[str, FileState], style: VaultStyle = PLAIN
 ) -> list[Examined]:
-    """Read the lost files that were renamed, or whose folder was.
-
-    Read the lost files that were renamed, directly or with their folder. Blocks.
+    """Read the lost files that were renamed, directly or with their folder. Blocks.
 
     `lost` maps content hashes to file states; a rename does not change them. The search runs twice because a
     directory walk takes time and may miss files that are renamed during the walk.

@@ -238,7 +238,7 @@ class LineMerge:
             self._overlap(base, mine, theirs)
 
     def _take(self, side: NumberedLines, bounds: Bounds) -> None:
-        """Take the lines of one side, or of both, between two common runs."""
+        """Copy the lines of one side between two common runs to the result."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]
 

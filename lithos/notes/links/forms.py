@@ -217,7 +217,7 @@ def names_note(path: str) -> bool:
 def join_path(path: str, folder: str) -> str:
     """Return the path of a destination in `folder`, relative to the notes folder.
 
-    A path that leads out of the notes folder stays unchanged.
+    A path that leads out of the notes folder begins with `../`.
     """
     start = "" if path.startswith("/") else folder
     return posixpath.normpath(posixpath.join(start, path.lstrip("/")))

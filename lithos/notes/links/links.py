@@ -364,7 +364,7 @@ class LinkTable:
     def candidates(self, target: str) -> list[str]:
         """Return the paths of the notes among which a target is ambiguous, because their path ends are equal.
 
-        Sorted.
+        The paths are sorted.
         """
         kind, notes = self._first_match(target)
         return [note[0] for note in notes] if kind in _ONE and len(notes) > 1 else []
