@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS own_notes(path TEXT PRIMARY KEY) WITHOUT ROWID;
 class NoteRows:
     """The rows of all tables, by note id, by path, or by id and version.
 
-    In a change, None means that the row is deleted.
+    A value of None in a change means that the row is deleted.
     """
 
     versions: dict[str, AssignedVersion | None] = field(factory=dict)

@@ -36,8 +36,8 @@ async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer:
 def look_at_notes(catalogue: Catalogue) -> Component:
     """Count the notes, and the notes with unreadable frontmatter. These are served, too.
 
-    Also counts duplicate ids and conflict copies. Their names are only in the notes' warnings, because anyone
-    may read `/health`.
+    The check also counts duplicate ids and conflict copies. Their names are only in the notes' warnings,
+    because anyone may read `/health`.
     """
     told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
     if catalogue.broken:

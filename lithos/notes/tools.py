@@ -190,7 +190,7 @@ def _read_expiry(
 ) -> datetime | Literal[""] | None:
     """Return when a note becomes stale.
 
-    None keeps the current time, "" clears it. `ttl_hours` is already checked.
+    A result of None keeps the current time, and "" clears it. `ttl_hours` is already checked.
     """
     if ttl_hours is not None:
         try:

@@ -102,7 +102,7 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
 def linked_row(linked: LinkedFrom) -> dict[str, Any]:
     """Return the notes that link to a note being deleted, and how to restore the note.
 
-    Empty without such links.
+    The result is empty if no note links to the deleted note.
     """
     if not linked.total:
         return {}

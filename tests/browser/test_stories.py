@@ -140,7 +140,7 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     browser.click("Tide table", "#search-results a.note")
     # Click "Quarantine…", which first shows the dependent notes.
     browser.click("Quarantine", ".head a")
-    browser.shows("1 note that rests on it is shown as suspect")
+    browser.shows("1 note that depends on this note is shown as suspect")
     is_so(browser, "Ferry plan" in browser.text("[aria-labelledby=dependents-title]"))
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "active")
     browser.fill("reason", "It was read for another harbour.")

@@ -1,4 +1,4 @@
-"""How the parts of a server are found by their class."""
+"""Lookup of server parts by their class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Disk:
 
 @frozen
 class Shelf:
-    """A part of fields."""
+    """A part with fields."""
 
     _disk: Disk
     books: int = 3
@@ -32,7 +32,7 @@ class Shelf:
 
 
 class Library:
-    """A part of a constructor."""
+    """A part with a constructor."""
 
     def __init__(self, shelf: Shelf, guard: Guard | None, *, disk: Disk) -> None:
         self.shelf, self.guard, self.disk = shelf, guard, disk
@@ -56,7 +56,7 @@ class Hen:
         self.egg = egg
 
 
-def test_part_is_made_once_from_its_constructor_parameters() -> None:
+def test_part_is_created_once_from_its_constructor_parameters() -> None:
     parts = Parts((Library, Shelf, Disk, no_guard))
     library = parts.get(Library)
     assert library is parts.get(Library)
@@ -65,7 +65,7 @@ def test_part_is_made_once_from_its_constructor_parameters() -> None:
     assert library.guard is None
 
 
-def test_given_part_is_not_made_again() -> None:
+def test_given_part_is_not_created_again() -> None:
     disk = Disk()
     assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
 
@@ -76,23 +76,23 @@ def test_missing_part_is_null_when_the_parameter_allows_it() -> None:
         Parts((Library, Disk)).get(Library)
 
 
-def test_a_parameter_keeps_its_default_where_nothing_makes_another() -> None:
+def test_part_parameter_keeps_its_default_without_another_source() -> None:
     assert Parts((Shelf, Disk)).get(Shelf).books == 3
     assert Parts((Shelf, Disk), {int: 5}).get(Shelf).books == 5
 
 
-def test_parts_that_need_each_other_are_named() -> None:
+def test_circular_parts_are_named_in_the_error() -> None:
     with pytest.raises(LookupError, match="Egg -> Hen -> Egg"):
         Parts((Egg, Hen)).get(Egg)
 
 
-def test_no_two_capabilities_make_the_same_part() -> None:
+def test_no_two_capabilities_create_the_same_part() -> None:
     kinds = [made_by(maker) for maker in makers()]
     assert len(kinds) > 80
     assert len(kinds) == len(set(kinds))
 
 
-def test_capabilities_have_names_of_their_own() -> None:
+def test_capabilities_have_unique_names() -> None:
     names = [capability.name for capability in CAPABILITIES]
     assert len(names) == len(set(names))
 

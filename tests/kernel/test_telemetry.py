@@ -1,4 +1,4 @@
-"""Log lines: form, redaction, and what happens when the reader has gone."""
+"""Log lines: their format, redaction, and a reader that has gone away."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _restored_logging() -> Iterator[None]:
 
 
 class Lines(io.StringIO):
-    """A stream whose content is read back as JSON lines."""
+    """A stream whose content can be read back as JSON lines."""
 
     def read_all(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.getvalue().splitlines()]
@@ -50,7 +50,7 @@ class Lines(io.StringIO):
 def configured(level: str = "info", fmt: str = "json", **more: Any) -> Lines:
     stream = Lines()
     configure_logging(level, fmt, stream, **more)
-    logging.getLogger().handlers[:-1] = []  # those of pytest print tracebacks for records that do not format
+    logging.getLogger().handlers[:-1] = []  # pytest's handlers print tracebacks for invalid records
     return stream
 
 
@@ -66,7 +66,7 @@ def test_log_line_names_its_vault_when_there_are_several() -> None:
     assert [line.get("vault") for line in stream.read_all()] == ["work", "home", None]
 
 
-def test_an_event_is_one_json_line_with_its_fields() -> None:
+def test_event_is_one_json_line_with_its_fields() -> None:
     stream = configured()
     get_logger("lithos.actors.indexer").info(
         "commit", trigger="age", docs=12, share=0.5, ids=("a", "b"), none=None
@@ -79,7 +79,7 @@ def test_an_event_is_one_json_line_with_its_fields() -> None:
     assert datetime.fromisoformat(line["timestamp"]).utcoffset() == timedelta(0)
 
 
-def test_a_traceback_stays_on_the_line_of_its_event() -> None:
+def test_traceback_stays_on_the_line_of_its_event() -> None:
     stream = configured()
     log = get_logger("lithos.x")
     try:
@@ -96,7 +96,7 @@ def test_a_traceback_stays_on_the_line_of_its_event() -> None:
     assert "exception" not in refused
 
 
-def test_a_field_cannot_replace_a_key_of_the_line() -> None:
+def test_field_cannot_replace_a_key_of_the_line() -> None:
     stream = configured()
     get_logger("lithos.x").info("moved", message="m", level="l", exception="e", event="kept")
     line = stream.read_one()
@@ -104,7 +104,7 @@ def test_a_field_cannot_replace_a_key_of_the_line() -> None:
     assert (line["message_"], line["level_"], line["exception_"]) == ("m", "l", "e")
 
 
-def test_text_is_one_readable_line_with_an_indented_traceback() -> None:
+def test_text_log_is_one_readable_line_with_indented_traceback() -> None:
     stream = configured(fmt="text")
     log = get_logger("lithos.x")
     log.info("commit", trigger="age", title="two words", empty="", count=3, list=["a"])
@@ -117,7 +117,7 @@ def test_text_is_one_readable_line_with_an_indented_traceback() -> None:
     assert trace == ["    ValueError: why"]
 
 
-def test_text_cannot_be_forged_by_a_value() -> None:
+def test_field_value_cannot_forge_a_text_log_line() -> None:
     stream = configured(fmt="text")
     get_logger("lithos.x").info("read\nforged", path="a\n2026 info forged", colour="\x1b[31m")
     (line,) = stream.getvalue().splitlines()
@@ -125,7 +125,7 @@ def test_text_cannot_be_forged_by_a_value() -> None:
     assert "read\\nforged" in line
 
 
-def test_nothing_is_formatted_when_the_level_is_off() -> None:
+def test_nothing_is_formatted_when_log_level_is_off() -> None:
     class Costly:
         def __str__(self) -> str:
             raise AssertionError("formatted")
@@ -139,7 +139,7 @@ def test_nothing_is_formatted_when_the_level_is_off() -> None:
     assert "loud" in stream.getvalue()
 
 
-def test_a_value_that_cannot_be_printed_does_not_fail_the_caller() -> None:
+def test_unprintable_value_does_not_fail_the_caller() -> None:
     class Broken:
         def __str__(self) -> str:
             raise RuntimeError("no")
@@ -152,12 +152,12 @@ def test_a_value_that_cannot_be_printed_does_not_fail_the_caller() -> None:
     assert (second["event"], second["logger"]) == ("%d apples", "other")
 
 
-def test_records_of_libraries_and_warnings_have_the_same_form() -> None:
+def test_library_records_and_warnings_have_the_same_form() -> None:
     stream = configured()
     logging.getLogger("quart.app").error("GET /x %s", "failed")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        configure_logging("info", "json", stream)  # inside, since pytest replaces the hook itself
+        configure_logging("info", "json", stream)  # inside the test, because pytest replaces the hook itself
         warnings.warn("soon gone", UserWarning, stacklevel=1)
     library, warning = stream.read_all()
     assert (library["logger"], library["message"]) == ("quart.app", "GET /x failed")
@@ -165,7 +165,7 @@ def test_records_of_libraries_and_warnings_have_the_same_form() -> None:
     assert "soon gone" in warning["message"]
 
 
-def test_noisy_libraries_are_heard_from_warning_up() -> None:
+def test_noisy_libraries_are_logged_from_warning_up() -> None:
     stream = configured("debug")
     for name in ("mcp.server.lowlevel.server", "hypercorn.access", "httpx", "sse_starlette.sse"):
         logging.getLogger(name).info("chatter")
@@ -180,7 +180,7 @@ def test_configuring_again_replaces_the_stream() -> None:
     assert len(second.read_all()) == 1
 
 
-def test_an_unknown_level_or_format_is_refused() -> None:
+def test_unknown_log_level_or_format_is_refused() -> None:
     for level, fmt in (("loud", "json"), ("info", "xml"), ("INFO", "json")):
         with pytest.raises(ValueError, match="debug, info, warning"):
             configure_logging(level, fmt, io.StringIO())
@@ -198,7 +198,7 @@ def test_secrets_are_hidden_wherever_they_appear(fmt: str) -> None:
     assert "***" in shown
 
 
-def test_names_that_promise_a_secret_are_hidden() -> None:
+def test_fields_with_secret_names_are_hidden() -> None:
     stream = configured()
     get_logger("lithos.x").info(
         "call",
@@ -214,7 +214,7 @@ def test_names_that_promise_a_secret_are_hidden() -> None:
     assert (line["tokens"], line["token_count"]) == (5, 6)
 
 
-def test_tokens_are_cut_from_text() -> None:
+def test_tokens_are_removed_from_text() -> None:
     due = {
         "GET /events?access_token=abc&since=1": "GET /events?access_token=***&since=1",
         "GET /events?since=1&ACCESS_TOKEN=a%20b HTTP/1.1": "GET /events?since=1&ACCESS_TOKEN=*** HTTP/1.1",
@@ -256,7 +256,7 @@ def test_any_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> N
         json.loads(text, parse_constant=pytest.fail)
 
 
-def test_a_stream_of_another_encoding_still_gets_the_line() -> None:
+def test_stream_with_another_encoding_still_gets_the_line() -> None:
     raw = io.BytesIO()
     configure_logging("info", "text", io.TextIOWrapper(raw, encoding="ascii"))
     get_logger("lithos.x").info("привет", surrogate="\ud800")
@@ -285,7 +285,7 @@ def test_logging_survives_a_closed_reader() -> None:
 
 
 @pytest.mark.slow
-def test_process_keeps_its_exit_code_when_stderr_reader_has_gone() -> None:
+def test_process_keeps_exit_code_when_stderr_reader_has_gone() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     program = (
@@ -301,6 +301,6 @@ def test_process_keeps_its_exit_code_when_stderr_reader_has_gone() -> None:
     assert (ended.returncode, ended.stdout) == (0, b"done\n")
 
 
-def test_the_levels_are_those_of_the_configuration() -> None:
+def test_log_levels_match_the_configuration() -> None:
     assert tuple(LEVELS) == LOG_LEVELS
     assert FORMATS == LOG_FORMATS

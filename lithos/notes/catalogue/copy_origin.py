@@ -60,7 +60,7 @@ class Kinship:
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
         """Return whether a file without an id must be examined, because it is named like a copy of a note.
 
-        A file that already is a note stays a note if people also choose names like its name.
+        A file that is already a note stays a note if its name could also be chosen by a person.
         """
         if self.is_own(path) or (is_note and not may_be_strong(path)):
             return False
@@ -71,7 +71,7 @@ class Kinship:
     ) -> Entry | None:
         """Return the note whose conflict copy a file without an id is, or None. Blocks.
 
-        `data` are the bytes of the file. `own_id` is the id of the file as a note: a file with kept versions
+        `data` are the bytes of the file. `own_id` is the id of the file as a note. A file with kept versions
         was a note earlier, so a weak name does not make it a copy.
         """
         copy: LineCounts | None = None
@@ -98,24 +98,27 @@ class Kinship:
                 yield name, original
 
     def _read(self, path: str) -> LineCounts:
-        """Return the lines of a file. An unreadable file has no lines and is therefore no note's copy."""
+        """Return the lines of a file.
+
+        An unreadable file counts as a file without lines, so it is never a copy.
+        """
         try:
             return lines_of(self.files.read(path).data)
         except (OSError, OutsideKnowledge):
             return LineCounts()
 
     def lines_in(self, path: str) -> LineCounts:
-        """Return the lines of another file, which may explain a line that two files have in common."""
+        """Return the lines of another file. A line in that file explains why two other files share it."""
         return self._read(path)
 
 
 @frozen
 class _Search:
-    """The search for a copy's lines in files other than its note. Lines found elsewhere prove nothing.
+    """The search for a copy's lines in files other than its note. Lines found there do not prove a relation.
 
-    The notes of a folder may come from one template, and one note may still contain a line that another note
-    has replaced. So the oldest versions of these notes count as well. A template may also be in a separate
-    folder.
+    The notes of a folder may come from one template, and a note may still contain a template line that
+    another note has replaced. So the oldest versions of these notes count as well. A template may also be in
+    a separate folder.
     """
 
     kinship: Kinship
@@ -123,7 +126,7 @@ class _Search:
     original: str
 
     def unexplained(self, lines: frozenset[str]) -> frozenset[str]:
-        """Return the lines that occur in no other file."""
+        """Return the lines that do not occur in any other file."""
         left = lines
         for other in islice(self._others(), MOST_OTHERS):
             left -= self.kinship.lines_in(other).keys()

@@ -1,9 +1,9 @@
 """Note postings: the listing order, and the notes with each tag, author, folder and date.
 
 A posting is an ascending array of places. A place is the position of a note in the listing (the order of
-first indexing), so an intersection of postings is already sorted. Reading a page therefore needs no sort and
-skips the notes outside the page, and the total is an array length. Every change of a note updates its
-postings, so nothing is recounted. Memory: eight bytes per note and value.
+first indexing), so the intersection of two postings is already sorted. Reading a page therefore needs neither
+a sort nor the notes outside the page, and the total is an array length. Every change of a note updates its
+postings. Memory: eight bytes per note and value.
 
 Case-folded titles are joined in blocks of places, and each block is searched in one call. A block is built by
 its first search, and rebuilt by the first search after a change of one of its notes.
@@ -37,7 +37,7 @@ _BETWEEN: Final = "\0"
 
 @frozen
 class _Block:
-    """Joined titles, the beginning of each (and of the next one), and the notes that have them."""
+    """The joined titles, their beginnings, the end of the last title, and the notes they belong to."""
 
     text: str
     begins: Sequence[int]
@@ -97,7 +97,7 @@ MOST_COMPARED: Final = 2_000
 
 @frozen(kw_only=True)
 class FacetFilter:
-    """Conditions that a note must all meet. None and empty `tags` match every note; `since` is inclusive."""
+    """Conditions that a note must all meet. None and empty `tags` match every note. `since` is inclusive."""
 
     tags: tuple[str, ...] = ()
     author: str | None = None
@@ -121,7 +121,7 @@ class FacetPage:
 
 @frozen
 class _Values:
-    """The notes with each value of one kind of value. Values without notes are removed."""
+    """Notes by the values of one property. Values without notes are removed."""
 
     places: dict[str, Places] = field(factory=dict)
 
@@ -198,8 +198,8 @@ class Facets:
         #: The notes with an expiry date.
         self._expiring: Places = array("q")
         self._titles = Titles()
-        #: Places of the notes that were entered after a note with a greater serial number, and the reverse
-        #: map.
+        #: Places of the notes that were entered after a note with a greater serial number, and the map from
+        #: place to serial number.
         self._late: dict[int, int] = {}
         self._late_serials: dict[int, int] = {}
 
@@ -209,7 +209,7 @@ class Facets:
     def load(self, notes: Iterable[tuple[int, str, Note]]) -> None:
         """Enter many notes (serial number, path, values) in listing order, with the same result as `add`.
 
-        Takes half the time of `add` if the serial numbers ascend and no titles were searched yet.
+        This takes half the time of `add` if the serial numbers ascend and titles were not searched yet.
         """
         tags, authors = self._tags.places, self._authors.places
         folders, namespaces = self._folders.places, self._namespaces.places
@@ -375,7 +375,7 @@ class Facets:
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
         """Return the notes whose paths begin with a prefix: whole folders, and part of the last folder.
 
-        Without `path_of`, all notes of the last folder are returned.
+        Without `path_of`, the result contains all notes of the last folder.
         """
         folder = folder_of(prefix)
         whole = [name for name in self._folders.places if name and f"{name}/".startswith(prefix)]

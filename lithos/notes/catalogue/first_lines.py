@@ -1,8 +1,8 @@
 """Note previews: titles and first lines of all notes, for searches during a long first indexing.
 
 A preview reads only the beginning of each file, which takes some seconds for ten thousand notes. Previews are
-dropped once every note is indexed. A preview's id is the id in the file, or the id that a file without one
-will get.
+dropped once every note is indexed. The id of a preview is the id in the file, or the id that Lithos will
+assign to the file.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Note lineage: the sources of a note, the notes that rest on it, and the resulting warnings.
+"""Note lineage: the sources of a note, the notes that depend on it, and the resulting warnings.
 
 Specified in docs/spec/context.md §2.
 
-A note rests on its `derived_from_ids` and on the targets of its typed edges `derived_from`, `depends_on` and
-`refines`, unless these are inferred. The lineage of a note is the transitive closure of that relation. A note
-is suspect when a note in its lineage is quarantined or superseded. A superseded source does not count if the
+A note depends on its `derived_from_ids` and on the targets of its typed edges `derived_from`, `depends_on`
+and `refines`, except inferred edges. The lineage of a note is the transitive closure of that relation. A note
+is suspect if a note in its lineage is quarantined or superseded. A superseded source does not count if the
 note itself, or another note in its lineage, supersedes that source, directly or by a chain.
 
-Each answer describes the moment of the call, and no call awaits anything. After each change, a backward walk
-from all quarantined and superseded notes finds the notes that may be suspect (`settle`). Most notes are not
-suspect, which costs one check. For each remaining note, a forward walk finds the nearest cause, which is
-remembered until the next change. A call follows at most `STEPS` edges backward and as many forward, about two
-milliseconds. So a call made before the backward walk is complete misses causes beyond the nearest `STEPS`
-edges. Callers that show notes await `settle` first. A cause that is known to exist is reported even if the
-walk does not reach it within that limit.
+Each answer describes the moment of the call, and calls do not await anything. After each change, a backward
+walk from all quarantined and superseded notes finds the notes that may be suspect (`settle`). Most notes are
+not suspect, which takes one check. For each other note, a forward walk finds the nearest cause, which is
+remembered until the next change. A call follows at most `STEPS` edges in each direction, which takes about
+two milliseconds. So a call made before the backward walk is complete misses causes beyond the nearest `STEPS`
+edges. Callers that show notes therefore await `settle` first. A known cause is reported even if the walk does
+not reach it within that limit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TRIES: Final = 20
 
 @frozen
 class LineageStep:
-    """A note one step along the lineage. `via` is `derived_from_ids` or the type of a typed edge."""
+    """A note one step away in the lineage. `via` is `derived_from_ids` or the type of a typed edge."""
 
     id: str
     via: str
@@ -64,7 +64,7 @@ class _Cause:
 
 
 class Lineage:
-    """Reads the lineage as it is at the moment of each call."""
+    """Reads the current lineage at each call."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -87,16 +87,17 @@ class Lineage:
         return self._kin(note_id, stated, self._relations.typed.types_from(note_id))
 
     def dependents(self, note_id: str) -> list[LineageStep]:
-        """Return the existing notes that rest directly on a note, sorted by id."""
+        """Return the existing notes that depend directly on a note, sorted by id."""
         stated = self._relations.derived.of(note_id)
         return self._kin(note_id, stated, self._relations.typed.types_to(note_id))
 
     def _kin(
         self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]
     ) -> list[LineageStep]:
-        """Return each related note once.
+        """Return each related note once, with one relation.
 
-        Relations stated in notes win over typed edges; types win by name order.
+        A relation stated in a note has priority over typed edges. Among typed edges, the first type name has
+        priority.
         """
         found = dict.fromkeys(stated, "derived_from_ids")
         for other, via in sorted(typed):
@@ -148,13 +149,11 @@ class Lineage:
 
     @property
     def has_second_files(self) -> bool:
-        """Whether any note has a second file with the same id, or a conflict copy."""
+        """Return whether any note has a second file with the same id, or a conflict copy."""
         return bool(self._catalogue.doubles)
 
     def copies(self, note_id: str) -> list[dict[str, Any]]:
-        """Return the conflict copies of a note: where each is, and whether it says anything else than the
-        note.
-        """
+        """Return the conflict copies of a note, each with its path and whether its text differs."""
         entry = self._catalogue.get(note_id)
         if entry is None or note_id not in self._catalogue.doubles:
             return []
@@ -162,12 +161,12 @@ class Lineage:
         return [{"path": path, "differs": copy.digest != entry.digest} for path, copy in copies]
 
     def _other_sides(self, note: Note) -> Iterator[NoteWarning]:
-        """Which other files have the id of a note, which are its other version, and what git left in it."""
+        """Yield the warnings about second files with the note's id, conflict copies and Git conflicts."""
         if doubles := self._catalogue.duplicates_of(note.id):
             reason = f"another file has the same id and is not served: {name_some(doubles)}"
             yield NoteWarning("duplicated", note.id, note.title, reason, 0)
         if copies := self._catalogue.copy_paths_of(note.id):
-            reason = f"two machines changed it; the text that one of them wrote is in {name_some(copies)}"
+            reason = f"two machines changed this note; the text of one machine is in {name_some(copies)}"
             yield NoteWarning("conflict_copy", note.id, note.title, reason, 0)
         if note.has_conflict_markers:
             yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
@@ -193,7 +192,7 @@ class Lineage:
     async def settle(self) -> None:
         """Find the notes that may be suspect, in steps of one or two milliseconds.
 
-        If the lineage keeps changing meanwhile, the search stops. Each later call then searches on its own.
+        If the lineage keeps changing meanwhile, the search stops. Each later call then searches separately.
         """
         version, tries = -1, 0
         while tries < _TRIES:
@@ -215,7 +214,7 @@ class Lineage:
             self._spreading, self._is_settled = self._follow_back(self._doubtful), False
         elif leaves:
             self._seen_leaves = len(relations.leaves)
-            for leaf in leaves:  # one that was changed twice is seen last after what it rests on since
+            for leaf in leaves:  # in change order: sources come before their dependents
                 self._see_leaf(leaf)
         if not self._is_settled:
             for _ in islice(self._spreading, STEPS // _AT_ONCE):
@@ -223,7 +222,7 @@ class Lineage:
             self._is_settled = next(self._spreading, self) is self
 
     def _see_leaf(self, leaf: str) -> None:
-        """Check a note that no other note rests on. It may be suspect if one of its sources is."""
+        """Check a note without dependents. The note may be suspect if one of its sources is."""
         relations = self._relations
         self._causes.pop(leaf, None)
         self._doubtful.pop(leaf, None)
@@ -235,7 +234,7 @@ class Lineage:
                     return
 
     def _follow_back(self, doubtful: dict[str, str]) -> Iterator[None]:
-        """Enter all dependents of quarantined and superseded notes.
+        """Add all dependents of quarantined and superseded notes to `doubtful`.
 
         Each step follows at most `_AT_ONCE` edges.
         """
@@ -275,7 +274,7 @@ class Lineage:
         return self._causes[note_id]
 
     def _walk(self, note_id: str) -> tuple[_Cause | None, bool]:
-        """Return the nearest cause, and whether it stays valid until the next change."""
+        """Return the nearest cause, and whether the result stays valid until the next change."""
         relations, exists = self._relations, self._catalogue.__contains__
         quarantined, successors, doubtful = relations.quarantined, relations.successors, self._doubtful
         is_settled, reached, frontier = self._is_settled, {note_id}, [note_id]
@@ -329,9 +328,9 @@ class Lineage:
     def is_excused(self, note_id: str, source: str) -> bool | None:
         """Return whether a note or its lineage supersedes a source.
 
-        None means that the answer takes too long.
+        The result is None if the search takes too long.
 
-        The search runs from both ends. In a dense lineage they meet after a few dozen notes.
+        The search runs from both ends. In a dense lineage, both searches meet after a few dozen notes.
         """
         newer = list(self._relations.successors.of(source))
         for each in newer:  # successors of successors count as well

@@ -1,8 +1,8 @@
 """Paths for new files, spelled like the existing folders and valid on every disk.
 
-Disks differ in which names they treat as equal: many ignore case, some ignore the Unicode form. Lithos never
-creates a second spelling of an existing name, or a name that Windows reserves (docs/spec/notes.md §7). Files
-with such names that a person created are still served.
+Disks differ in the names that they treat as equal: many ignore case, some ignore the Unicode form. Lithos
+never creates a second spelling of an existing name, or a name that Windows reserves (docs/spec/notes.md §7).
+Files with such names that a person created are still served.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ def _with_key(folders: Iterable[str], depth: int, key: str) -> set[str]:
 
 @define
 class NewPaths:
-    """The paths that one round of changes creates, by the key that all spellings of a path share."""
+    """The paths created by one round of changes. All spellings of a path have the same key."""
 
     _files: set[str] = field(factory=set)
     _folders: dict[str, str] = field(factory=dict)
 
     def take(self, path: str | None) -> bool:
-        """Register the path that a change creates. None means that the change creates no path.
+        """Register the path that a change creates. None means that the change does not create a path.
 
         Returns False if the round already creates the file, or one of its folders, in another spelling. The
         caller must decide about the change again after that path exists.

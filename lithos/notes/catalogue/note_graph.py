@@ -1,8 +1,7 @@
 """The graph of notes: resolved wiki-links with backlinks, and provenance (derived from).
 
-The catalogue owns the graph and passes on every change at once, so readers see all written notes. Updates are
-incremental: a changed, new or deleted note causes only those link targets to be resolved again that share a
-name with it.
+The catalogue owns the graph and reports every change at once, so readers see all written notes. Updates are
+incremental: after a change, only the link targets that share a name with the note are resolved again.
 """
 
 from __future__ import annotations
@@ -224,7 +223,7 @@ class NoteGraph:
     def settle(self, most: int | None = None) -> bool:
         """Continue a lazy `load` by at most `most` steps of a millisecond or two.
 
-        Returns True once it is done.
+        Returns True once the `load` is complete.
 
         The event loop can run between the steps.
         """

@@ -61,12 +61,12 @@ def examine(
     """
     if file.state.size > LARGEST_FILE:
         return unreadable(
-            file, f"its size of {file.state.size} bytes exceeds the limit of {LARGEST_FILE} bytes"
+            file, f"the file has {file.state.size} bytes, more than the limit of {LARGEST_FILE}"
         )
     try:
         source = files.read(file.path)
     except (OSError, OutsideKnowledge) as failure:
-        return unreadable(file, f"it cannot be read: {failure}")
+        return unreadable(file, f"the file cannot be read: {failure}")
     digest = digest_of(source.data)
     if known is not None and known.digest == digest:
         document = Document(note=known.note, content="")
@@ -84,9 +84,7 @@ def examine(
 def examine_renamed(
     files: NoteFiles, lost: Mapping[str, FileState], style: VaultStyle = PLAIN
 ) -> list[Examined]:
-    """Read the lost files that were renamed, or whose folder was.
-
-    Read the lost files that were renamed, directly or with their folder. Blocks.
+    """Read the lost files that were renamed, directly or with their folder. Blocks.
 
     `lost` maps content hashes to file states; a rename does not change them. The search runs twice because a
     directory walk takes time and may miss files that are renamed during the walk.
@@ -123,7 +121,7 @@ def second_file(
 def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> SkippedFile:
     """Return why a conflict copy of a note is not indexed."""
     copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
-    return SkippedFile(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
+    return SkippedFile(f"CONFLICT_COPY: another version of {original}", file.state, note_id, copy)
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:

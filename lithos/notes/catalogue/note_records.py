@@ -244,7 +244,8 @@ class NoteRecords(ExtraRows):
 
         Return False if no write is running.
 
-        Until then it is unknown whether other bytes are an edit of the new version or of the version before.
+        Until the decision, it is unknown whether other bytes are an edit of the new version or of the version
+        before.
         """
         written = self._undecided.get(note_id)
         if written is None:
@@ -257,7 +258,7 @@ class NoteRecords(ExtraRows):
     def id_at(self, path: str) -> str | None:
         """Return the recorded id of a file that does not contain an id.
 
-        None means that the id is derived from the path.
+        The result is None if the id is derived from the path.
         """
         return self._ids.get(path)
 
@@ -344,7 +345,7 @@ class NoteRecords(ExtraRows):
     def creation(self, note_id: str) -> datetime | None:
         """Return the recorded creation time of a note.
 
-        It is recorded if the file does not contain it and the file's time has changed.
+        The time is recorded only if the file does not contain it and the file's own time has changed.
         """
         return self._creations.get(note_id)
 

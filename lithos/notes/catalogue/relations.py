@@ -25,7 +25,7 @@ from lithos.notes.model.note import Note
 class Multimap:
     """Unique texts by key, in order of insertion.
 
-    Most of the tens of thousands of keys have only one text.
+    Nearly all of the tens of thousands of keys have only one text.
     """
 
     #: A multiset is stored only for keys that have had several texts. One multiset per key would take 100 MB
@@ -210,7 +210,7 @@ class Relations:
         )
 
     def _matters(self, note: Note) -> bool:
-        """Return whether a note is in the lineage of other notes, or they are in its lineage."""
+        """Return whether a note is quarantined, or connected to other notes by lineage or succession."""
         return (
             _said(note) != _SILENT
             or note.id in self.derived

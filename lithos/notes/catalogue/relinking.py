@@ -46,7 +46,7 @@ async def plan_links(
 ) -> LinkPlan:
     """Plan the move of `old` to `new`, which is not in the catalogue yet.
 
-    Only the catalogue's writer may call this.
+    Only the single writer of the catalogue may call this function.
 
     `takes_back` means that the note was at `new` before, so a link with only its file name leads to it, too.
     """
@@ -88,7 +88,7 @@ class _Planning:  # bounded: ends with its call
         self._paths: dict[str, str] = {old.path: new.path}
 
     def run(self) -> Iterator[None]:
-        """Check every link target that the move may affect, with one `yield` per target."""
+        """Check every link target that the move may affect. Yields after each target."""
         graph = self._catalogue.graph
         targets = list(graph.written_like(graph.keys_of(self._old) | self._keys))
         targets = list(dict.fromkeys((*targets, *(each for one in self._canvases for each in one.targets))))
@@ -168,7 +168,7 @@ class _Planning:  # bounded: ends with its call
     def _text_for(self, page: str, note_id: str) -> str:
         """Return a link text that leads to the note after the move.
 
-        Like the old page, it has folders or a suffix.
+        The new text has folders or a suffix if the old page has them.
         """
         path = self._path_of(note_id).removesuffix(_SUFFIX)
         stem = path.rpartition("/")[2]

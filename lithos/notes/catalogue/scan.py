@@ -7,7 +7,7 @@ sorted order has priority. The scan does not change note files.
 The scan also assigns ids to files that do not contain an id, and versions to notes that were edited while no
 server was running. A file without an id keeps the id recorded for its path. If such a file was moved, it gets
 the id of the vanished file with the same bytes. A file that contains an id has priority over a file that does
-not. A file keeps its id if it, or its frontmatter, cannot be read.
+not contain one. An unreadable file, or one with unreadable frontmatter, keeps its id.
 """
 
 from __future__ import annotations
@@ -242,7 +242,8 @@ def _drop_vanished(
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
     """Return the paths of unchanged files that must be read again.
 
-    These are notes with a broken frontmatter, or all notes if the link rules have changed.
+    The files to read again have a broken frontmatter. If the link rules have changed, all files are read
+    again.
 
     The rules for a broken frontmatter may have changed since the last run.
     """
@@ -455,7 +456,7 @@ def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
         return None
     except OSError as failure:
-        return SkippedFile(f"it cannot be read: {failure}", UNKNOWN_STATE)
+        return SkippedFile(f"the file cannot be read: {failure}", UNKNOWN_STATE)
     return None
 
 
@@ -529,7 +530,7 @@ def _settle_claims(
 ) -> None:
     """Decide which of several files gets an id.
 
-    The others are skipped, or get another id if they do not contain one.
+    The other files are skipped. A file that does not contain an id gets another id.
     """
     path = elect([entry.claim for entry in claimants], places).path
     for entry in claimants:
@@ -547,7 +548,7 @@ def _settle_claims(
 def _differs(entry: Entry, row: Entry | None) -> bool:
     """Return whether the manifest row is stale.
 
-    Most notes are unchanged and are compared by identity first.
+    The fast path compares identities, because nearly all notes are unchanged.
     """
     if row is not None and entry.note is row.note and entry.state is row.state:
         return entry.serial != row.serial
@@ -583,7 +584,7 @@ def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: dateti
 def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
     """Delete records without notes.
 
-    Versions are kept while any file is unreadable, because it may be one of the notes.
+    While any file is unreadable, versions are kept, because that file may be one of the notes.
     """
     unread = {path for path, why in catalogue.skipped.items() if why.note_id is None}
     if not unread:
@@ -596,4 +597,4 @@ def _warn_of_claims(catalogue: Catalogue) -> None:
     """Log how many notes lost a slug or URL to a note with an earlier path."""
     for what, number in (("slug", catalogue.surplus_slugs), ("source_url", catalogue.urls.surplus)):
         if number:
-            log.warning("several notes want the same key", key=what, surplus=number)
+            log.warning("duplicate slugs or URLs", key=what, surplus=number)

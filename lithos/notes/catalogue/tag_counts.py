@@ -40,7 +40,7 @@ class TagCounts:
     def counts(self, begins: str = "") -> dict[str, int]:
         """Return the number of notes per tag, sorted by name.
 
-        Only tags that begin with `begins`, in any spelling, count.
+        Only tags that begin with `begins` count, in any spelling.
         """
         wanted = tag_key(begins) if begins.strip("#/ ") else ""
         wanted += "/" if wanted and begins.endswith("/") else ""
@@ -48,7 +48,7 @@ class TagCounts:
         for key, spelled in self._spelled.items():
             if wanted and not key.startswith(wanted):
                 continue
-            if [*spelled] == [key]:  # nearly every tag: all notes spell it like its key
+            if [*spelled] == [key]:  # nearly every tag: all notes use the spelling of its key
                 found[key] = spelled[key]
             else:
                 found[most_written(spelled)] = sum(spelled.values())

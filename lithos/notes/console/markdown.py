@@ -187,7 +187,7 @@ def _is_tangle(text: str) -> bool:
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Parse a table.
 
-    Refuse it if too many cells are missing from its rows, because the parser creates each of them.
+    A table is refused if too many cells are missing from its rows, because the parser creates each of them.
     """
     if not table(state, start, end, True):  # this call checks two lines
         return False
@@ -367,7 +367,7 @@ def _cells(state: StateCore) -> None:
 def _highlight(code: str, language: str, _attributes: str) -> str:
     """Return highlighted code, or "".
 
-    For "", the renderer escapes the code and shows it without highlighting.
+    If the result is "", the renderer escapes the code and shows it without highlighting.
     """
     if language.lower() not in LANGUAGES or len(code) > LONGEST_COLOURED:
         return ""

@@ -26,7 +26,7 @@ _SMALLEST: Final = 1_000
 MOST_HEADINGS: Final = 150
 #: Maximum number of characters of a heading in an outline.
 LONGEST_HEADING: Final = 120
-#: Names of notes that are looked for in one part of a text.
+#: An ATX heading: its marks and its text.
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
@@ -162,7 +162,7 @@ def scan_headings(text: str) -> list[tuple[int, int, str]]:
 def place_of(text: str, section: str) -> int | None:
     """Return the beginning of a section by its path (`Deploy > Rollback`).
 
-    Only the last name of the path counts.
+    Only the last name of the path is compared.
     """
     wanted = section.rpartition(">")[2].strip().casefold()
     for place, _, name in scan_headings(text):

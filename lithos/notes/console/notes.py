@@ -1,6 +1,6 @@
 """`/console/notes`: all notes by folder, tag, name and state, and the deleted notes.
 
-Also `/console/find`: suggestions for the quick switcher while a person types a note's name.
+The page `/console/find` shows suggestions for the quick switcher while a person types a note's name.
 """
 
 from __future__ import annotations

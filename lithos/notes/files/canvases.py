@@ -42,7 +42,7 @@ def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]
             continue
         try:
             if os.path.getsize(os.path.join(files.root, path)) > LARGEST:
-                yield CanvasLinks(path, reason=f"it has more than {LARGEST} bytes")
+                yield CanvasLinks(path, reason=f"the canvas has more than {LARGEST} bytes")
                 continue
             data = files.read(path).data
         except (OSError, OutsideKnowledge):
@@ -73,13 +73,12 @@ def _links_of(path: str, data: bytes) -> CanvasLinks:
 
 
 def rewrite_canvas(files: NoteFiles, path: str, moved: Relinking) -> bool:
-    """Update the links on the canvas at `path` after a move; return False if no link has to change.
+    """Update the links on the canvas at `path` after a move. Return False if no link changes.
 
-    Raises `NoCanvas`, `FileBusy`, `FileChanged`, `OutsideKnowledge`, and `OSError`, for example for a
-    symbolic link.
+    Raises `NoCanvas` (also for a symbolic link), `FileBusy`, `FileChanged`, `OutsideKnowledge` and `OSError`.
     """
     if os.path.islink(os.path.join(files.root, path)):
-        raise NoCanvas("it is a symbolic link")
+        raise NoCanvas("the canvas is a symbolic link")
     source = files.read_quiet(path)
     data = relink_canvas(
         source.data,

@@ -97,7 +97,7 @@ def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as failure:
-        log.error(f"{trouble}: its record cannot be read", file=path.name, reason=str(failure))
+        log.error(f"{trouble}: record unreadable", file=path.name, reason=str(failure))
         with suppress(OSError):
             path.rename(path.with_suffix(".unreadable"))
         return None

@@ -99,7 +99,7 @@ class NoteFiles:
         self._pool.shutdown()
 
     def refresh_ignored(self) -> bool:
-        """Apply the current patterns of ignored files; return True if the set of notes has changed.
+        """Apply the current patterns of ignored files. Return whether the patterns have changed.
 
         Blocks.
         """
@@ -159,7 +159,7 @@ class NoteFiles:
     def read_stable(self, path: str) -> tuple[ReadFile, Fingerprint | None]:
         """Read one note like `read`.
 
-        Also return its fingerprint, by which a later check can tell that the file is unchanged.
+        The fingerprint is also returned, so that a later check recognises an unchanged file.
 
         The fingerprint is None if it is not reliable: the file was changed a moment ago, or is reached by a
         symlink.
@@ -260,9 +260,9 @@ class NoteFiles:
     def _find_targets(
         self, changes: Sequence[Put | Remove | Move], results: list[FileState | Exception | None]
     ) -> tuple[dict[str, list[int]], dict[int, str], dict[str, list[int]]]:
-        """Group the changes by real file and by created parent folder.
+        """Group the numbers of the changes by real file and by the parent of each created folder.
 
-        Also map the changes to the files that moves leave.
+        The second result maps each change to the real path of its resulting file.
         """
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}
@@ -273,8 +273,7 @@ class NoteFiles:
                 target, left = self._find_target(change, root)
                 targets.setdefault(target, []).append(number)
                 written[number] = left
-                # If the folder of an updated or moved file is missing, another program renamed it, so it is
-                # not created again.
+                # An update does not create its folder: a missing folder was renamed by another program.
                 if isinstance(change, Move) or (isinstance(change, Put) and change.expected is None):
                     self._refuse_placeholder(change.new if isinstance(change, Move) else change.path, left)
                     for made in make_folders(self._calls, os.path.dirname(left)):
@@ -284,7 +283,7 @@ class NoteFiles:
         return targets, written, folders
 
     def _find_target(self, change: Put | Remove | Move, root: str) -> tuple[str, str]:
-        """Return the real path of a changed file. For a move, also return the real path of the new name.
+        """Return the real path of a changed file before and after the change. Only a move has two paths.
 
         Raises the exceptions that `apply` returns.
         """
@@ -319,7 +318,7 @@ class NoteFiles:
     def take_kept(self) -> list[Kept]:
         """Return and clear the files displaced since the last call.
 
-        Settle each file when its grace period ends.
+        The caller must settle each file when its grace period ends.
         """
         kept: list[Kept] = []
         while self._kept:

@@ -1,6 +1,6 @@
 """Records of the deletion guard that survive restarts.
 
-Also orders that a command leaves for the guard in `.lithos`.
+The module also contains the orders that a command leaves for the guard in `.lithos`.
 
 `vanished.json` lists vanished files that are kept in the indexes. `accept-vanished.json` is written by
 `lithos reconcile --accept-vanished` and lists the files that the operator has given up.

@@ -129,10 +129,10 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
 def is_there(files: NoteFiles, path: str) -> bool:
     """Return whether a known note file, or its placeholder, still exists under its name.
 
-    True if that is unknown.
+    The result is True if the existence of the file is unknown.
 
-    On a case-insensitive disk, a file can be opened by an old spelling of its name, but only the new one is
-    listed.
+    On a case-insensitive disk, a file can be opened by an old spelling of its name, but a listing contains
+    only the new spelling.
     """
     target = os.path.join(files.root, path)
     folder, name = os.path.split(target)
@@ -166,7 +166,7 @@ def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
 def is_note_name(path: str) -> bool:
     """Return whether a listing may contain this name.
 
-    It must end with `.md`, be valid text, and not be a dot-name.
+    A listed name ends with `.md`, is valid text, and is not a dot-name.
     """
     if not path.endswith(".md") or any(part.startswith(".") for part in path.split("/")):
         return False

@@ -73,7 +73,7 @@ class Entry:
     def stamp(self) -> int:
         """63-bit content hash of path and bytes.
 
-        It changes with any data of the note that an index contains.
+        The stamp changes with any data of the note that an index contains.
         """
         content = hashlib.blake2b(f"{self.path}\0{self.digest}".encode(), digest_size=8)
         return int.from_bytes(content.digest()) >> 1
@@ -140,7 +140,7 @@ class Manifest(Database):
     def view(cls, connection: apsw.Connection | None, reading: str = "") -> Manifest:
         """Return the manifest for a read-only connection.
 
-        It is empty if the tables are missing or have another format.
+        The manifest is empty if the tables are missing or have another format.
 
         A manifest whose notes were read by other rules than `reading` also counts as empty.
         """
@@ -252,7 +252,7 @@ def _dump(row: Entry) -> Sequence[Any]:
 def _dump_note(note: Note) -> str:
     """Return a note as JSON with only the values that differ from the defaults.
 
-    Takes a third of the size and loads twice as fast.
+    The short form takes a third of the size and loads twice as fast.
     """
     content: dict[str, Any] = {}
     for name, default in _DEFAULTS.items():
@@ -272,7 +272,7 @@ def _load_all(texts: Sequence[str]) -> list[Any]:
 def _share(extra: dict[str, Any], known: dict[bytes, dict[str, Any]]) -> Mapping[str, Any]:
     """Return an equal mapping of another note, if there is one.
 
-    This saves memory: a small dict takes 500 bytes.
+    Sharing saves memory: a small dict takes 500 bytes.
     """
     key = marshal.dumps(extra, 2)  # distinguishes 1 from 1.0 and True, and the order of keys
     return known.setdefault(key, extra) if len(key) <= _LONGEST_SHARED else extra

@@ -30,7 +30,7 @@ class FileInCloud(OSError):
         name = os.path.basename(placeholder)
         super().__init__(
             errno.ENODATA,
-            f"it is in the cloud and not on this disk ({program} has {name} in its place)",
+            f"the file is only in the cloud, not on this disk ({program} has {name} in its place)",
             path,
         )
         self.program = program

@@ -38,7 +38,7 @@ class Protection:
     def can_place(self) -> bool:
         """Return whether a file can get a name without overwriting another file.
 
-        Otherwise notes are not written.
+        If this is false, notes are not written.
         """
         return self.no_replace or self.links
 

@@ -1,6 +1,6 @@
 """A note file opened under a read lease, if supported.
 
-It shows whether any program writes to the file. Blocks.
+The lease shows whether any program writes to the file. Opening the file blocks.
 
 A lease is granted only while no program has the file open for writing. While the lease exists, a program that
 opens the file for writing waits until the descriptor is closed. So displaced files are unlinked only when no
@@ -65,8 +65,8 @@ def recover_folder(
 ) -> tuple[list[Kept], int]:
     """Recover one folder after a crash. Return the files to settle, and the number of other files cleaned up.
 
-    Without a `place`, the private files are next to their notes. If the folder is the `place`, their names
-    identify the notes.
+    If the folder is the `place`, the names of the private files identify their notes. Otherwise, the files
+    are next to their notes.
 
     Temporary files are removed, and files that were set aside get their names back. Call this before any
     other change.
@@ -164,7 +164,7 @@ class Watch:
     def is_untouched(self) -> bool:
         """Return whether no program wants to write, that is, the lease is unbroken.
 
-        Always True without a lease.
+        The result is always True without a lease.
         """
         return not self.is_leased or self._calls.is_leased(self.descriptor)
 
@@ -186,7 +186,7 @@ class Watch:
     def let_write(self, patience: float) -> None:
         """Release the lease for programs waiting in open().
 
-        Then wait up to `patience` seconds until they close the file.
+        After that, wait up to `patience` seconds until these programs close the file.
         """
         self._calls.end_lease(self.descriptor)
         for _ in range(round(patience / 0.01)):

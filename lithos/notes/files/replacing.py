@@ -126,7 +126,7 @@ class Replacing:
     def move(self, target: str, change: Move, other: str) -> FileState | Exception:
         """Rename a file. Return its state, or the failure. The folders are not synced yet.
 
-        The file keeps its inode, so bytes that another program is saving into it are moved, too.
+        The file keeps its inode, so a move includes bytes that another program is saving into it.
         """
         return self._attempt(lambda: self._move(target, change, other), target)
 
@@ -208,7 +208,7 @@ class Replacing:
     def _stage(self, target: str, data: bytes, name: str) -> FileState:
         """Write and sync new bytes for the note `target`.
 
-        Then name the file `name`, which is `target` or a private name.
+        The file then gets the name `name`, which is `target` or a private name.
 
         Returns the state of the file, which a later rename does not change. A failure does not leave a file
         behind.
@@ -231,7 +231,7 @@ class Replacing:
     def _stage_named(self, target: str, data: bytes, name: str) -> FileState:
         """Write the bytes next to the note under a temporary name, so that they inherit the same attributes.
 
-        Fallback of `_stage`.
+        This is the fallback of `_stage` for file systems that require a name.
         """
         path = temporary_name(self._calls, os.path.dirname(target))
         descriptor = self._calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -399,8 +399,8 @@ class Replacing:
         Exchange until the file that comes out is the one put in last.
 
         Any other file that comes out was saved in the meantime, so it is newer and is put in again. At the
-        end, the file in `swap` is the file of Lithos or an older foreign file. If the target was deleted in
-        the meantime, it is the newest foreign file.
+        end, `swap` is the file of Lithos or an older foreign file. If the target was deleted in the meantime,
+        `swap` is the newest foreign file.
         """
         for _ in range(_TURNS):
             held = self._pin(swap, opened)
@@ -525,7 +525,10 @@ def try_writing(folder: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise `OSError` if a folder's state shows that it is not writable. Does not create a file. Blocks."""
+    """Raise `OSError` if a folder's state shows that the folder is not writable.
+
+    Blocks, but does not create a file.
+    """
     status = os.statvfs(folder)
     reason = None
     if status.f_flag & os.ST_RDONLY:

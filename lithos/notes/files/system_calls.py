@@ -54,7 +54,10 @@ class SystemCalls(Protocol):
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int: ...
     def pin(self, path: str) -> int:
-        """Return an `O_PATH` descriptor. While it is open, the inode number of the file is not reused."""
+        """Return an `O_PATH` descriptor.
+
+        While the descriptor is open, the inode number of the file is not reused.
+        """
 
     def close(self, descriptor: int) -> None: ...
     def read(self, descriptor: int) -> bytes:
@@ -87,7 +90,7 @@ class SystemCalls(Protocol):
     def is_leased(self, descriptor: int) -> bool:
         """Return whether the lease is unbroken.
 
-        False after a program has tried to open the file for writing.
+        The lease breaks when a program tries to open the file for writing.
         """
 
     def end_lease(self, descriptor: int) -> None: ...

@@ -231,7 +231,7 @@ class Kept:
     def of(cls, path: str, note: str, known: Collection[str], is_leased: bool) -> Kept:
         """Return a displaced file.
 
-        `is_leased`: a lease prevents that a program opens it for writing unnoticed.
+        `is_leased` means that a program cannot open the file for writing unnoticed, because of a lease.
         """
         return cls(path, note, frozenset(known), is_leased)
 

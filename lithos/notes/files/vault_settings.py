@@ -84,7 +84,7 @@ def _paths(value: Any, depth: int) -> Iterator[str]:
 
 
 def _clean(value: Any) -> str:
-    """Return a path in the vault without slashes around it. Empty if the value is not such a path."""
+    """Return a path in the vault without slashes around it. Return "" if the value is not such a path."""
     if not isinstance(value, str) or len(value) > LONGEST:
         return ""
     parts = [part for part in value.strip().split("/") if part not in ("", ".")]
@@ -119,7 +119,7 @@ class VaultSettings:
     def read_again(self) -> Ignored | None:
         """Return the ignored patterns if a settings file has changed.
 
-        Otherwise, or while a file is broken, return None.
+        Return None if no file has changed, or while a file is broken.
 
         Blocks.
         """
@@ -135,7 +135,7 @@ class VaultSettings:
         return tuple(_stamp(self._file(name)) for name in (_HIDDEN, *{**_FOLDERS, **_FILES}))
 
     def _parsed(self, name: str, otherwise: Any) -> Any:
-        """Return the parsed settings file, or `otherwise` if there is none."""
+        """Return the parsed settings file, or `otherwise` if the file is missing."""
         path = self._file(name)
         try:
             with open_regular(path) as file:

@@ -111,7 +111,7 @@ class Reading:
     def is_signed(self) -> bool:
         """Return whether the authors of changes are recorded.
 
-        Under a minimal style, they are not recorded in a person's notes.
+        Under a minimal style, authors are not recorded in a person's notes.
         """
         is_own = self.owned.is_managed and self.owned.said >= _SIGNATURE
         return not self.style.minimal_frontmatter or is_own
@@ -215,8 +215,8 @@ def parse_document(
     """Parse a note file. `path` and `modified_at` (aware) replace an id, title or times that the file lacks.
 
     `stand_in` is the id of a file without an id, if that id is not derived from the path. Raises
-    `UnreadableNote` for binary data and for text that is not UTF-8. It is also raised if the frontmatter is
-    malformed or not a mapping, unless the style serves such notes; they have a `frontmatter_error` instead.
+    `UnreadableNote` for binary data, for text that is not UTF-8, and for a frontmatter that is malformed or
+    not a mapping. If the style serves broken frontmatter, the note has a `frontmatter_error` instead.
     """
     return open_document(data, path, modified_at, stand_in, style).document
 
@@ -368,7 +368,7 @@ def _expected(note: Note, content: str, style: VaultStyle) -> Document:
 def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
     """Return the fields of a note that depend on its text.
 
-    These are `inline_tags` and `has_conflict_markers`.
+    These fields are `inline_tags` and `has_conflict_markers`.
     """
     tags = scan_tags(content) if style.is_foreign else ()
     return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}
@@ -422,7 +422,7 @@ def _is_extra(key: str, owned: OwnedKeys) -> bool:
 def _names_in(broken: str) -> tuple[str, ...]:
     """Return the title and aliases in an unreadable frontmatter.
 
-    Each is parsed separately; an unreadable title is taken literally.
+    Each value is parsed separately. An unreadable title is taken literally.
     """
     names: list[str] = []
     for found in _NAMES.finditer(broken):
@@ -483,7 +483,7 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
 def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
     """Return the keys for which Lithos must write its own value, too.
 
-    Otherwise, the person's new value for the key would be mistaken for the value of Lithos.
+    Without this value, the person's new value for the key would be mistaken for the value of Lithos.
     """
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}

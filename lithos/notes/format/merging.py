@@ -92,7 +92,7 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a merge-patch from `old` to `new`, or None if they are equal.
 
-    In the patch, null deletes a key.
+    In the merge-patch, null deletes a key.
     """
     removed = {key: None for key in old if key not in new}
     changed = {key: value for key, value in new.items() if not is_same(value, old.get(key, _ABSENT))}
@@ -238,7 +238,7 @@ class LineMerge:
             self._overlap(base, mine, theirs)
 
     def _take(self, side: NumberedLines, bounds: Bounds) -> None:
-        """Take the lines of one side, or of both, between two common runs."""
+        """Copy the lines of one side between two common runs to the result."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]
 

@@ -119,7 +119,7 @@ def _persons(
 ) -> set[str]:
     """Return the keys in a person's vault that belong to the person despite values that are valid for Lithos.
 
-    The values are removed from `healed`, except the update time, because no better one is known.
+    The values are removed from `healed`, except the update time, because a better update time is not known.
     """
     found: set[str] = set()
     if not is_managed:
@@ -147,7 +147,7 @@ def _is_blank(node: yaml.Node) -> bool:
 def _is_out_of_range(node: yaml.Node) -> bool:
     """Return whether a number is outside 0..1.
 
-    For example, 85 is a percentage, which Lithos would limit to 1.
+    For example, a confidence of 85 is a percentage, which Lithos would limit to 1.
     """
     return isinstance(node, yaml.ScalarNode) and not 0 <= float(node.value) <= 1
 

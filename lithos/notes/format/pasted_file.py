@@ -26,7 +26,7 @@ KEPT: Final = frozenset({
     "id", "author", "created_at", "updated_at", "contributors", "supersedes", "version", "quarantine_reason",
     "entities", "entities_extractor",
 })  # fmt: skip
-#: The keys among them that each write sets.
+#: The keys in `KEPT` that each write sets.
 _SET_BY_WRITES: Final = frozenset({"id", "updated_at", "version", "contributors"})
 #: Older spellings of owned keys. Their values are taken over.
 _SPELLINGS: Final = frozenset({"tag", "alias"})
@@ -73,9 +73,9 @@ def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
         reading = open_document(data, "", EPOCH, "-", evolve(style, serves_broken=False))
     except UnreadableNote as problem:
         raise InvalidInput(
-            f"content begins with a frontmatter that cannot be read: {problem.reason}. Nothing was changed; "
-            "correct it, or leave it out and give title, tags and metadata as arguments. A rule as the first "
-            "line of a text can be written ***."
+            f"content begins with a frontmatter that cannot be read: {problem.reason}. Nothing "
+            "was changed. Correct the frontmatter, or leave it out and pass title, tags and "
+            "metadata as arguments. To begin a text with a rule, write ***."
         ) from problem
     values = dict(reading.owned.values)
     if reading.title_heading is not None:
@@ -118,14 +118,16 @@ def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: 
     """
     if "id" in said and said["id"] != note.id:
         raise InvalidInput(
-            f"content begins with the frontmatter of another note, {said['id'][:100]}; this one is "
-            f"{note.id}. Nothing was changed: give the id of the note meant, or leave the id line out."
+            f"content begins with the frontmatter of note {said['id'][:100]}, but this is note "
+            f"{note.id}. Nothing was changed. Give the id of the intended note, or leave the id "
+            "line out."
         )
     version = said.get("version", own_version)
     if "id" in said and expected is None and version < own_version:
         raise VersionConflict(
-            f"content is the file at version {version}, but the note is at version {note.version}. Read "
-            "it again, merge your change and retry; expected_version decides where you give it.",
+            f"content is the file at version {version}, but the note is at version "
+            f"{note.version}. Read the note again, merge your change and retry. If you pass "
+            "expected_version, that version is compared instead.",
             current_version=note.version,
         )
 
@@ -144,8 +146,8 @@ def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note 
         named = ", ".join(name[:_QUOTED] for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return (
-            f"content began with a frontmatter, which was taken over except {named}{more}: a "
-            "write sets these itself, or cannot use their values.",
+            f"content began with a frontmatter, which was taken over except {named}{more}. A "
+            "write sets these keys itself, or cannot use their values.",
         )
     return ()
 

@@ -65,18 +65,18 @@ class CanvasCard:
 def read_canvas(data: bytes) -> tuple[str, list[CanvasCard]]:
     """Return the text of a canvas, and its cards. Raises `NoCanvas`."""
     if len(data) > LARGEST:
-        raise NoCanvas(f"it has more than {LARGEST} bytes")
+        raise NoCanvas(f"the canvas has more than {LARGEST} bytes")
     try:
         text = data.decode()
         bare = text.removeprefix("\ufeff")
         # Numbers are not needed, and Python refuses to read very long ones.
         value = json.loads(bare, parse_int=bool, parse_float=bool) if bare.strip() else {}
     except UnicodeDecodeError:
-        raise NoCanvas("it is not UTF-8") from None
+        raise NoCanvas("the canvas is not UTF-8") from None
     except RecursionError:
-        raise NoCanvas("it is nested too deeply") from None
+        raise NoCanvas("the canvas is nested too deeply") from None
     except ValueError:
-        raise NoCanvas("it is not valid JSON") from None
+        raise NoCanvas("the canvas is not valid JSON") from None
     return text, list(_cards(text)) if isinstance(value, dict) and isinstance(
         value.get("nodes"), list
     ) else []

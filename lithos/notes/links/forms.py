@@ -1,6 +1,6 @@
 """The forms of links in Markdown (wiki-links, inline links, references).
 
-Each form has a place for the note's name.
+The module also finds the note's name in each form.
 
 The note graph and the rewriting of links find links by the same patterns (docs/spec/notes.md §7). Patterns
 are applied to masked text (`literal`), and names are taken from the original text.
@@ -97,7 +97,7 @@ def may_have_links(text: str) -> bool:
 def _is_target(written: str, masked: str, start: int) -> bool:
     """Return whether brackets with this content are a link.
 
-    They are not if escaped, an index, or a list of numbers.
+    Escaped brackets, an index and a list of numbers are not links.
     """
     if start and masked[start - 1] == "\\":
         return False
@@ -121,7 +121,7 @@ def shown_by(match: re.Match[str], text: str) -> str:
 def written_target(match: re.Match[str], text: str) -> str:
     """Return the target of a wiki-link in its source spelling.
 
-    In a table, a backslash comes before the bar.
+    In a table, the bar of a link has a backslash before it.
     """
     written = text[slice(*match.span(1))]
     return written.removesuffix("\\") if match[2] is not None else written
@@ -135,7 +135,7 @@ def is_placed(target: str) -> bool:
 def place_target(target: str, folder: str) -> str:
     """Return the target of a placed wiki-link in `folder`.
 
-    It is relative to the notes folder, with a leading slash.
+    The result is relative to the notes folder, with a leading slash.
     """
     page, mark, anchor = target.partition("#")
     start = "" if page.startswith("/") else folder
@@ -145,7 +145,7 @@ def place_target(target: str, folder: str) -> str:
 def destinations(text: str, masked: str) -> list[Destination]:
     """Return the Markdown links of a text in order.
 
-    Each use of a reference counts, and so do unused definitions.
+    Each use of a reference is a link of its own, and so is an unused definition.
     """
     found = list(_inline(text, masked)) if _OPENING in masked else []
     if _DEFINED in masked:
@@ -217,7 +217,7 @@ def names_note(path: str) -> bool:
 def join_path(path: str, folder: str) -> str:
     """Return the path of a destination in `folder`, relative to the notes folder.
 
-    Paths that lead out of it stay unchanged.
+    A path that leads out of the notes folder begins with `../`.
     """
     start = "" if path.startswith("/") else folder
     return posixpath.normpath(posixpath.join(start, path.lstrip("/")))

@@ -328,7 +328,8 @@ class LinkTable:
         """Return the notes whose titles or aliases are among the spans of a text in lower case, by id.
 
         Each note has the first of its matching names. A name that more than `most` notes share does not
-        count. In a title, hyphens and spaces are equal; an alias may have either.
+        count. In titles, hyphens and spaces are equal. An alias matches the text itself, or the text with
+        hyphens for spaces.
         """
         titles, aliases = self._by_kind["title"], self._by_kind["alias"]
         spaced, hyphened = text.replace("-", " "), text.replace(" ", "-")
@@ -346,7 +347,7 @@ class LinkTable:
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
         """Return the note that a target would lead to if the note had this path and these keys.
 
-        Takes constant time.
+        The lookup takes constant time.
         """
         old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}
         for key in target_keys(target):
@@ -363,7 +364,7 @@ class LinkTable:
     def candidates(self, target: str) -> list[str]:
         """Return the paths of the notes among which a target is ambiguous, because their path ends are equal.
 
-        Sorted.
+        The paths are sorted.
         """
         kind, notes = self._first_match(target)
         return [note[0] for note in notes] if kind in _ONE and len(notes) > 1 else []
@@ -441,7 +442,7 @@ class FileNames:
     def add(self, path: str) -> bool:
         """Remember a file by its path in the vault.
 
-        Return False if it is already known or the limit is reached.
+        The result is False if the file is already known or the limit is reached.
         """
         if path in self._paths:
             return False
@@ -472,7 +473,7 @@ def file_key(path: str) -> str:
 def named_file(target: str) -> str:
     """Return the `file_key` of the file that a link target means, without its anchor.
 
-    Empty for a long target.
+    The result is empty for a long target.
     """
     return file_key(target.partition("#")[0]) if len(target) <= LONGEST_NAME else ""
 

@@ -22,7 +22,7 @@ from lithos.text.yaml.nodes import UnreadableNote, YamlMapping, write_text
 #: The bytes with which frontmatter begins.
 _BEGINS: Final = (b"---", b"\xef\xbb\xbf---")
 _ENDS: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
-#: Every link contains one of these.
+#: Every link contains one of these texts.
 _MARKS: Final = ("[[", "](")
 _MARKS_IN_BYTES: Final = (b"[[", b"](")
 
@@ -151,7 +151,7 @@ def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
 def _written(each: Property, source: str, edits: list[Edit], in_quotes: bool) -> list[Edit]:
     """Return the edits for the source of a property in its style.
 
-    Without a style, the whole property is put in double quotes.
+    A property without a style is put in double quotes as a whole.
     """
     written = source[each.start : each.end]
     if in_quotes and not each.style and "\n" not in written:
@@ -169,7 +169,7 @@ _ESCAPES: Final[dict[str, Callable[[str], str]]] = {
 def _reads_right(before: str, after: str, changed: Mapping[Property, list[Edit]]) -> bool:
     """Return whether a changed frontmatter has the same meaning except for the new links.
 
-    A malformed one is not parsed.
+    A malformed frontmatter is not parsed.
     """
     try:
         old: YamlMapping = FRONTMATTER.load(before)

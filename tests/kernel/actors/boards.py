@@ -1,4 +1,4 @@
-"""A task board over a database in memory, driven without actors."""
+"""A task board over an in-memory database, used directly without actors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 class Board:
-    """Runs commands as the coordinator does: each in a savepoint, at a clock that the test moves."""
+    """Runs commands like the coordinator: each in a savepoint, with a clock that the test advances."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.connection = apsw.Connection(":memory:")
@@ -34,7 +34,10 @@ class Board:
         self.board = TaskBoard(self.rows, ClaimTimes(), lambda: f"id-{next(numbers):04}", strict=strict)
 
     def run(self, command: TaskCommand) -> Any:
-        """The reply; a refusal is raised and leaves nothing behind."""
+        """Run a command and return its reply.
+
+        A refused command raises its error and leaves nothing behind.
+        """
         self.sweep()
         with self.connection:
             done = carry_out(self.board.handlers, command, self.now)
@@ -42,14 +45,14 @@ class Board:
         return done.reply
 
     def sweep(self) -> None:
-        """Carry out whatever the clock makes due, as much as one transaction reports."""
+        """Run everything that is due by the clock, in the amount that one transaction reports."""
         readiness = self.board.readiness
         due = readiness.next_due(self.now)
         with self.connection:
             self.events += readiness.begin(self.now, is_due=due is not None and due <= self.now)
 
     def refusal(self, command: TaskCommand) -> LithosError:
-        """The refusal of a command that must be refused, and must announce and change nothing."""
+        """Return the error of a command, and check that the command does not announce or change anything."""
         self.sweep()
         before = self.dump(), len(self.events)
         try:
@@ -60,15 +63,15 @@ class Board:
         raise AssertionError(f"{command} was not refused")
 
     def create(self, title: str = "T", **fields: Any) -> str:
-        """A new task's id."""
+        """Create a task and return its id."""
         task_id: str = self.run(CreateTask(title=title, agent="maker", **fields))
         return task_id
 
     def pass_time(self, **delta: float) -> None:
-        """Move the clock."""
+        """Advance the clock."""
         self.now += timedelta(**delta)
 
     def dump(self) -> list[Any]:
-        """Everything that is stored."""
+        """Return all stored rows."""
         tables = ("tasks", "claims", "findings", "task_edges")
         return [self.connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in tables]

@@ -22,7 +22,7 @@ from tests.fakes import Clock, Gate, served
 
 
 class Switch:
-    """Lets the transactions of a store fail: before they begin, instead of the commit, or right after it."""
+    """Makes the transactions of a store fail: before they begin, instead of the commit, or right after it."""
 
     def __init__(self, store: Any) -> None:
         self.failure: BaseException | None = None
@@ -46,7 +46,7 @@ class Switch:
 
 
 def all_boards(store: CoordinationStore) -> Boards:
-    """The boards of journal and tasks."""
+    """Return the boards for journal and tasks."""
     return Boards(
         (
             JournalBoard(store.written(RequestRows)),
@@ -56,7 +56,7 @@ def all_boards(store: CoordinationStore) -> Boards:
 
 
 class CoordinatorDesk:
-    """The coordinator of one database; `open` after closing the store is the next process."""
+    """The coordinator of one database. After closing the store, `open` simulates the next process."""
 
     def __init__(self, path: Path, **settings: Any) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class CoordinatorDesk:
     @classmethod
     @asynccontextmanager
     async def at(cls, path: Path, **settings: Any) -> AsyncIterator[Self]:
-        """Serve one; leaving drains it and closes the database."""
+        """Run a coordinator. On exit, it drains and the database is closed."""
         desk = cls(path, **settings)
         try:
             async with desk.served():

@@ -1,4 +1,4 @@
-"""The writing side as a whole, over fake indexes and real files, journal and manifest."""
+"""The writing side as a whole, with fake indexes and with real files, journal and manifest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.kernel.actors.desks import all_boards
 
 
 class House:
-    """Stores and actors of one data directory; `killed` forgets all that is in memory only."""
+    """The stores and actors of one data directory. `killed` drops everything that is only in memory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -86,7 +86,7 @@ class House:
         self.store.close()
 
     def restart(self) -> ScanResult:
-        """Close, open and scan; the results of the scan are journalled as at a start."""
+        """Close, open and scan. The scan results are journalled as at a start."""
         self.close()
         self.open()
         return self.scan()
@@ -96,7 +96,7 @@ class House:
         return f"00000000-0000-4000-9000-{self._ids:012}"
 
     def scan(self, rule: VanishRule | None = None) -> ScanResult:
-        """Scan into a fresh catalogue's place, without announcing."""
+        """Scan into a new catalogue without announcing the changes."""
         position = self.manifest.seq
         announced = self.store.events_after(position or 0)
         return scan_folder(
@@ -110,7 +110,7 @@ class House:
         )
 
     def settle(self, result: ScanResult) -> None:
-        """Journal what a scan found and let the manifest remember it."""
+        """Write the results of a scan to the journal and the manifest."""
         first = self.store.next_seq()
         events = [Event(seq=first + n, draft=draft) for n, draft in enumerate(result.events)]
         with self.store.transaction():
@@ -120,7 +120,7 @@ class House:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[trio.Nursery]:
-        """All actors; leaving closes the writer's mailbox and drains."""
+        """Run all actors. On exit, the writer's mailbox is closed and the actors drain."""
         downstream: list[Any] = [indexer.mailbox for indexer in self.indexers]
         downstream.append(self.coordinator.mailbox)
         publisher, writer = self.publisher.mailbox, self.writer.mailbox
@@ -140,7 +140,7 @@ class House:
         await self.keeper.finish()
 
     async def ask(self, request: WriteRequest) -> WriteOutcome:
-        """Carry a request out; raises its refusal."""
+        """Send a request to the writer and return its outcome. A refusal is raised."""
         accepted = await self.writer.mailbox.ask(request)
         return await accepted.reply()
 
@@ -154,14 +154,17 @@ class House:
         return await self.ask(DeleteNote(id=note_id, agent="a"))
 
     def told(self) -> list[tuple[str, str]]:
-        """Type and path of every journalled event."""
+        """Return type and path of every journalled event."""
         return [
             (event.draft.type, str(event.draft.payload.get("path") or event.draft.payload["dest_path"]))
             for event in self.store.events_after(0)
         ]
 
     async def becomes_consistent(self) -> bool:
-        """`is_consistent` once the manifest has been brought up to date too, and a moment later still."""
+        """Wait until everything, including the manifest, is consistent.
+
+        Return whether the state is still consistent a moment later.
+        """
         with trio.move_on_after(60):
             while not self.is_consistent():
                 await trio.sleep(0.02)
@@ -169,7 +172,7 @@ class House:
         return self.is_consistent()
 
     def is_consistent(self) -> bool:
-        """Files, catalogue, indexes and manifest agree."""
+        """Return whether files, catalogue, indexes and manifest agree."""
         entries = {entry.path: entry for entry in self.catalogue}
         states = {file.path: file.state for file in self.files.list_notes()}
         return (

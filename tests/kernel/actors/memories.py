@@ -23,7 +23,7 @@ from tests.kernel.actors.desks import Switch, all_boards
 
 
 class Desk:
-    """The memory and the coordinator over real files; `reopen` is the next process."""
+    """The memory and the coordinator over real files. `reopen` simulates the next process."""
 
     def __init__(self, root, **settings) -> None:
         self.root = root
@@ -74,7 +74,7 @@ class Desk:
 
     @asynccontextmanager
     async def running(self):
-        """Serve, then stop as the server does."""
+        """Run the actors, then stop them like the server does."""
         async with trio.open_nursery() as actors:
             coordinator, memory = self.coordinator.mailbox, self.memory.mailbox
             await actors.start(partial(supervise, coordinator, self.coordinator.start))
@@ -84,7 +84,7 @@ class Desk:
 
     @asynccontextmanager
     async def killed(self):
-        """Serve until what is done here ends the process in the midst; then the next process's desk."""
+        """Run the actors until the body kills the process. Then reopen everything as the next process."""
         try:
             async with self.running():
                 with suppress(ActorDown):
@@ -94,13 +94,13 @@ class Desk:
             self.reopen()
 
     async def run(self, body=None) -> None:
-        """Serve while `body` runs, or start and stop only."""
+        """Run the actors while `body` runs. Without a body, only start and stop them."""
         async with self.running():
             if body is not None:
                 await body()
 
     def told(self) -> list[tuple[str, str | None]]:
-        """Edge and state of every journalled event."""
+        """Return edge and state of every journalled event."""
         events = [event.draft for event in self.journal.events_after(0)]
         assert {event.type for event in events} <= {"edge.upserted"}
         assert len({event.origin for event in events}) == len(events)
@@ -114,9 +114,9 @@ FULL = apsw.FullError("database or disk is full")
 EDGE = UpsertEdge(agent="ann", from_id="x", to_id="y", type="supports", weight=0.5, namespace="n")
 
 
-#: The notes of a working memory and their namespaces.
+#: The notes of a working memory, with their namespaces.
 def retrieval(number: int, *notes: str, task: str | None = "t") -> RecordRetrieval:
-    """The receipt `r<number>` of a retrieval that found these notes."""
+    """Return the receipt `r<number>` of a retrieval that found these notes."""
     final = tuple(map(FinalNode, notes))
     receipt = Receipt(
         id=f"r{number}", ts=START, query="q", limit=5, task_id=task, agent_id="ann", final_nodes=final
@@ -125,10 +125,10 @@ def retrieval(number: int, *notes: str, task: str | None = "t") -> RecordRetriev
 
 
 def nodes(desk: Desk) -> dict[str, NodeStats]:
-    """All statistics by note."""
+    """Return all statistics by note."""
     return {stats.node_id: stats for stats in desk.stats.reading.nodes.all()}
 
 
 def weights(desk: Desk) -> dict[str, float]:
-    """Weight of every edge, by both its ends together."""
+    """Return the weight of every edge, by both its ends."""
     return {edge.from_id + edge.to_id: round(edge.weight, 9) for edge in desk.edges.edges(EdgeFilter())}

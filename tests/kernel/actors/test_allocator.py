@@ -1,4 +1,4 @@
-"""Freed memory is returned to the system, if the C library is glibc; large blocks leave no gaps."""
+"""With glibc, freed memory is returned to the system, and large blocks do not leave gaps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ return_memory()
 print(full, resident())
 """
 
-#: Unused blocks of 2 MiB: how many of 32 are mapped on their own, and of one afterwards.
+#: Prints how many of 32 blocks of 2 MiB are mapped separately, and afterwards whether one more block is.
 MAPPED = """
 import ctypes
 from lithos.kernel.actors.allocator import large_blocks_apart
@@ -62,7 +62,7 @@ with large_blocks_apart():
 print(apart, mapped(1))
 """
 
-#: Notes are created and deleted one by one, with small, longer-lived blocks of the event loop in between.
+#: Creates and deletes notes one by one, with small, longer-lived blocks of the event loop in between.
 COMMITTED = """
 import random, sys
 from pathlib import Path
@@ -97,7 +97,7 @@ print(allocated().fordblks)
 index.close()
 """
 
-#: After the first 100 commits caches are full; the script prints the memory that 500 more add.
+#: Fills the caches with 100 commits, then prints the memory that 500 more commits add.
 REMEMBERED = """
 import sys
 from pathlib import Path
@@ -119,7 +119,10 @@ index.close()
 
 
 class Mallinfo(ctypes.Structure):
-    """`struct mallinfo2` of malloc.h: `hblks` blocks are mapped, `fordblks` bytes are free in the arenas."""
+    """The `struct mallinfo2` of malloc.h:
+
+    `hblks` blocks are mapped, `fordblks` bytes are free in the arenas.
+    """
 
     _fields_: ClassVar = [
         (name, ctypes.c_size_t)
@@ -131,7 +134,7 @@ class Mallinfo(ctypes.Structure):
 
 
 def allocated() -> Any:
-    """Return the bytes that malloc reports as allocated."""
+    """Return the number of bytes that malloc reports as allocated."""
     library = ctypes.CDLL(None)
     library.mallinfo2.restype = Mallinfo
     return library.mallinfo2()
@@ -146,7 +149,7 @@ def run(script: str, *arguments: str) -> list[int]:
 
 @pytest.mark.slow
 @ON_GLIBC
-def test_freed_memory_of_many_threads_is_returned_to_the_system() -> None:
+def test_freed_memory_of_many_threads_is_returned_to_system() -> None:
     full, after = run(RETURNED)
     assert full > 300_000
     assert after < full - 250_000, "KiB"
@@ -154,24 +157,24 @@ def test_freed_memory_of_many_threads_is_returned_to_the_system() -> None:
 
 @pytest.mark.slow
 @ON_GLIBC
-def test_commits_of_the_fulltext_index_leave_no_gaps_in_the_arenas(tmp_path: Any) -> None:
-    """Without `large_blocks_apart` some 20 MiB of the arenas are free and never used for anything else."""
+def test_fulltext_commits_leave_no_gaps_in_arenas(tmp_path: Any) -> None:
+    """Without `large_blocks_apart`, about 20 MiB of the arenas stay free and are never used again."""
     (free,) = run(COMMITTED, str(tmp_path / "index"))
     assert free < 10 * MIB
 
 
 @pytest.mark.slow
 @ON_GLIBC
-def test_commits_of_the_fulltext_index_leave_nothing_in_memory(tmp_path: Any) -> None:
-    """An index that is never reopened keeps 2 KB for each of these commits, 1,000,000 bytes."""
+def test_fulltext_commits_leave_nothing_in_memory(tmp_path: Any) -> None:
+    """An index that is never reopened would keep 2 KB for each commit, 1,000,000 bytes in all."""
     (kept,) = run(REMEMBERED, str(tmp_path / "index"))
     assert kept < 300_000
 
 
 @pytest.mark.slow
 @ON_GLIBC
-def test_large_blocks_are_mapped_one_by_one_while_wanted() -> None:
-    """In a program of its own: elsewhere an arena may have gaps for all of them."""
+def test_large_blocks_are_mapped_separately_while_requested() -> None:
+    """The test uses a separate program, because the arenas of this one may have gaps for all blocks."""
     apart, together = run(MAPPED)
     assert apart > 16
     assert together == 0
@@ -179,14 +182,14 @@ def test_large_blocks_are_mapped_one_by_one_while_wanted() -> None:
 
 @pytest.fixture
 def thresholds(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Return the settings that malloc got, in order."""
+    """Return the settings passed to malloc, in order."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(allocator, "_set_thresholds", lambda *given: told.append(given))
     return told
 
 
 @ON_GLIBC
-def test_large_blocks_stay_apart_until_the_last_user_ends(thresholds: list[tuple[int, int]]) -> None:
+def test_large_blocks_stay_separate_until_last_user_ends(thresholds: list[tuple[int, int]]) -> None:
     with allocator.large_blocks_apart():
         with allocator.large_blocks_apart():
             pass
@@ -195,7 +198,7 @@ def test_large_blocks_stay_apart_until_the_last_user_ends(thresholds: list[tuple
 
 
 @ON_GLIBC
-def test_fulltext_commit_maps_blocks_apart_even_when_failing(
+def test_fulltext_commit_maps_blocks_separately_even_when_failing(
     thresholds: list[tuple[int, int]],
 ) -> None:
     def apply(*_: object) -> None:
@@ -209,9 +212,11 @@ def test_fulltext_commit_maps_blocks_apart_even_when_failing(
     assert thresholds == [allocator._APART, allocator._TOGETHER]
 
 
-def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_c_library_is_left_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator._glibc.cache_clear()
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None))  # as musl and macOS
+    monkeypatch.setattr(
+        allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None)
+    )  # like musl or macOS
     assert not allocator.limit_arenas()
     assert not allocator.return_memory()
     with allocator.large_blocks_apart():

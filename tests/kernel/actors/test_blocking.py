@@ -1,4 +1,4 @@
-"""The thread port and its inline twin keep one contract."""
+"""The thread port and its inline twin follow the same contract."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def blocking(request):
     return request.param()
 
 
-async def test_the_result_comes_back(blocking):
+async def test_blocking_call_returns_result(blocking):
     assert await blocking.run(lambda: 42) == 42
 
 
@@ -28,7 +28,7 @@ async def test_exception_is_raised_unchanged(blocking):
         await blocking.run(fail)
 
 
-async def test_a_call_is_a_checkpoint(blocking):
+async def test_blocking_call_is_a_checkpoint(blocking):
     with trio.CancelScope() as scope:
         scope.cancel()
         await blocking.run(lambda: 42)
@@ -53,20 +53,20 @@ async def test_calls_of_one_store_never_overlap(blocking):
     assert most == 1
 
 
-async def test_call_begins_without_loop_turn_when_a_thread_is_free():
-    """While searches run, a turn takes milliseconds, and a write has several thread jobs in sequence."""
+async def test_call_begins_without_loop_turn_when_thread_is_free():
+    """During searches, a turn takes milliseconds, and a write has several thread jobs in sequence."""
     threads = Threads()
 
     async def ask(asked: trio.Event, begun: threading.Event) -> None:
         asked.set()
         await threads.run(begun.set)
 
-    for _ in range(10):  # trio runs the tasks of a turn in any order
+    for _ in range(10):  # trio runs the tasks of a turn in random order
         asked, begun = trio.Event(), threading.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, asked, begun)
             await asked.wait()
-            assert begun.wait(5.0)  # the event loop stands still meanwhile
+            assert begun.wait(5.0)  # this blocks the event loop
 
 
 async def test_started_call_finishes_when_cancelled():

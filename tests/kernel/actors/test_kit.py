@@ -1,4 +1,4 @@
-"""The actor kit: mailboxes, batches, supervision, stopping."""
+"""The actor kit: mailboxes, batches, supervision and stopping."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def simple(flush: Callable[[Sequence[Any]], Any], **settings: Any) -> Any:
 
 @asynccontextmanager
 async def acting(box: Mailbox[Any, Any], start: Any) -> AsyncIterator[trio.Nursery]:
-    """A supervised actor; leaving closes its mailbox and waits for all that was begun."""
+    """Run a supervised actor. On exit, its mailbox is closed and all started work is awaited."""
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(supervise, box, start))
         yield nursery
@@ -55,7 +55,10 @@ async def fail(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 class Kept:
-    """A flush that works so long, waits for its gate, keeps the batch, and fails if it is the first."""
+    """A flush that takes `seconds`, waits for its gate and records the batch.
+
+    The first flush fails with `failure`.
+    """
 
     def __init__(self, seconds: float = 0.0, failure: Exception | None = None) -> None:
         self.batches: list[list[Any]] = []
@@ -80,7 +83,7 @@ class Kept:
 
 
 class Recorder:
-    """Asks, and notes answers and errors."""
+    """Sends messages and records the replies and errors."""
 
     def __init__(self, box: Mailbox[Any, Any]) -> None:
         self.box = box
@@ -112,7 +115,7 @@ async def test_batch_is_flushed_by_count_or_by_age():
     assert seen[1][0] == pytest.approx(0.2)
 
 
-async def test_a_late_message_does_not_push_the_deadline_of_the_batch_back():
+async def test_late_message_does_not_delay_batch_deadline():
     seen, began, box = [], trio.current_time(), make_box()
 
     async def flush(messages):
@@ -139,7 +142,7 @@ async def test_batch_takes_only_waiting_messages_without_linger():
     assert flush.batches == [[0], [1, 2, 3]]
 
 
-async def test_the_end_of_mail_flushes_at_once():
+async def test_closed_mailbox_flushes_batch_at_once():
     box, flush = make_box(10), Kept()
 
     for i in range(5):
@@ -151,7 +154,7 @@ async def test_the_end_of_mail_flushes_at_once():
     assert trio.current_time() == began
 
 
-async def test_messages_keep_their_order():
+async def test_mailbox_keeps_message_order():
     box, flush = make_box(4), Kept(0.01)
 
     async with acting(box, simple(flush, linger=0.0)):
@@ -160,7 +163,7 @@ async def test_messages_keep_their_order():
     assert flush.applied == list(range(50))
 
 
-async def test_a_refusal_is_a_reply_and_not_a_crash():
+async def test_refusal_is_a_reply_and_does_not_crash_actor():
     runs, box = [], make_box()
 
     async def flush(messages):
@@ -176,7 +179,7 @@ async def test_a_refusal_is_a_reply_and_not_a_crash():
     assert box.stats.restarts == 0
 
 
-async def test_too_few_replies_are_a_crash_that_every_asker_learns_of():
+async def test_too_few_replies_crash_the_actor_and_fail_all_callers():
     calls, box = [], make_box()
 
     async def flush(messages):
@@ -192,7 +195,7 @@ async def test_too_few_replies_are_a_crash_that_every_asker_learns_of():
     assert recorder.answers == [ActorDown, ActorDown]
 
 
-async def test_the_stats_count_messages_batches_and_busy_time():
+async def test_actor_stats_count_messages_batches_and_busy_time():
     box, flush = make_box(), Kept(2)
 
     async with trio.open_nursery() as nursery:
@@ -210,7 +213,7 @@ async def test_the_stats_count_messages_batches_and_busy_time():
 # -- post, ask, nudge -------------------------------------------------------------------------------
 
 
-async def test_a_poster_collects_the_reply_later():
+async def test_poster_collects_reply_later():
     box = make_box()
     async with acting(box, simple(echo)):
         envelopes = [await box.post(i) for i in range(3)]
@@ -237,7 +240,7 @@ async def test_post_takes_no_loop_turn_when_mailbox_has_space():
     assert box.depth == 2
 
 
-async def test_a_nudge_never_waits_and_never_fails():
+async def test_nudge_never_waits_and_never_fails():
     box, flush = make_box(1), Kept()
     box.nudge("kept")
     box.nudge("dropped: the mailbox is full")
@@ -265,7 +268,7 @@ async def test_message_is_never_applied_after_timeout_in_queue():
 
 @pytest.mark.parametrize("capacity", [0, 8])
 async def test_suspended_process_keeps_waiting_for_earlier_requests(capacity):
-    """Its clock continues; the actor, which was suspended too, is not too slow."""
+    """The clock continues during the suspension. The actor was suspended, too, so it is not too slow."""
     box = make_box(capacity)
 
     async def flush(messages: Sequence[Any]) -> Sequence[Any]:
@@ -300,7 +303,7 @@ async def test_slow_request_times_out_at_its_deadline():
         flush.gate.set()
 
 
-async def test_a_cancelled_asker_leaves_nothing_to_apply():
+async def test_cancelled_request_is_not_applied():
     box, flush = make_box(), Kept()
     flush.shut()
     async with acting(box, simple(flush, size=1, limit=100)) as nursery:
@@ -341,7 +344,7 @@ async def test_full_mailbox_blocks_sender_and_forgets_cancelled_one():
 # -- crashes ----------------------------------------------------------------------------------------
 
 
-async def test_every_asker_of_the_crashed_batch_learns_that_the_outcome_is_unknown():
+async def test_all_callers_of_crashed_batch_get_unknown_outcome():
     box, flush = make_box(), Kept(failure=RuntimeError("bug"))
 
     recorder = Recorder(box)
@@ -356,7 +359,7 @@ async def test_every_asker_of_the_crashed_batch_learns_that_the_outcome_is_unkno
     assert sorted(each for each in recorder.answers if each is not ActorDown) == sorted(flush.batches[1])
 
 
-async def test_the_actor_gives_up_after_three_restarts():
+async def test_actor_gives_up_after_three_restarts():
     box = make_box()
 
     async def pester() -> None:
@@ -370,7 +373,7 @@ async def test_the_actor_gives_up_after_three_restarts():
     assert box.stats.restarts == 3
 
 
-async def test_crashes_far_apart_do_not_add_up():
+async def test_crashes_far_apart_are_counted_separately():
     box, recorder = make_box(), None
 
     recorder = Recorder(box)
@@ -381,7 +384,7 @@ async def test_crashes_far_apart_do_not_add_up():
     assert recorder.answers == [ActorDown] * 10
 
 
-async def test_queued_messages_are_unapplied_when_the_actor_gives_up():
+async def test_queued_messages_are_unapplied_when_actor_gives_up():
     box = make_box()
 
     queued = [await box.post(i) for i in range(6)]
@@ -395,7 +398,7 @@ async def test_queued_messages_are_unapplied_when_the_actor_gives_up():
     assert causes == [ActorDown] * 4 + [ShuttingDown] * 2
 
 
-async def test_a_hung_flush_trips_its_limit_and_is_a_crash():
+async def test_hung_flush_exceeds_its_limit_and_crashes_actor():
     calls, box = [], make_box()
 
     async def flush(messages):
@@ -410,7 +413,7 @@ async def test_a_hung_flush_trips_its_limit_and_is_a_crash():
         assert await box.ask(2) == 2
 
 
-async def test_an_exception_group_of_crashes_restarts_too():
+async def test_actor_restarts_after_exception_group():
     calls, box = [], make_box()
 
     async def start(inbox, *, task_status):
@@ -433,7 +436,7 @@ async def test_an_exception_group_of_crashes_restarts_too():
 # -- stopping and cancelling ------------------------------------------------------------------------
 
 
-async def test_cancelling_lets_the_batch_land():
+async def test_running_batch_is_applied_despite_cancellation():
     box, flush = make_box(), Kept(1)
 
     with trio.CancelScope() as scope:
@@ -446,7 +449,7 @@ async def test_cancelling_lets_the_batch_land():
     assert flush.applied == [1]
 
 
-async def test_collected_messages_are_unapplied_when_the_actor_is_cancelled():
+async def test_collected_messages_are_unapplied_when_actor_is_cancelled():
     box, flush = make_box(), Kept()
 
     with trio.CancelScope() as scope:
@@ -462,7 +465,7 @@ async def test_collected_messages_are_unapplied_when_the_actor_is_cancelled():
     assert flush.applied == []
 
 
-async def test_a_closed_mailbox_refuses_and_nothing_was_applied():
+async def test_closed_mailbox_refuses_messages_unapplied():
     box = make_box()
     box.close()
     with pytest.raises(ShuttingDown):
@@ -482,7 +485,7 @@ async def test_blocked_sender_gets_shutdown_when_mailbox_closes():
     assert recorder.answers == [ShuttingDown]
 
 
-async def test_a_mailbox_without_its_actor_is_down():
+async def test_mailbox_without_actor_is_down():
     box = make_box()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -493,7 +496,7 @@ async def test_a_mailbox_without_its_actor_is_down():
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
-async def test_retrying_a_dead_mailbox_does_not_freeze_the_loop(is_closed):
+async def test_retrying_dead_mailbox_does_not_freeze_event_loop(is_closed):
     box, recorder = make_box(), None
     if is_closed:
         box.close()
@@ -515,8 +518,8 @@ async def test_retrying_a_dead_mailbox_does_not_freeze_the_loop(is_closed):
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-async def test_the_end_of_mail_walks_downstream_and_everything_lands(stubborn):
-    """Also when the front does not go: the drain never waits for it."""
+async def test_closing_drains_upstream_then_downstream_without_losses(stubborn):
+    """The drain does not wait for the front, even if the front refuses to end."""
     log: list[Any] = []
     writer, index = make_box(16), make_box(16)
 
@@ -574,7 +577,7 @@ async def test_downstream_stays_open_while_upstream_has_mail():
 # -- starting ---------------------------------------------------------------------------------------
 
 
-async def test_a_boot_failure_is_retried_and_then_given_up_bare():
+async def test_failing_boot_is_retried_and_then_given_up():
     boots = []
 
     async def bad(inbox, *, task_status):
@@ -587,7 +590,7 @@ async def test_a_boot_failure_is_retried_and_then_given_up_bare():
     assert len(boots) == 4
 
 
-async def test_a_boot_that_works_at_the_second_try_starts_the_actor():
+async def test_actor_starts_when_second_boot_succeeds():
     boots, box = [], make_box()
 
     async def flaky(inbox, *, task_status):

@@ -1,4 +1,4 @@
-"""Every message says the type of its reply: no `Any` between those who ask an actor and the actor."""
+"""Every message declares the type of its reply, so no `Any` is between callers and actors."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ from lithos.notes.writing.messages import Publication
 from tests.house import modules, role_of
 
 PACKAGE = Path(lithos.__file__).parent
-#: Modules that match an `Any` with the type that a command promises, or count or close
-#: mailboxes.
+#: Modules that match an `Any` against the type that a command promises, or that count or close mailboxes.
 EXCEPT = {"kernel/actors/mailboxes.py", "kernel/values/messages.py", "server/service_state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
 GENERIC |= {"TaskCommand", "BoardCommand", "EdgeCommand", "LearningCommand"}
-#: Names of functions, parameters and fields that stand for a message or its reply.
+#: Names of functions, parameters and fields that contain a message or its reply.
 SPEAKING = {"message", "messages", "command", "commands", "reply", "replies"}
 SPEAKING |= {"submit", "ask", "run", "_ask", "_submit"}
 
 
 def untyped(source: str) -> Iterator[int]:
-    """Lines on which a message or a reply is `Any`."""
+    """Yield the lines on which a message or a reply is `Any`."""
     for node in ast.walk(ast.parse(source)) if "Any" in source else ():
         written = _type_of_message(node)
         if written is not None and any(ast.unparse(part) == "Any" for part in ast.walk(written)):
@@ -47,7 +46,7 @@ def untyped(source: str) -> Iterator[int]:
 
 
 def _type_of_message(node: ast.AST) -> ast.expr | None:
-    """Return the declared type of a message or a reply, if the node declares one."""
+    """Return the declared type of a message or a reply, or None if the node does not declare one."""
     if isinstance(node, ast.Subscript):
         return node.slice if ast.unparse(node.value) in GENERIC else None
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -66,7 +65,7 @@ def _name(target: ast.expr) -> str:
 
 
 def commands() -> list[type]:
-    """Every class of the product that can be sent to an actor."""
+    """Return all classes of Lithos that can be sent to an actor."""
     for module in modules():
         if role_of(module) in ("model", "actor"):
             import_module(module)
@@ -75,26 +74,27 @@ def commands() -> list[type]:
         waiting += (below := waiting.pop().__subclasses__())
         found += below
     leaves = {cls for cls in found if _is_current(cls) and not cls.__subclasses__()}
-    return sorted(leaves, key=lambda cls: (cls.__module__, cls.__name__))  # not as imported
+    return sorted(leaves, key=lambda cls: (cls.__module__, cls.__name__))  # independent of the import order
 
 
 def _is_current(cls: type) -> bool:
-    """Return whether a class is current: attrs creates a class with slots again, and the first one
-    lingers.
+    """Return whether a class is the current one.
+
+    attrs creates a second class for slots, and the first class stays in memory.
     """
     is_ours = cls.__module__.startswith("lithos.")
     return is_ours and getattr(import_module(cls.__module__), cls.__name__, None) is cls
 
 
 def promised(cls: type) -> Any:
-    """The `R` of the `Command[R]` that a class is."""
+    """Return the `R` of a class's `Command[R]`."""
     for base in getattr(cls, "__orig_bases__", ()):
         if get_args(base):
             return get_args(base)[0]
     return promised(cls.__base__) if cls.__base__ is not None else None
 
 
-def test_no_message_and_no_reply_is_any() -> None:
+def test_no_message_or_reply_is_any() -> None:
     assert [
         f"{path.relative_to(PACKAGE)}:{line}"
         for room in ("actors", "core", "services", "tools")
@@ -113,15 +113,15 @@ def test_no_message_and_no_reply_is_any() -> None:
         "def flush(messages: Sequence[Any]) -> list[object]: ...",
     ],
 )  # fmt: skip
-def test_an_untyped_one_is_found(source: str) -> None:
+def test_untyped_message_is_detected(source: str) -> None:
     assert list(untyped(source))
 
 
 @pytest.mark.parametrize("cls", commands(), ids=lambda cls: cls.__name__)
-def test_a_command_promises_a_reply_and_is_nothing_but_its_fields(cls: type) -> None:
+def test_command_promises_reply_and_contains_only_its_fields(cls: type) -> None:
     assert promised(cls) is not None
     assert {"Any", "~R"}.isdisjoint(re.findall(r"[~+]?\w+", str(promised(cls))))
-    assert cls.__dictoffset__ == 0  # a base without slots would give each a dictionary
+    assert cls.__dictoffset__ == 0  # a base without slots would add a dictionary to each command
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_handler_takes_its_command_and_returns_the_promised_reply(handlers: Hand
         assert hints["command"] is command
         assert get_origin(hints["return"]) is Done
         replied, promise = get_args(hints["return"])[0], promised(command)
-        assert replied in (promise, promise | LithosError), command  # a refusal may be the reply too
+        assert replied in (promise, promise | LithosError), command  # the reply may be a refusal, too
 
 
 @pytest.mark.parametrize("handlers", BOARDS, ids=["coordinator", "memory"])

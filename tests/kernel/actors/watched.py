@@ -1,4 +1,4 @@
-"""A house whose files other programs change: changes for the watcher are handled on demand."""
+"""A house whose files other programs change. The watcher processes changes on demand."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ UUID = "11111111-1111-4111-8111-{:012}"
 
 
 def note(n: int, body: str = "", **keys: str) -> str:
-    """A note file with an id of its own."""
+    """Return a note file with an id."""
     lines = "".join(f"{key}: {value}\n" for key, value in keys.items())
     return f"---\nid: {UUID.format(n)}\n{lines}---\n\n# Note {n}\n\n{body or f'body of {n}'}\n"
 
 
 class WatchedHouse(House):
-    """`settle_paths` and `compare` stand for one batch of the watcher, with a debounce of nothing."""
+    """A house with a watcher. `settle_paths` and `compare` replace one watcher batch without debounce."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -50,7 +50,10 @@ class WatchedHouse(House):
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Scan what is there, then run; leaving has everything indexed, journalled and in the manifest."""
+        """Scan the existing files, then run the actors.
+
+        On exit, everything is indexed, journalled and in the manifest.
+        """
         self.settle(self.scan())
         async with self.running():
             for indexer in self.indexers:
@@ -59,18 +62,19 @@ class WatchedHouse(House):
 
     @asynccontextmanager
     async def with_note(self, content: str = "text", **fields: Any) -> AsyncIterator[WriteOutcome]:
-        """Run with a note called `Note`; yield the answer of its creation."""
+        """Run with a note called `Note`. Yields the outcome of its creation."""
         async with self.watching():
             yield await self.create("Note", content, **fields)
 
     async def settle_paths(self, *paths: str) -> None:
-        """One batch with these touched paths."""
+        """Process one batch with these changed paths."""
         now = trio.current_time()
         await self.taking.settle(TouchedBatch(dict.fromkeys(paths, now), False))
 
     async def compare(self) -> None:
-        """Compare the folder once without known paths, including paths that an earlier run wants
-        checked again.
+        """Compare the folder once without known paths.
+
+        Paths that an earlier run marked for another check are included.
         """
         await self.taking.settle(TouchedBatch(self.pending.take().touched, True))
 

@@ -1,4 +1,4 @@
-"""Sources, precedence and refusals of the configuration (specification: cli-config, sections 3 to 5)."""
+"""Sources, precedence and errors of the configuration (specification: cli-config, sections 3 to 5)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(
     env: Mapping[str, str] | None = None,
     typed: Mapping[str, Any] | None = None,
 ) -> LoadedConfig:
-    """Load with `text` as the file named by --config."""
+    """Load the configuration with `text` as the file given by --config."""
     path = tmp_path / "lithos.yaml"
     path.write_text(text, encoding="utf-8")
     return load_config(config_path=path, environment=env or {}, overrides=typed or {})
@@ -44,7 +44,7 @@ def refusal(tmp_path: Path, text: str = "", **more: Any) -> str:
     return str(caught.value)
 
 
-def test_nothing_given_means_the_defaults(tmp_path: Path) -> None:
+def test_empty_configuration_means_defaults(tmp_path: Path) -> None:
     loaded = load_config(data_dir=tmp_path, environment={})
     assert loaded.source is None
     assert loaded.warnings == ()
@@ -52,7 +52,7 @@ def test_nothing_given_means_the_defaults(tmp_path: Path) -> None:
     assert as_public_dict(loaded.config)["server"] == as_public_dict(Config())["server"]
 
 
-def test_each_source_beats_the_one_before(tmp_path: Path) -> None:
+def test_later_source_overrides_earlier_source(tmp_path: Path) -> None:
     """behaviour 163: environment beats YAML; typed options beat both."""
     text = "server:\n  port: 1001\n"
     short = {"LITHOS_PORT": "1002"}
@@ -73,11 +73,11 @@ def test_invalid_port_is_refused_by_name(tmp_path: Path) -> None:
         )
 
 
-def test_a_hidden_wrong_value_is_still_refused(tmp_path: Path) -> None:
+def test_overridden_invalid_value_is_still_refused(tmp_path: Path) -> None:
     assert "LITHOS_PORT" in refusal(tmp_path, env={"LITHOS_PORT": "abc"}, typed={"server.port": 9000})
 
 
-def test_all_wrong_values_are_reported_at_once(tmp_path: Path) -> None:
+def test_all_invalid_values_are_reported_at_once(tmp_path: Path) -> None:
     text = "server:\n  port: nine\nsearch:\n  fusion: max\n"
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text, env={"LITHOS_HISTORY__ENABLED": "perhaps"})
@@ -103,13 +103,13 @@ WRONG = (
 )
 
 
-def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
+def test_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
     for section, key, values in WRONG:
         for value in values:
             assert refusal(tmp_path, f"{section}: {{{key}: {value}}}").startswith(f"{section}.{key}: "), value
 
 
-def test_switches_in_the_environment_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
+def test_environment_switches_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
     words = dict.fromkeys(("1", "true", "YES", "on"), True) | dict.fromkeys(("0", "False", "no"), False)
     for text, value in words.items():
         assert (
@@ -122,7 +122,7 @@ def test_switches_in_the_environment_are_words_and_lists_are_json_or_commas(tmp_
     assert "allowed_hosts" in refusal(tmp_path, env={hosts: "[a, b"})
 
 
-def test_every_setting_can_be_given_in_the_environment(tmp_path: Path) -> None:
+def test_every_setting_can_be_set_in_the_environment(tmp_path: Path) -> None:
     defaults = Config()
     shown = as_public_dict(defaults)
     for key, setting in SETTINGS.items():
@@ -138,7 +138,7 @@ def test_every_setting_can_be_given_in_the_environment(tmp_path: Path) -> None:
         assert loaded.config == defaults, key
 
 
-def test_short_names_reach_their_settings(tmp_path: Path) -> None:
+def test_short_variable_names_reach_their_settings(tmp_path: Path) -> None:
     config = load_config(
         environment={
             "LITHOS_DATA_DIR": str(tmp_path),
@@ -153,7 +153,7 @@ def test_short_names_reach_their_settings(tmp_path: Path) -> None:
     assert (server.host, server.transport, server.auth_token) == ("0.0.0.0", "http", SECRET)
 
 
-def test_a_variable_set_to_nothing_is_not_set(tmp_path: Path) -> None:
+def test_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     env = {"LITHOS_AUTH_TOKEN": "", "LITHOS_PORT": " ", "LITHOS_SERVER__ALLOWED_HOSTS": ""}
     loaded = load(tmp_path, f"server: {{auth_token: {SECRET}, port: 9001}}", env=env)
     assert (loaded.config.of(ServerConfig).auth_token, loaded.config.of(ServerConfig).port) == (SECRET, 9001)
@@ -210,12 +210,12 @@ def test_retired_sections_and_short_variables_are_named_and_ignored(tmp_path: Pa
     ]
 
 
-def test_retired_settings_are_sorted_and_not_in_use() -> None:
+def test_retired_settings_are_sorted_and_unused() -> None:
     assert list(RETIRED) == sorted(RETIRED)
     assert not RETIRED.keys() & {*SETTINGS, *SECTIONS}
 
 
-def test_older_names_are_read_and_yield_to_the_new_ones(tmp_path: Path) -> None:
+def test_older_names_are_read_and_new_names_have_priority(tmp_path: Path) -> None:
     text = "storage: {knowledge_dir: notes}\ncoordination: {claim_ttl_minutes: 30}\n"
     loaded = load(tmp_path, text)
     assert loaded.warnings == ()
@@ -233,7 +233,7 @@ def test_older_names_are_read_and_yield_to_the_new_ones(tmp_path: Path) -> None:
     assert load(tmp_path, both, env=env).config.of(StorageConfig).knowledge_subdir == "newest"
 
 
-def test_the_file_in_the_data_directory_is_found(tmp_path: Path) -> None:
+def test_configuration_file_in_data_directory_is_found(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("server: {port: 9003}\nstorage: {data_dir: /elsewhere}\n")
     for found in (
         load_config(data_dir=tmp_path, environment={}),
@@ -254,7 +254,7 @@ def test_named_file_replaces_found_file_and_sets_data_directory(tmp_path: Path) 
     assert loaded.warnings == ()
 
 
-def test_a_named_file_must_exist_and_be_readable(tmp_path: Path) -> None:
+def test_named_configuration_file_must_exist_and_be_readable(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none.yaml", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(ConfigError, match=reason):
             load_config(config_path=path, environment={})
@@ -272,25 +272,25 @@ def test_invalid_configuration_file_is_refused(tmp_path: Path) -> None:
         assert part in refusal(tmp_path, text)
 
 
-def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+def test_configuration_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_bytes(b"server: {host: '\xff'}")
     with pytest.raises(ConfigError, match="UTF-8"):
         load_config(data_dir=tmp_path, environment={})
 
 
-def test_empty_files_and_sections_are_the_defaults(tmp_path: Path) -> None:
+def test_empty_files_and_sections_mean_defaults(tmp_path: Path) -> None:
     for text in ("", "# nothing\n", "server:\n", "server:\n  oauth:\n"):
         assert load(tmp_path, text).config == Config(), text
 
 
-def test_settings_that_do_not_fit_together_are_refused_with_their_sources(tmp_path: Path) -> None:
+def test_inconsistent_settings_are_refused_with_their_sources(tmp_path: Path) -> None:
     message = refusal(tmp_path, "server: {oauth: {issuer: 'https://id.example'}}")
     assert "server.public_url is not" in message
     assert "lithos.yaml" in message
     assert "server.public_url is from the defaults" in message
 
 
-def test_values_made_in_code_are_checked_too() -> None:
+def test_values_set_in_code_are_checked() -> None:
     with pytest.raises(ValueError, match=r"ServerConfig\.port: 70000"):
         ServerConfig(port=70000)
 
@@ -304,7 +304,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
     assert as_public_dict(Config())["server"]["auth_token"] is None
 
 
-def test_a_refusal_never_quotes_a_secret(tmp_path: Path) -> None:
+def test_config_error_never_quotes_a_secret(tmp_path: Path) -> None:
     for text in (
         f"server: {{auth_token: '{SECRET} {SECRET}'}}",
         f"server: {{auth_token: ['{SECRET}']}}",
@@ -319,14 +319,14 @@ def test_a_refusal_never_quotes_a_secret(tmp_path: Path) -> None:
         assert SECRET not in refusal(tmp_path, text)
 
 
-def test_wrong_secrets_made_in_code_are_not_quoted() -> None:
+def test_invalid_secret_set_in_code_is_not_quoted() -> None:
     for end in (" ", "\n"):
         with pytest.raises(ValueError, match="visible ASCII") as caught:
             ServerConfig(auth_token=SECRET + end)
         assert SECRET not in str(caught.value)
 
 
-def test_log_settings_are_read_before_the_rest() -> None:
+def test_log_settings_are_read_before_other_settings() -> None:
     assert load_log_settings({}) == LogSettings(level="info", format="json")
     env = {"LITHOS_LOG_LEVEL": "DEBUG", "LITHOS_LOG_FORMAT": "text"}
     assert load_log_settings(env) == LogSettings(level="debug", format="text")
@@ -342,7 +342,7 @@ NODES = st.recursive(
 
 
 @given(key=st.sampled_from(sorted(SETTINGS)), value=NODES)
-def test_any_value_is_either_taken_or_refused_by_key(tmp_path: Path, key: str, value: Any) -> None:
+def test_any_value_is_accepted_or_refused_by_key(tmp_path: Path, key: str, value: Any) -> None:
     *sections, name = key.split(".")
     tree: Any = {name: value}
     for section in reversed(sections):
@@ -359,7 +359,7 @@ def test_any_value_is_either_taken_or_refused_by_key(tmp_path: Path, key: str, v
     key=st.sampled_from(sorted(SETTINGS)),
     text=st.text(max_size=12) | st.from_regex(r"[-+0-9.e]+", fullmatch=True),
 )
-def test_any_text_in_the_environment_is_taken_or_refused_by_name(key: str, text: str) -> None:
+def test_any_environment_text_is_accepted_or_refused_by_name(key: str, text: str) -> None:
     variable = SETTINGS[key].variable
     outcome = key
     try:
@@ -369,7 +369,7 @@ def test_any_text_in_the_environment_is_taken_or_refused_by_name(key: str, text:
     assert key in outcome
 
 
-def test_agents_and_protected_notes_are_patterns(tmp_path: Path) -> None:
+def test_agents_and_protected_notes_accept_patterns(tmp_path: Path) -> None:
     """behaviours 278 and 279"""
     text = (
         "agents:\n  claude: {write: [notes/], propose: ['**']}\n"
@@ -386,7 +386,7 @@ def test_agents_and_protected_notes_are_patterns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "globs", [["notes"], ["/a/"], ["!a/", "b/"], ["a//b.md"], ["../x.md"], [""], ["x" * 501], ["a/"] * 101]
 )
-def test_impossible_pattern_gets_the_refusal_of_scopes(tmp_path: Path, globs: list[str]) -> None:
+def test_impossible_pattern_gets_error_of_scopes(tmp_path: Path, globs: list[str]) -> None:
     with pytest.raises(ValueError, match="pattern"):
         check_typed(globs)
     assert "storage.protected" in refusal(tmp_path, yaml.safe_dump({"storage": {"protected": globs}}))

@@ -1,4 +1,4 @@
-"""Configuration files that harm: each is refused in a sentence, within bounded time and memory."""
+"""Harmful configuration files: each is refused with one sentence, within limits for time and memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.e2e.process import clean_environment
 
 
 def nested_aliases(levels: int = 12) -> str:
-    """Lists of nine times the list before: 9 to the power of `levels` texts."""
+    """Return nested lists, each with nine aliases of the list before: 9 to the power of `levels` texts."""
     rows = ["l0: &l0 [lol, lol, lol]"]
     rows += [f"l{at}: &l{at} [{', '.join([f'*l{at - 1}'] * 9)}]" for at in range(1, levels)]
     return "".join(f"{row}\n" for row in rows)
 
 
 def refusal(tmp_path: Path, text: str | bytes) -> str:
-    """Return the refusal of both readers of the file; neither takes long."""
+    """Return the error that both readers of the file report. Neither reader takes long."""
     path = tmp_path / "lithos.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
@@ -62,7 +62,9 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize(("text", "told"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
-def test_hostile_configuration_is_refused_in_a_sentence(tmp_path: Path, text: str | bytes, told: str) -> None:
+def test_hostile_configuration_is_refused_in_one_sentence(
+    tmp_path: Path, text: str | bytes, told: str
+) -> None:
     """behaviour 410"""
     assert told in refusal(tmp_path, text)
 
@@ -77,8 +79,8 @@ def test_hostile_configuration_is_refused_in_a_sentence(tmp_path: Path, text: st
         ("agents: {bot: {write: [a]}, bot: {write: [b]}}\n", "gives agents.bot twice"),
     ],
 )
-def test_key_given_twice_is_refused_with_both_lines(tmp_path: Path, text: str, told: str) -> None:
-    """behaviour 410: of two sections the first would be lost silently, with the token in it."""
+def test_duplicate_key_is_refused_with_both_lines(tmp_path: Path, text: str, told: str) -> None:
+    """behaviour 410: the first of two sections would be lost silently, with the token in it."""
     assert told in refusal(tmp_path, text)
 
 
@@ -89,7 +91,7 @@ def test_merged_keys_are_not_duplicates(tmp_path: Path) -> None:
     assert (server.host, server.port) == ("h", 2)
 
 
-def test_unknown_keys_are_named_up_to_a_bound(tmp_path: Path) -> None:
+def test_unknown_keys_are_named_up_to_a_limit(tmp_path: Path) -> None:
     """behaviour 410"""
     path = tmp_path / "lithos.yaml"
     path.write_text("".join(f"k{number}: 1\n" for number in range(50_000)) + f"? {'server' * 20_000}\n: 1\n")
@@ -104,8 +106,8 @@ def test_unknown_keys_are_named_up_to_a_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_configuration_ends_the_program_with_2_within_bounds(tmp_path: Path) -> None:
-    """behaviour 410: no traceback, in bounded memory."""
+def test_hostile_configuration_exits_with_2_within_limits(tmp_path: Path) -> None:
+    """behaviour 410: without a traceback, in limited memory."""
     path = tmp_path / "lithos.yaml"
     for text in (HOSTILE[0][1], HOSTILE[4][1], HOSTILE[6][1], HOSTILE[-1][1]):
         path.write_text(str(text))

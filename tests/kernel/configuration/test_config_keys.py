@@ -1,11 +1,11 @@
-"""Settings: each is described in one line, the secrets are marked (cli-config §4)."""
+"""Settings: each has a description of one line, and secrets are marked (cli-config §4)."""
 
 from __future__ import annotations
 
 from lithos.kernel.configuration.catalogue import SETTINGS
 
 
-def test_every_setting_is_described_in_one_line() -> None:
+def test_every_setting_has_a_one_line_description() -> None:
     def is_described(text: str) -> bool:
         return text.endswith(".") and "\n" not in text and (text[0].isupper() or text[0] == "`")
 
@@ -13,7 +13,7 @@ def test_every_setting_is_described_in_one_line() -> None:
     assert bad == []
 
 
-def test_the_secrets_are_marked() -> None:
+def test_secret_settings_are_marked() -> None:
     secret = {key for key, setting in SETTINGS.items() if setting.secret}
     assert secret == {"server.auth_token"}
 

@@ -1,4 +1,7 @@
-"""Sections of the configuration: each capability declares its own; a missing capability declares nothing."""
+"""Sections of the configuration: each capability declares its own sections.
+
+A missing capability does not declare any section.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ print("\\n".join(loaded.warnings))
 """
 
 
-def test_capability_left_out_takes_its_section_along(tmp_path: Path) -> None:
-    """Its keys are unknown ones: named at the start, and ignored."""
+def test_disabled_capability_removes_its_section(tmp_path: Path) -> None:
+    """The keys of the section become unknown keys: they are named at the start, and ignored."""
     file = tmp_path / "config.yaml"
     command = [sys.executable, "-c", WITHOUT_ATTACHMENTS, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -42,28 +45,28 @@ def test_capability_left_out_takes_its_section_along(tmp_path: Path) -> None:
     ]
 
 
-def test_sections_have_places_and_names_of_their_own() -> None:
-    """Equal places would leave their order to the file system."""
+def test_sections_have_unique_places_and_names() -> None:
+    """With equal places, the order of sections would depend on the file system."""
     for values in ([each.place for each in DECLARED], [each.name for each in DECLARED]):
         assert len(set(values)) == len(DECLARED) > 0
 
 
-def test_sections_are_of_listed_capabilities() -> None:
-    """A settings module elsewhere would be a section that no list of the app names."""
+def test_all_sections_belong_to_listed_capabilities() -> None:
+    """A settings module elsewhere would be a section that is missing from the app's list."""
     owners = {each.kind.__module__.split(".")[1] for each in DECLARED}
     assert owners == {path.parent.name for path in PACKAGE.glob("*/settings.py")}
     assert owners - {each.name for each in CAPABILITIES} == {"kernel", "server"}
 
 
 def test_declared_keys_belong_to_their_section() -> None:
-    """Older names, short variables and retired keys go with the section that they are about."""
+    """Older names, short variables and retired keys belong to the section that they concern."""
     for section in DECLARED:
         keys = [*section.older, *section.older.values(), *section.short.values(), *section.retired]
         assert [key for key in keys if not key.startswith(section.prefix)] in ([], ["telemetry"])
 
 
-def test_other_sections_keep_their_values_when_one_is_replaced() -> None:
-    """`of` finds a section by its class, however it was given."""
+def test_replacing_a_section_keeps_values_of_other_sections() -> None:
+    """`of` finds a section by its class, whatever way it was passed in."""
     config = Config(StorageConfig(knowledge_subdir="mine"), search=SearchConfig(max_results=7))
     changed = config.replace(SearchConfig(max_results=8))
     assert (config.of(SearchConfig).max_results, changed.of(SearchConfig).max_results) == (7, 8)
@@ -72,7 +75,7 @@ def test_other_sections_keep_their_values_when_one_is_replaced() -> None:
 
 
 def test_undeclared_section_is_refused() -> None:
-    """Else a misspelt one would be lost."""
+    """Otherwise the values of a misspelt section would be lost."""
 
     @frozen
     class OtherConfig:

@@ -1,4 +1,4 @@
-"""Where a vault and its state are: `--vault`, `LITHOS_VAULT`, `storage.vault` (docs/spec/vault.md §1)."""
+"""Location of a vault and its state: `--vault`, `LITHOS_VAULT`, `storage.vault` (docs/spec/vault.md §1)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_given_data_directory_contains_the_state(tmp_path: Path, vault: Path) ->
     assert (found.vault, found.data_dir) == (vault, tmp_path)
 
 
-def test_the_configuration_of_a_vault_is_in_its_data_directory(tmp_path: Path, vault: Path) -> None:
+def test_configuration_of_a_vault_is_in_its_data_directory(tmp_path: Path, vault: Path) -> None:
     state = state_of(vault, tmp_path)
     state.mkdir(parents=True)
     (state / "config.yaml").write_text("server: {port: 9000}\n")
@@ -57,7 +57,7 @@ def test_the_configuration_of_a_vault_is_in_its_data_directory(tmp_path: Path, v
     assert loaded.config.of(StorageConfig).data_dir == state
 
 
-def test_a_config_file_may_name_the_vault(tmp_path: Path, vault: Path) -> None:
+def test_configuration_file_may_name_the_vault(tmp_path: Path, vault: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(f"storage: {{vault: {vault}}}\n")
     environment = {"XDG_DATA_HOME": str(tmp_path / "share")}
@@ -65,7 +65,7 @@ def test_a_config_file_may_name_the_vault(tmp_path: Path, vault: Path) -> None:
     assert storage.data_dir == state_of(vault, tmp_path / "share")
 
 
-def test_relative_data_home_is_ignored_and_vault_made_absolute(
+def test_relative_data_home_is_ignored_and_vault_path_made_absolute(
     vault: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(vault.parent)
@@ -81,7 +81,7 @@ def test_option_is_accepted_before_and_after_the_command(order: list[str]) -> No
     assert parse_arguments(order).typed["vault"] == Path("v")
 
 
-def test_a_vault_for_a_data_directory_is_a_mistake(tmp_path: Path, vault: Path) -> None:
+def test_vault_as_data_directory_is_refused(tmp_path: Path, vault: Path) -> None:
     """Behaviour 249."""
     (vault / "a.md").touch()
     assert f"--vault {vault}" in str(check_places(StorageConfig(data_dir=vault)))

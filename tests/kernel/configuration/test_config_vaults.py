@@ -1,4 +1,4 @@
-"""How vaults are named, and the configuration of each (docs/spec/cli-config.md §3.1)."""
+"""Names of vaults, and the configuration of each vault (docs/spec/cli-config.md §3.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lithos.server.settings import ServerConfig
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two vaults, where commands are typed."""
+    """Return a working folder with two vaults."""
     for name in ("work", "notes"):
         (tmp_path / "roots" / name).mkdir(parents=True)
     (tmp_path / "here").mkdir()
@@ -46,7 +46,7 @@ def names(vaults: ConfiguredVaults) -> list[str]:
     return [vault.name for vault in vaults.configured]
 
 
-def test_without_names_nothing_is_different(place: Path) -> None:
+def test_configuration_without_vault_names_has_one_vault(place: Path) -> None:
     assert (
         load()
         == load("../roots/work")
@@ -56,13 +56,13 @@ def test_without_names_nothing_is_different(place: Path) -> None:
     )
     assert load(config=written("vaults: {}\n")) == ConfiguredVaults()
     assert load(data_dir=place) == ConfiguredVaults()
-    # A broken file of another data directory must not matter.
+    # A broken file in another data directory is ignored.
     written("a: [", "data/config.yaml")
     Path("work").mkdir()
     assert load("work") == load() == ConfiguredVaults()
 
 
-def test_vaults_of_the_command_line(place: Path) -> None:
+def test_vaults_are_read_from_command_line(place: Path) -> None:
     found = load("work=../roots/work", f"home={place}/roots/notes")
     assert names(found) == ["work", "home"]
     assert (found.default, found.chosen, found.is_typed) == ("work", (), True)
@@ -72,12 +72,12 @@ def test_vaults_of_the_command_line(place: Path) -> None:
     assert work.loaded.sources["storage.vault"] == "the command line"
 
 
-def test_a_home_is_understood_after_the_name(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_directory_is_expanded_after_vault_name(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(place))
     assert load("work=~/roots/work").configured[0].root == place / "roots" / "work"
 
 
-def test_vaults_of_a_file(place: Path) -> None:
+def test_vaults_are_read_from_configuration_file(place: Path) -> None:
     config = written(f"{TWO}default_vault: home\n")
     found = load(config=config)
     assert (names(found), found.default, found.source) == (["work", "home"], "home", config)
@@ -87,18 +87,18 @@ def test_vaults_of_a_file(place: Path) -> None:
     assert (every.chosen, every.is_every) == (("work", "home"), True)
 
 
-def test_the_file_of_the_usual_data_directory_names_vaults_too(place: Path) -> None:
+def test_vaults_are_read_from_file_in_default_data_directory(place: Path) -> None:
     file = written(TWO, "data/config.yaml")
     assert names(load()) == ["work", "home"]
     assert load("home").chosen == ("home",)
-    assert load("../roots/work") == ConfiguredVaults()  # a folder that was named, as ever
+    assert load("../roots/work") == ConfiguredVaults()  # a path to a folder, as for a single vault
     assert names(load(environment={"LITHOS_DATA_DIR": str(file.parent)})) == ["work", "home"]
     assert load(environment={"LITHOS_VAULT": str(place)}) == ConfiguredVaults()
     found = load_config(data_dir=file.parent, environment={})
     assert any("no effect here" in warning for warning in found.warnings)
 
 
-def test_a_vault_of_the_command_line_has_the_settings_of_its_name(place: Path) -> None:
+def test_vault_on_command_line_uses_settings_of_its_name(place: Path) -> None:
     config = written(
         "search: {max_results: 7}\nvaults:\n  work: {path: ../roots/work, data_dir: ../d, history: {enabled: "
         "false}}\n  home: {path: ../roots/notes}\n"
@@ -110,7 +110,7 @@ def test_a_vault_of_the_command_line_has_the_settings_of_its_name(place: Path) -
     assert elsewhere.data_dir == state_of_vault(place, {})
 
 
-def test_the_own_sections_are_the_strongest(place: Path) -> None:
+def test_own_sections_of_a_vault_have_highest_priority(place: Path) -> None:
     config = written(
         "search: {max_results: 7, chunk_size: 300}\nvaults:\n"
         "  work: {path: ../roots/work, search: {max_results: 9}}\n  home: {path: ../roots/notes}\n"
@@ -130,7 +130,7 @@ def test_the_own_sections_are_the_strongest(place: Path) -> None:
     assert work.loaded.sources["search.max_results"] == f"file {config} (vaults.work)"
 
 
-def test_each_reads_its_own_file_where_no_file_names_the_vaults(place: Path) -> None:
+def test_vaults_read_their_own_files_without_a_common_file(place: Path) -> None:
     environment = {"XDG_DATA_HOME": str(place / "share")}
     for name, results in (("work", 11), ("notes", 12)):
         state = state_of_vault(place / "roots" / name, environment)
@@ -140,7 +140,7 @@ def test_each_reads_its_own_file_where_no_file_names_the_vaults(place: Path) -> 
     typed = ("work=../roots/work", "home=../roots/notes")
     work, home = load(*typed, environment=environment).configured
     assert [each.loaded.config.of(SearchConfig).max_results for each in (work, home)] == [11, 12]
-    # There is one port.
+    # All vaults have the same port.
     assert work.loaded.config.of(ServerConfig) == home.loaded.config.of(ServerConfig)
     assert work.loaded.config.of(ServerConfig).port == 9011
     assert any("server.port" in each and "is ignored" in each for each in home.loaded.warnings)
@@ -149,7 +149,7 @@ def test_each_reads_its_own_file_where_no_file_names_the_vaults(place: Path) -> 
     assert given[0].loaded.config.of(SearchConfig).max_results == 50
 
 
-def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> None:
+def test_server_and_retired_settings_of_vaults_are_ignored_with_warning() -> None:
     config = written(
         "server: {port: 9000}\nvaults:\n  work: {path: ../roots/work, server: {port: 1}, "
         "telemetry: {enabled: true}}\n"
@@ -201,16 +201,16 @@ def test_contradictory_vaults_are_refused_with_a_reason(
         load(*typed, config=config)
     message = str(caught.value)
     assert told in message
-    assert ";" in message or ":" in message  # the remedy
+    assert ";" in message or ":" in message  # the message contains the remedy
 
 
-def test_a_data_directory_is_not_given_to_named_vaults(place: Path) -> None:
+def test_data_directory_option_is_refused_with_named_vaults(place: Path) -> None:
     for typed, config in ((["work=../roots/work"], None), ([], written(TWO))):
         with pytest.raises(ConfigError, match=r"--data-dir .* cannot be given with named vaults"):
             load(*typed, config=config, data_dir=place)
 
 
-def test_ambiguous_vault_text_is_not_guessed(place: Path) -> None:
+def test_ambiguous_vault_argument_is_refused(place: Path) -> None:
     Path("work=x").mkdir()
     with pytest.raises(ConfigError, match=r"write \./work=x for the folder"):
         load("work=x")
@@ -218,7 +218,7 @@ def test_ambiguous_vault_text_is_not_guessed(place: Path) -> None:
     Path("work").mkdir()
     with pytest.raises(ConfigError, match=r"write \./work for the folder"):
         load("work", config=written(TWO))
-    Path("home").symlink_to(place / "roots" / "notes")  # the same folder either way
+    Path("home").symlink_to(place / "roots" / "notes")  # both readings mean the same folder
     assert load("home", config=written(TWO)).chosen == ("home",)
 
 

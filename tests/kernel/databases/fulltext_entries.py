@@ -1,4 +1,4 @@
-"""Entries for the full-text tests, and what a text finds."""
+"""Entries for the full-text tests, and the results of a query."""
 
 from __future__ import annotations
 

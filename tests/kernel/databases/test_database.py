@@ -1,4 +1,4 @@
-"""Opening databases: the state after a damaged file, and after a failed upgrade."""
+"""Opening of databases, and their state after a damaged file or a failed upgrade."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ TABLES = "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY)"
 
 
 def no_upgrade(_: apsw.Connection, now: datetime) -> None:
-    """Nothing changed since."""
+    """Upgrade function for an unchanged layout."""
 
 
 class Things(Database):
-    """Refused when it is damaged."""
+    """A database that is refused if damaged."""
 
     layout = DatabaseLayout(TABLES, no_upgrade)
 
 
 class Replaceable(Database):
-    """Set aside when it is damaged."""
+    """A database that is set aside if damaged."""
 
     layout = DatabaseLayout(TABLES, no_upgrade, set_aside="damaged things set aside", has_reader=False)
 
@@ -80,9 +80,7 @@ def test_damaged_database_is_refused_only_if_irreplaceable(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize("kind", [CoordinationStore, Manifest])
-def test_nothing_stays_open_when_a_file_cannot_be_brought_up_to_date(
-    path: Path, kind: type[CoordinationStore | Manifest]
-) -> None:
+def test_no_file_stays_open_when_upgrade_fails(path: Path, kind: type[CoordinationStore | Manifest]) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE meta(something)")
     connection.close()

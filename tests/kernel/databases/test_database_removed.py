@@ -1,4 +1,4 @@
-"""Databases removed, replaced or cut short by another program while they are open.
+"""Databases that another program removes, replaces or truncates while they are open.
 
 Specified in docs/spec/lifecycle.md §2.
 """
@@ -94,7 +94,7 @@ def open_store(folder: Path, name: str) -> tuple[Database, Path]:
     path = folder / "data" / ".lithos" / name
     store = KINDS[name].open(path, START)
     if isinstance(store, LearningDatabase):
-        store.try_writing()  # it is made by the first write
+        store.try_writing()  # the first write creates the file
     with store.transaction():
         store._writer.execute("CREATE TABLE kept(number INTEGER)")
     return store, path
@@ -126,7 +126,7 @@ def test_lost_database_refuses_writes_with_advice(tmp_path: Path, name: str, way
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", KINDS)
-def test_a_check_notices_the_loss_without_a_write(tmp_path: Path, name: str, way: Damage) -> None:
+def test_database_check_detects_loss_without_a_write(tmp_path: Path, name: str, way: Damage) -> None:
     store, path = open_store(tmp_path, name)
     store.look()
     assert store.loss is None
@@ -137,7 +137,7 @@ def test_a_check_notices_the_loss_without_a_write(tmp_path: Path, name: str, way
         store.close()
 
 
-def test_a_folder_that_comes_back_ends_the_loss(tmp_path: Path) -> None:
+def test_restored_folder_ends_database_loss(tmp_path: Path) -> None:
     store, path = open_store(tmp_path, "history.db")
     move_folder(path)
     with pytest.raises(DatabaseLost):
@@ -148,7 +148,7 @@ def test_a_folder_that_comes_back_ends_the_loss(tmp_path: Path) -> None:
     store.close()
 
 
-def test_the_wal_of_another_program_is_left_alone_at_a_close(tmp_path: Path) -> None:
+def test_closing_keeps_wal_of_another_program(tmp_path: Path) -> None:
     store, path = open_store(tmp_path, "history.db")
     keep(store, 1)
     replace_with_wal(path)
@@ -158,7 +158,7 @@ def test_the_wal_of_another_program_is_left_alone_at_a_close(tmp_path: Path) -> 
 
 
 def test_emptied_file_of_killed_process_is_refused(tmp_path: Path) -> None:
-    """SQLite would drop the WAL, with all that there is."""
+    """SQLite would delete the WAL, which contains all the data."""
     path = tmp_path / "coordination.db"
     store = CoordinationStore.open(path, START)
     copies = {suffix: with_suffix(path, suffix).read_bytes() for suffix in ("", "-wal")}
@@ -172,8 +172,8 @@ def test_emptied_file_of_killed_process_is_refused(tmp_path: Path) -> None:
     CoordinationStore.open(path, START).close()
 
 
-def test_a_store_over_a_snapshot_is_never_lost(tmp_path: Path) -> None:
-    """Commands read while a server runs, such as `lithos events --no-follow`."""
+def test_store_over_a_snapshot_is_never_lost(tmp_path: Path) -> None:
+    """Commands such as `lithos events --no-follow` read a snapshot while a server is running."""
     path = tmp_path / "coordination.db"
     CoordinationStore.open(path, START).close()
     with snapshot(path, is_live=False) as connection:

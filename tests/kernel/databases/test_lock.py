@@ -50,7 +50,7 @@ def held(path: Path) -> OwnerLock:
 
 @contextmanager
 def another_owner(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that has the lock until its stdin closes."""
+    """Start another process that holds the lock until its stdin is closed."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -70,7 +70,7 @@ def holder(path):
 
 
 @pytest.mark.slow
-def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, holder):
+def test_second_owner_is_refused_until_first_owner_dies(path, holder):
     with pytest.raises(AlreadyOwned) as caught:
         OwnerLock(path).acquire("now")
     message = str(caught.value)
@@ -88,7 +88,7 @@ def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, ho
 
 
 @pytest.mark.parametrize("holds", [fcntl.LOCK_EX, fcntl.LOCK_SH], ids=["owns", "asks"])
-def test_owner_is_reported_at_once_and_a_probe_awaited(path, monkeypatch, holds):
+def test_owner_is_reported_at_once_and_probe_awaited(path, monkeypatch, holds):
     path.parent.mkdir(parents=True)
     waits = []
     with open(path, "wb") as other:
@@ -113,7 +113,7 @@ def test_owner_is_reported_at_once_and_a_probe_awaited(path, monkeypatch, holds)
 @pytest.mark.parametrize(
     "leftover", [b"", b"{", b'{"pid": 1, "host": "gone", "started_at": "x"}', b"\xff\xfe", b"[]"]
 )
-def test_leftover_file_is_ignored(path, leftover):
+def test_leftover_lock_file_is_ignored(path, leftover):
     path.parent.mkdir()
     path.write_bytes(leftover)
     path.chmod(0o644)
@@ -123,7 +123,7 @@ def test_leftover_file_is_ignored(path, leftover):
     lock.release()
 
 
-def test_only_the_owner_may_read_the_record(path):
+def test_only_owner_may_read_the_lock_record(path):
     before = os.umask(0)
     try:
         lock = OwnerLock(path)
@@ -134,7 +134,7 @@ def test_only_the_owner_may_read_the_record(path):
     lock.release()
 
 
-def test_the_record_is_replaced_as_a_whole(path):
+def test_lock_record_is_replaced_as_a_whole(path):
     lock = held(path)
     assert read_owner(path).url is None
     long = OwnerRecord(1, "h" * 500, "http://x", "then", "secret")
@@ -146,8 +146,8 @@ def test_the_record_is_replaced_as_a_whole(path):
     lock.release()
 
 
-def test_an_address_for_the_owner_alone_says_so(path):
-    """Earlier servers had a token only for such an address."""
+def test_owner_only_address_is_marked_private(path):
+    """In records of earlier servers, a token means that the address is private."""
     open_to_clients = OwnerRecord(1, "h", "http://x", "then", "secret")
     for record in (open_to_clients, OwnerRecord(1, "h", "http://x", "then", "secret", private=True)):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,8 +161,8 @@ def test_an_address_for_the_owner_alone_says_so(path):
     assert read_owner(path).private
 
 
-def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypatch):
-    """A full disk at the start: the next try of the same process gets it."""
+def test_lock_is_released_when_its_record_cannot_be_written(path, monkeypatch):
+    """With a full disk at the start, the next attempt of the same process gets the lock."""
 
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -187,7 +187,7 @@ def test_released_lock_is_free_and_has_no_owner_record(path):
     lock.release()
 
 
-def test_where_no_one_ever_served_there_is_no_owner(path):
+def test_unused_data_directory_has_no_owner(path):
     assert not is_owned(path)
     assert read_owner(path) is None
 
@@ -195,7 +195,7 @@ def test_where_no_one_ever_served_there_is_no_owner(path):
 @pytest.mark.parametrize(
     "content", [b"[1]", b'"x"', b"null", b'{"pid":"x","host":"h","started_at":"s"}', b'{"pid":[1]}']
 )
-def test_unreadable_record_names_no_owner(path, content):
+def test_unreadable_lock_record_names_no_owner(path, content):
     path.parent.mkdir()
     path.write_bytes(content)
     assert read_owner(path) is None

@@ -1,4 +1,4 @@
-"""The lock file or its folder removed or replaced by another program, under a living owner."""
+"""Another program removes or replaces the lock file, or its folder, while the owner is alive."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Holder:
         )
 
     def confirm(self) -> str | None:
-        """Check the lock; return what health then reports."""
+        """Check the lock. Return the message that health then reports."""
         self.lock.confirm()
         return self.lock.trouble
 
@@ -70,7 +70,7 @@ def overwrite(path: Path) -> None:
 
 def replace_folder(path: Path) -> None:
     move_folder(path)
-    # The owner may have created the folder again by then.
+    # The owner may already have created the folder again.
     shutil.copytree(path.parent.with_name("away"), path.parent, dirs_exist_ok=True)
 
 
@@ -115,7 +115,7 @@ def test_lost_folder_still_excludes_others_and_is_reported(
     assert_refused(path)
 
 
-def test_a_folder_that_comes_back_ends_the_trouble(path: Path, holder: Holder) -> None:
+def test_restored_folder_ends_lock_loss(path: Path, holder: Holder) -> None:
     move_folder(path)
     assert holder.confirm() is not None
     path.parent.with_name("away").rename(path.parent)
@@ -136,7 +136,7 @@ def test_replaced_data_directory_is_locked_once_noticed(path: Path, holder: Hold
 
 
 @pytest.mark.slow
-def test_owner_ends_when_another_process_got_its_data_directory(path: Path, holder: Holder) -> None:
+def test_owner_ends_when_another_process_owns_its_data_directory(path: Path, holder: Holder) -> None:
     replace_data(path)
     with another_owner(path):
         with pytest.raises(AlreadyOwned, match="Another process uses the data directory: process 4711"):
@@ -155,15 +155,15 @@ def test_unwritable_lock_file_is_reported_and_retried(path: Path, holder: Holder
 
 
 def count_descriptors(folder: Path) -> int:
-    """Count descriptors of this process that lead into a folder, also to files that are gone."""
+    """Return the number of this process's descriptors for files in a folder, including deleted files."""
     found = 0
     for number in os.listdir("/dev/fd"):
-        with suppress(FileNotFoundError):  # that of the listing itself
+        with suppress(FileNotFoundError):  # the descriptor of the listing itself
             found += os.readlink(f"/dev/fd/{number}").startswith(str(folder))
     return found
 
 
-def test_no_descriptor_is_left_however_often_the_lock_is_lost(tmp_path: Path) -> None:
+def test_repeated_lock_loss_leaves_no_open_descriptor(tmp_path: Path) -> None:
     path = tmp_path / "data" / ".lithos" / "lock"
     lock = held(path)
     opened = count_descriptors(tmp_path)
@@ -185,7 +185,7 @@ def test_no_descriptor_is_left_however_often_the_lock_is_lost(tmp_path: Path) ->
 def test_second_owner_is_refused_while_the_lock_is_rewritten(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
-    """docs/spec/lifecycle.md §2: ten times each, with others that try without a pause."""
+    """docs/spec/lifecycle.md §2: tried ten times per damage, while other processes try without a pause."""
     entered: list[str] = []
     is_over = threading.Event()
 

@@ -27,7 +27,7 @@ def without_locks(monkeypatch: pytest.MonkeyPatch, number: int, *, only_folders:
 
 @pytest.mark.parametrize("number", [errno.ENOTSUP, errno.ENOLCK, errno.EBADF])
 @pytest.mark.parametrize("with_vault", [False, True])
-def test_a_file_system_without_locks_is_refused_with_a_way_out(
+def test_file_system_without_locks_is_refused_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, with_vault: bool
 ) -> None:
     without_locks(monkeypatch, number, only_folders=with_vault)
@@ -37,7 +37,9 @@ def test_a_file_system_without_locks_is_refused_with_a_way_out(
     assert not is_owned(tmp_path / ".lithos" / "lock")
 
 
-def test_no_lock_accepts_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_lock_option_accepts_file_system_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     without_locks(monkeypatch, errno.ENOLCK)
     path = tmp_path / ".lithos" / "lock"
     lock = OwnerLock(path, needs_locks=False)
@@ -48,10 +50,10 @@ def test_no_lock_accepts_a_file_system_without_locks(tmp_path: Path, monkeypatch
     assert not is_owned(path)
 
 
-def test_no_lock_still_keeps_a_second_owner_out_by_the_lock_file(
+def test_no_lock_option_excludes_second_owner_by_lock_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Network file systems have locks for files alone."""
+    """Some network file systems support locks only for files, not for folders."""
     without_locks(monkeypatch, errno.EBADF, only_folders=True)
     path = tmp_path / ".lithos" / "lock"
     lock = OwnerLock(path, needs_locks=False)
@@ -61,7 +63,7 @@ def test_no_lock_still_keeps_a_second_owner_out_by_the_lock_file(
     lock.release()
 
 
-def test_other_errors_of_the_lock_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_lock_errors_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_locks(monkeypatch, errno.EIO)
     path = tmp_path / ".lithos" / "lock"
     with pytest.raises(OSError, match="Input/output error"):

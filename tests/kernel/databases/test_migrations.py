@@ -1,4 +1,4 @@
-"""The data directory's registry and the move of an older coordination database."""
+"""The registry of the data directory, and the move of an older coordination database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def registry_of(data: Path) -> Path:
     return data / ".lithos" / "migrations" / "registry.json"
 
 
-def test_a_fresh_directory_records_one_empty_step_once(data: Path) -> None:
+def test_new_data_directory_records_one_empty_step_once(data: Path) -> None:
     migrate(data, NOW)
     first = registry_of(data).read_bytes()
     migrate(data, NOW.replace(year=2027))
@@ -36,7 +36,7 @@ def test_a_fresh_directory_records_one_empty_step_once(data: Path) -> None:
     }
 
 
-def test_a_root_database_moves_with_its_companions(data: Path) -> None:
+def test_root_database_is_moved_with_its_companion_files(data: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         (data / f"coordination.db{suffix}").write_text(f"bytes{suffix}")
     migrate(data, NOW)
@@ -45,7 +45,7 @@ def test_a_root_database_moves_with_its_companions(data: Path) -> None:
         assert not (data / f"coordination.db{suffix}").exists()
 
 
-def test_a_root_database_stays_when_there_is_one_in_place(data: Path) -> None:
+def test_root_database_stays_when_target_exists(data: Path) -> None:
     (data / "coordination.db").write_text("old")
     (data / ".lithos" / "coordination.db").write_text("new")
     migrate(data, NOW)
@@ -53,7 +53,7 @@ def test_a_root_database_stays_when_there_is_one_in_place(data: Path) -> None:
     assert (data / ".lithos" / "coordination.db").read_text() == "new"
 
 
-def test_a_damaged_registry_is_kept_aside(data: Path) -> None:
+def test_damaged_registry_is_set_aside(data: Path) -> None:
     registry_of(data).parent.mkdir()
     registry_of(data).write_text('{"current_version": "x"')
     migrate(data, NOW)
@@ -61,7 +61,7 @@ def test_a_damaged_registry_is_kept_aside(data: Path) -> None:
     assert registry_of(data).with_name("registry.json.unreadable").read_text() == '{"current_version": "x"'
 
 
-def test_a_newer_layout_is_refused_and_left_alone(data: Path) -> None:
+def test_newer_layout_is_refused_and_kept_unchanged(data: Path) -> None:
     registry_of(data).parent.mkdir()
     registry_of(data).write_text('{"current_version": 99, "applied": []}')
     with pytest.raises(NewerLayout, match="newer Lithos"):

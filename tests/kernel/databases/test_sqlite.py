@@ -1,4 +1,4 @@
-"""SQLite databases: opening, transactions, and damaged files that must keep every byte."""
+"""SQLite databases: opening, transactions, and damaged files that must be kept byte for byte."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_at(path: Path, durability: Durability = Durability.FULL) -> apsw.Connec
 
 
 def damage_page(path: Path) -> bytes:
-    """Overwrite the middle of the file; the header stays."""
+    """Overwrite the middle of the file, but not its header."""
     data = bytearray(path.read_bytes())
     data[4096 + 8 : 8192] = b"\xff" * (4096 - 8)
     path.write_bytes(data)
@@ -42,7 +42,7 @@ def test_sqlite_is_recent_enough_for_shared_wal():
 
 
 @pytest.mark.parametrize(("durability", "level"), [(Durability.FULL, 2), (Durability.OFF, 0)])
-def test_a_database_is_wal_with_the_wanted_durability(path, durability, level):
+def test_database_uses_wal_with_requested_durability(path, durability, level):
     connection = open_at(path, durability)
     assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
     assert connection.execute("PRAGMA synchronous").fetchall() == [(level,)]
@@ -51,7 +51,7 @@ def test_a_database_is_wal_with_the_wanted_durability(path, durability, level):
     assert list(path.parent.iterdir()) == [path], "closing writes the WAL back"
 
 
-def test_a_transaction_is_all_or_nothing(path):
+def test_transaction_is_all_or_nothing(path):
     connection = open_at(path)
     with transaction(connection):
         connection.execute("INSERT INTO t VALUES(1,'a')")
@@ -62,7 +62,7 @@ def test_a_transaction_is_all_or_nothing(path):
     connection.close()
 
 
-def test_a_reader_sees_commits_and_cannot_write(path):
+def test_reader_sees_commits_and_cannot_write(path):
     connection = open_at(path)
     reader = open_reader(path)
     with transaction(connection):
@@ -96,7 +96,10 @@ def test_damaged_and_foreign_files_are_refused_and_untouched(path, is_database):
 
 
 def test_check_of_damaged_database_keeps_its_wal(path, tmp_path):
-    """The WAL of a killed process may hold the newest rows: nothing may be mixed into the damage."""
+    """The WAL of a killed process may contain the newest rows.
+
+    The damaged database must not absorb these rows.
+    """
     connection = open_at(path)
     fill(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -122,8 +125,8 @@ def test_check_of_damaged_database_keeps_its_wal(path, tmp_path):
     fresh.close()
 
 
-def test_the_wal_leaves_before_its_database(path, monkeypatch):
-    """A kill in between must not leave a WAL to a new database."""
+def test_wal_is_moved_before_its_database(path, monkeypatch):
+    """A kill in between must not combine the WAL with a new database."""
     path.parent.mkdir()
     path.write_bytes(b"db")
     path.with_name("x.db-wal").write_bytes(b"wal")
@@ -134,7 +137,7 @@ def test_the_wal_leaves_before_its_database(path, monkeypatch):
     assert moved == ["x.db-wal", "x.db"]
 
 
-def test_several_quarantines_in_one_second_keep_every_file(path):
+def test_several_quarantines_in_one_second_keep_all_files(path):
     path.parent.mkdir()
     names = []
     for content in (b"one", b"two", b"three"):

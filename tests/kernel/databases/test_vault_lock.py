@@ -1,4 +1,4 @@
-"""One owner per vault, whatever its data directory; nothing is made in the vault."""
+"""One owner per vault, whatever its data directory. No files are created in the vault."""
 
 from __future__ import annotations
 
@@ -31,10 +31,8 @@ def lock(tmp_path: Path, name: str, vault: Path) -> OwnerLock:
 
 
 @pytest.mark.parametrize("is_link", [False, True])
-def test_a_second_data_directory_over_one_vault_is_refused(
-    is_link: bool, tmp_path: Path, vault: Path
-) -> None:
-    """Behaviour 249: the lock is the folder's own, by whatever path it is opened."""
+def test_second_data_directory_for_one_vault_is_refused(is_link: bool, tmp_path: Path, vault: Path) -> None:
+    """Behaviour 249: the lock is on the folder itself, whatever path was used to open it."""
     other = vault
     if is_link:
         other = tmp_path / "link"
@@ -48,7 +46,7 @@ def test_a_second_data_directory_over_one_vault_is_refused(
     for part in (str(other), str(os.getpid()), "here", NOW, "http://127.0.0.1:1", str(tmp_path / "one")):
         assert part in told
     assert "secret" not in told
-    plain = OwnerLock(tmp_path / "two" / ".lithos" / "lock")  # the refused one gave its directory up again
+    plain = OwnerLock(tmp_path / "two" / ".lithos" / "lock")  # the refused owner has released this lock
     plain.acquire(NOW)
     plain.release()
     assert "secret" not in "".join(
@@ -60,8 +58,8 @@ def test_a_second_data_directory_over_one_vault_is_refused(
     assert list(vault.iterdir()) == []
 
 
-def test_the_same_data_directory_is_refused_as_ever(tmp_path: Path, vault: Path) -> None:
-    """So that a second stdio server bridges to the first."""
+def test_same_data_directory_is_refused_with_a_vault(tmp_path: Path, vault: Path) -> None:
+    """Then a second stdio server bridges to the first."""
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "one", vault)
     first.acquire(NOW)
     with pytest.raises(AlreadyOwned) as refused:
@@ -97,7 +95,7 @@ def test_unwritable_state_home_is_ignored_when_folders_lock(tmp_path: Path, vaul
 def test_owner_of_another_vault_is_distinguished(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that asked for one vault is not bridged to a server of another."""
+    """A client that requested one vault is not bridged to the server of another vault."""
     monkeypatch.setattr("lithos.kernel.databases.lock._STARTING", 0.0)
     other = tmp_path / "other"
     other.mkdir()
@@ -114,7 +112,7 @@ def test_missing_vault_is_not_created(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
-def test_a_replaced_vault_folder_is_held_as_well(tmp_path: Path, vault: Path) -> None:
+def test_replaced_vault_folder_is_locked_as_well(tmp_path: Path, vault: Path) -> None:
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
     first.acquire(NOW)
     vault.rename(tmp_path / "moved")

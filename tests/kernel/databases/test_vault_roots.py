@@ -1,4 +1,4 @@
-"""Folders of vaults keep apart (docs/spec/cli-config.md §3.1)."""
+"""Separation of the folders of several vaults (docs/spec/cli-config.md §3.1)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_data_directory_inside_a_vault_or_shared_is_refused() -> None:
     assert "is also" in told(at("a", "/d", "data"), at("b", "/d", "data"))[0]
 
 
-def test_links_on_the_disk_are_followed(tmp_path: Path) -> None:
+def test_symlinks_to_vault_folders_are_followed(tmp_path: Path) -> None:
     """behaviour 296"""
     notes = tmp_path / "notes" / "deep"
     notes.mkdir(parents=True)
@@ -77,5 +77,5 @@ def test_links_on_the_disk_are_followed(tmp_path: Path) -> None:
     missing = tmp_path / "state" / "home"
     with pytest.raises(VaultsOverlap, match="data directory"):
         check_vault_roots([("work", notes, tmp_path / "d"), ("home", tmp_path / "x", missing)])
-    # A folder that is missing does not end the start.
+    # A missing folder does not prevent the start.
     check_vault_roots([("work", notes, tmp_path / "d"), ("home", tmp_path / "none", beside)])

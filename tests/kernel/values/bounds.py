@@ -1,4 +1,7 @@
-"""A bound for what must be linear: generous, in CPU time of this process, so that no other one counts."""
+"""A time limit for linear functions.
+
+The limit is generous and in CPU time of this process, so that other processes do not count.
+"""
 
 from __future__ import annotations
 

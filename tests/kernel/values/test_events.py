@@ -17,7 +17,7 @@ def make_draft() -> EventDraft:
     )
 
 
-def test_the_names_are_those_of_the_wire():
+def test_event_names_match_the_wire_format():
     assert {
         events.NOTE_CREATED,
         events.NOTE_UPDATED,
@@ -32,7 +32,7 @@ def test_event_defaults_to_tool_origin_without_tags():
     assert (draft.origin, draft.tags) == ("tool", ())
 
 
-def test_events_are_values():
+def test_events_are_immutable_values():
     event = Event(seq=1, draft=make_draft())
     assert event == Event(seq=1, draft=make_draft())
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
@@ -42,5 +42,5 @@ def test_events_are_values():
 @pytest.mark.parametrize(
     ("origin", "digest"), [("tool", None), ("scan:00ff", "00ff"), ("tool:", ""), ("a:b:3", "b"), ("", None)]
 )
-def test_digest_follows_the_source(origin, digest):
+def test_origin_digest_is_the_part_after_the_source(origin, digest):
     assert origin_digest(origin) == digest

@@ -1,4 +1,4 @@
-"""Number of values of a JSON text, counted before it is parsed."""
+"""The number of values in a JSON text, counted before the text is parsed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def values_of(parsed: Any) -> int:
 
 
 def marks_of(parsed: Any) -> int:
-    """Return the counted characters: the opening brackets, and the commas between members."""
+    """Return the number of counted characters: opening brackets, and commas between members."""
     if not isinstance(parsed, dict | list):
         return 0
     inner = list(parsed.values()) if isinstance(parsed, dict) else parsed
@@ -33,9 +33,7 @@ def marks_of(parsed: Any) -> int:
 
 
 @given(JSON, st.booleans(), st.lists(st.integers(0, 400), max_size=6))
-def test_the_count_is_that_of_the_values_however_the_text_arrives(
-    value: Any, is_ascii: bool, cuts: list[int]
-) -> None:
+def test_value_count_is_independent_of_text_chunks(value: Any, is_ascii: bool, cuts: list[int]) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii).encode()
     assert values_of(value) <= marks_of(value) + 1
     for limit in (marks_of(value), marks_of(value) - 1):
@@ -48,7 +46,7 @@ def test_the_count_is_that_of_the_values_however_the_text_arrives(
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b"1", b'"a"', b"[[[[]]]]", b'{"a":1}', b'{"a":[]}', b'""'])
 def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
-    """The first parts are enough for a refusal: the rest is never scanned."""
+    """The first parts are enough for a refusal, so the rest is never scanned."""
     text = b"[" + b",".join([item] * 1_000_000)
     count = ValueCount(JSON_VALUES)
     parts = [text[begin : begin + 65_536] for begin in range(0, len(text), 65_536)]
@@ -60,12 +58,12 @@ def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
     "content", [",{[:" * 250_000, '",' * 500_000, "\\," * 500_000, '\\",\\\\"[' * 150_000]
 )
 def test_text_counts_as_one_value(content: str) -> None:
-    """A note of a megabyte full of commas, quotes and backslashes is a note."""
+    """A note of a megabyte full of commas, quotes and backslashes is accepted."""
     for is_ascii in (True, False):
         call = {"method": "tools/call", "params": {"arguments": {"content": content, "tags": ["a"]}}}
         assert not holds_more_values(json.dumps(call, ensure_ascii=is_ascii).encode(), 20)
 
 
-def test_a_short_text_is_not_looked_at() -> None:
+def test_short_text_is_not_counted() -> None:
     assert not holds_more_values(b"[" * JSON_VALUES, JSON_VALUES)
     assert holds_more_values(b"[" * (JSON_VALUES + 1), JSON_VALUES)

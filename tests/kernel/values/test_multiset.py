@@ -1,4 +1,4 @@
-"""Multisets in tuples and dicts: the same answers whatever they are kept in."""
+"""Multisets in tuples and dicts: the results do not depend on the storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lithos.kernel.values.multiset import MOST_IN_TUPLE, Multiset, count, total,
 
 
 @pytest.mark.parametrize("kinds", [3, MOST_IN_TUPLE, 40])
-def test_answers_are_those_of_a_counter(kinds: int) -> None:
+def test_multiset_equals_a_counter(kinds: int) -> None:
     rng = random.Random(kinds)
     items: Multiset[str] = ()
     counter = Counter[str]()
@@ -19,14 +19,14 @@ def test_answers_are_those_of_a_counter(kinds: int) -> None:
         item, times = f"item {rng.randrange(kinds)}", rng.choice((0, 0, 1, 1, 1, 2))
         items = with_count(items, item, times)
         counter[item] = times
-        counter += Counter()  # drops what occurs no more
+        counter += Counter()  # removes items that no longer occur
         assert set(items) == set(counter)
         assert len(items) == len(counter)
         assert count(items, item) == times
         assert total(items) == counter.total()
 
 
-def test_few_items_are_a_tuple_in_the_order_of_addition() -> None:
+def test_few_items_are_a_tuple_in_insertion_order() -> None:
     items: Multiset[int] = ()
     for item in (3, 1, 2, 1):
         items = with_count(items, item, 1)
@@ -34,7 +34,7 @@ def test_few_items_are_a_tuple_in_the_order_of_addition() -> None:
     assert with_count(with_count(with_count(items, 3, 0), 1, 0), 2, 0) == ()
 
 
-def test_many_items_and_repeated_ones_keep_their_order_too() -> None:
+def test_many_and_repeated_items_keep_insertion_order() -> None:
     items: Multiset[int] = ()
     for item in range(MOST_IN_TUPLE + 1):
         items = with_count(items, item, 1)
@@ -43,7 +43,7 @@ def test_many_items_and_repeated_ones_keep_their_order_too() -> None:
     assert with_count((1, 2), 1, 2) == {1: 2, 2: 1}
 
 
-def test_a_tuple_is_not_changed() -> None:
+def test_multiset_tuple_is_not_changed() -> None:
     items: Multiset[int] = (1, 2)
     assert with_count(items, 3, 1) == (1, 2, 3)
     assert items == (1, 2)

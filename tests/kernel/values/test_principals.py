@@ -1,4 +1,4 @@
-"""The names under which Lithos itself acts: one list, which no caller's name is in."""
+"""The names under which Lithos itself acts. They are in one list, and no caller may use them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lithos.kernel.values.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGEN
 from lithos.server.settings import ServerConfig
 
 PACKAGE = Path(__file__).parents[3] / "lithos"
-#: Names of actors: keyword, parameter, key of a call's arguments, constant.
+#: Names under which an actor appears in code: keywords, parameters, keys of call arguments, constants.
 ACTOR = re.compile(r"(?i)(?:.*_)?(?:agent(?:_id)?|actor|author|resolver|created_by)")
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
-#: Lines where such a name may precede a text; most modules need no closer check.
+#: Lines where such a name may come before a text. Most modules do not contain such lines.
 MENTION = re.compile(
     r"(?i)(?:agent(?:_id)?|actor|author|resolver|created_by)[\"']?\s*(?::[^=\n]*)?[:=]\s*[\"']"
 )
-#: Names of parameters and headings, which are not names of actors.
+#: Names of parameters and headings, which are not actor names.
 WORDS = frozenset({"agent_id", "agents"})
-#: Its agents act out a story, on a folder that is thrown away.
+#: The demo's agents act out a story in a temporary folder.
 STORIES = "app/demo/"
 
 
@@ -37,19 +37,19 @@ STORIES = "app/demo/"
         *["enrich", "cli", "person", "scan", "timer", "import", "evaluate", "migration"],
     ],
 )  # fmt: skip
-def test_no_caller_passes_for_lithos(name: str) -> None:
+def test_callers_cannot_use_names_of_lithos(name: str) -> None:
     assert is_reserved(name)
     with pytest.raises(InvalidInput, match="Choose your own name"):
         check_agent(name)
 
 
-def test_other_names_are_free() -> None:
+def test_other_names_are_allowed() -> None:
     for name in ("ada", "undoer", "cli@laptop", "unknown", "claude-code@host", "Персона", "scan-bot", ""):
         assert check_agent(name) == name
 
 
 def literal_actors(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Return the texts that are used as names of actors in the source, with their lines."""
+    """Yield the texts used as actor names in the source, with their lines."""
     for node in ast.walk(tree):
         pairs: list[tuple[str | None, ast.expr | None]] = []
         if isinstance(node, ast.Call):
@@ -75,8 +75,8 @@ def literal_actors(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, value.value  # type: ignore[union-attr]
 
 
-def test_every_name_that_the_code_acts_under_is_in_the_list() -> None:
-    """A new one is made in `kernel.values.principals`, and reserved there."""
+def test_every_actor_name_in_the_code_is_reserved() -> None:
+    """A new name is defined in `kernel.values.principals`, and reserved there."""
     strange, seen = [], 0
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
@@ -88,10 +88,10 @@ def test_every_name_that_the_code_acts_under_is_in_the_list() -> None:
             if name not in RESERVED | WORDS | {UNKNOWN_AGENT}:
                 strange.append(f"{place}:{line}: {name!r}")
     assert strange == []
-    assert seen >= len(RESERVED) - 1  # the constants themselves, "enrich" has no constant
+    assert seen >= len(RESERVED) - 1  # the constants themselves; "enrich" does not have one
 
 
-def test_the_walk_finds_a_new_name() -> None:
+def test_source_walk_finds_a_new_actor_name() -> None:
     for source in (
         'REAPER_AGENT = "reaper"', 'AGENT: str = "reaper"', 'write(agent="reaper")',
         'call({"agent_id": "reaper"})', 'def act(*, by=1, agent: str = "reaper"): pass',
@@ -101,6 +101,6 @@ def test_the_walk_finds_a_new_name() -> None:
         assert [name for _, name in literal_actors(ast.parse(source))] == ["reaper"], source
 
 
-def test_default_console_name_is_in_the_list() -> None:
-    """The configuration imports nothing of Lithos, so it says the name itself."""
+def test_default_console_name_is_reserved() -> None:
+    """The configuration does not import anything from Lithos, so it repeats the name."""
     assert ServerConfig().console_agent == PERSON_AGENT

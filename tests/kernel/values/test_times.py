@@ -1,4 +1,4 @@
-"""Times on the wire and of files."""
+"""Times on the wire and in files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.kernel.values.times import (
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def test_the_wire_form_has_microseconds_and_an_offset():
+def test_wire_time_has_microseconds_and_offset():
     assert format_time(MOMENT) == "2026-01-02T03:04:05.000006+00:00"
     assert format_time(MOMENT.replace(microsecond=0)) == "2026-01-02T03:04:05.000000+00:00"
     assert format_time(MOMENT.astimezone(timezone(timedelta(hours=-5)))) == format_time(MOMENT)
@@ -33,7 +33,7 @@ def test_every_time_survives_the_wire(moment):
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.datetimes(timezones=st.just(UTC)))
-def test_the_wire_form_sorts_like_the_times(one, other):
+def test_wire_times_sort_like_the_times(one, other):
     assert (format_time(one) < format_time(other)) == (one < other)
 
 
@@ -44,19 +44,19 @@ def test_the_wire_form_sorts_like_the_times(one, other):
         "2026-01-02 03:04:05.000006+00:00", "  2026-01-01T22:04:05.000006-05:00\n",
     ],
 )  # fmt: skip
-def test_any_offset_is_read_and_missing_one_means_utc(text):
+def test_any_offset_is_read_and_a_missing_offset_means_utc(text):
     assert parse_time(text) == MOMENT
     assert parse_time(text).tzinfo is UTC
 
 
-def test_a_date_alone_is_its_first_moment():
+def test_date_without_time_is_its_first_moment():
     assert parse_time("2026-01-02") == datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     "text", ["", "soon", "2026-13-01", "2026-01-02T25:00", "0001-01-01T00:00+14:00", "9999-12-31T23:59-01:00"]
 )
-def test_invalid_time_is_a_value_error(text):
+def test_invalid_time_raises_value_error(text):
     with pytest.raises(ValueError):  # noqa: PT011 - the texts are those of the standard library
         parse_time(text)
 
@@ -69,7 +69,7 @@ def test_file_times_are_exact_to_the_microsecond():
 
 
 @given(st.integers(-(2**70), 2**70))
-def test_no_file_time_is_too_far_away(nanoseconds):
+def test_any_file_time_can_be_converted(nanoseconds):
     moment = from_nanoseconds(nanoseconds)
     assert moment.tzinfo is UTC
     assert parse_time(format_time(moment)) == moment
@@ -98,5 +98,5 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
         (HOUR, MOMENT.replace(year=1), MOMENT.replace(year=1)),
     ],
 )
-def test_clock_far_ahead_is_followed_a_day_an_hour(elapsed, now, settled):
+def test_clock_far_ahead_is_followed_by_a_day_per_hour(elapsed, now, settled):
     assert settled_time(MOMENT, elapsed, now) == settled

@@ -63,7 +63,7 @@ async def test_note_page_shows_text_frontmatter_links_and_lineage(tmp_path: Path
         assert "First" in [one.text for one in page.all("a", href="#n-first")]
         for expected in (
             "reviewed_by Kim", "due_at one day", "Links here 1 The reader", "Not there no such note",
-            "Rests on The source", "Rest on it 1 The reader", "ann 1 time",
+            "Depends on The source", "Notes that depend on this note 1 The reader", "ann 1 time",
         ):  # fmt: skip
             assert expected in page.told, expected
         assert f"/console/notes/{reader}" in page.links
@@ -247,7 +247,7 @@ async def test_deleted_note_is_listed_and_can_be_restored(tmp_path: Path) -> Non
         assert "This note is deleted" in page.told
         (link,) = page.all("a", "primary")
         asked = await person.page(link.attributes["href"])
-        assert "comes back as version" in check(asked).told
+        assert "is restored as version" in check(asked).told
         action, fields = form_of(asked)
         await person.post(action, **fields)
         again = await person.post(action, **fields)

@@ -60,8 +60,8 @@ async def test_unreadable_canvas_is_listed_in_the_move_answer(vault: Path) -> No
     async with serving(vault, storage=VAULT) as lithos:
         answer = await move(lithos, await id_of(lithos, "Plan"))
         told = " ".join(answer["warnings"])
-        assert "cut.canvas were not updated: it is not valid JSON" in told
-        assert "link.canvas were not updated: it is a symbolic link" in told
+        assert "cut.canvas were not updated: the canvas is not valid JSON" in told
+        assert "link.canvas were not updated: the canvas is a symbolic link" in told
         assert (board(lithos, "cut.canvas"), board(lithos)) == (BOARD[:-1], AFTER)
         assert not list((vault / ".lithos" / "moves").glob("*.json"))
 
