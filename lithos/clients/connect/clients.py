@@ -276,9 +276,7 @@ _CONSENT: Final = (
     "It opens your console: log in with the link of `lithos login`, load the page again, choose "
     "the permissions, and confirm."
 )
-_THROW_OUT: Final = (
-    "To remove its access: console, Agents, Remote clients, Revoke; or lithos token revoke."
-)
+_THROW_OUT: Final = "To remove its access: console, Agents, Remote clients, Revoke; or lithos token revoke."
 #: Steps to connect a hosted client, by client name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     "chatgpt": (

@@ -69,7 +69,7 @@ _LETTER: Final = re.compile(r"[^\W_]")
 #: Share of its lines that a copy must have in common with a kept version of its note.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
-#: Minimum share of common lines of two texts that both resemble a third text: 0.6 / 0.8.
+#: Minimum share of common lines of two texts that each share 0.8 of their lines with a third text: 0.6 * 0.8.
 LEAST_COMMON: Final = 0.48
 
 
@@ -211,7 +211,7 @@ def _in_brackets(stem: str) -> CopyName | None:
 
 
 def _opening(stem: str) -> int:
-    """Return the position of the bracket that the last character closes, or -1 if there is none."""
+    """Return the position of the bracket that the last character closes, or -1 without such a bracket."""
     depth = 0
     for at in range(len(stem) - 1, -1, -1):
         depth += (stem[at] == ")") - (stem[at] == "(")
@@ -281,8 +281,8 @@ def are_kin(
         return False
     if not name.is_weak:
         return any(_shared(copy, each) > MOST_LINES * copy.total() for each in chain((original,), kept))
-    # If both texts share four fifths of their lines with a version, they share at least three fifths with
-    # each other.
+    # If both texts have four fifths of the lines of a version, they have at least three fifths of these lines
+    # in common.
     if _shared(copy, original) < LEAST_COMMON * max(copy.total(), original.total()):
         return False
     return any(_is_proven(copy, original, each, unexplained) for each in kept)

@@ -53,7 +53,7 @@ def is_lineage(edge: Edge) -> bool:
 
 
 def is_unresolved(edge: Edge) -> bool:
-    """Return whether the edge is a contradiction that has none of the `RESOLUTIONS` yet."""
+    """Return whether the edge is a contradiction without any of the `RESOLUTIONS`."""
     return edge.type == CONTRADICTS and edge.conflict_state not in RESOLUTIONS
 
 

@@ -176,9 +176,10 @@ def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
 
 
 def _is_capitalised(word: str) -> bool:
-    """Return whether a word is written like a name:
+    """Return whether a word is written like a name.
 
-    `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi` are. `Peer-to-peer` and contractions are not.
+    Examples are `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`, but not `Peer-to-peer` or contractions.
+
     """
     if word == "&":
         return True
@@ -221,9 +222,10 @@ class ExtractedEntities:
     instead_of: str = ""
 
     def counts_for(self, note: Note) -> bool:
-        """Return whether these entities apply to the note:
+        """Return whether these entities apply to the note.
 
-        False if a person chose the entities in its file.
+        The result is False if a person chose the entities in the note's file.
+
         """
         return not note.entities or is_machine_made(note, self.instead_of)
 

@@ -240,7 +240,7 @@ class RestoreNote(_OfNote):
     #: True if the note did not exist when this request was made, so that the client knows which version it
     #: follows.
     is_return: bool = False
-    #: Creation time of the note, if the bytes have none. None means the note's current value.
+    #: Creation time of the note, if the bytes don't contain it. None means the note's current value.
     created_at: datetime | None = None
     #: The operation that the history records.
     op: str = RESTORED
