@@ -63,7 +63,7 @@ class SessionCursor:
         """Store the last cursor of the session. Raises `OSError`."""
         content = {"session": self._session, "data": self._data, "cursor": cursor[:LONGEST]}
         data = json.dumps(content).encode()
-        overwrite(self._descriptor, data)  # written in place, because the lock is on this file
+        overwrite(self._descriptor, data)  # The lock is on this file, so write in place.
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def _lock(path: Path, until: float) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):  # the file was deleted in between
+            with suppress(FileNotFoundError):  # Another process deleted the file in between.
                 if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                     return descriptor
         except BlockingIOError:

@@ -125,7 +125,7 @@ class Surroundings:
 
     @property
     def config(self) -> Path:
-        """The folder `$XDG_CONFIG_HOME`, or its default."""
+        """The folder `$XDG_CONFIG_HOME`, or `~/.config` without this variable."""
         return self.variable("XDG_CONFIG_HOME") or self.home / ".config"
 
     @property
@@ -219,7 +219,7 @@ def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
 def _claude_desktop_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     folder = around.application / "Claude"
     store = around.variable("LOCALAPPDATA")
-    if around.system == "win32" and store is not None:  # the version from the store has its own folder
+    if around.system == "win32" and store is not None:  # The Windows store version uses its own folder.
         packaged = store / "Packages" / "Claude_pzs8sxrjxfjjc" / "LocalCache" / "Roaming" / "Claude"
         folder = packaged if packaged.is_dir() else folder
     return {"user": folder / "claude_desktop_config.json"}

@@ -142,7 +142,7 @@ def _remove_empty(real: Path) -> None:
     for folder in real.parents:
         if folder in tops or not any(folder.is_relative_to(top) for top in tops):
             return
-        with suppress(OSError):  # the folder has other files
+        with suppress(OSError):  # The folder still has other files.
             folder.rmdir()
 
 
@@ -168,7 +168,7 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
             return
         _write_new(swap, data, 0o666 if file.data is None else 0o600)
         if file.data is None:
-            os.link(swap, file.real)  # a link never replaces another file
+            os.link(swap, file.real)  # A link never replaces an existing file.
         elif _dress(swap, file.real):
             _exchange(swap, file)
         else:
@@ -177,7 +177,7 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
         raise ChangedMeanwhile from None
     finally:
         swap.unlink(missing_ok=True)
-        with suppress(OSError):  # not every file system supports it
+        with suppress(OSError):  # Not every file system can do this.
             sync_folder(file.real.parent)
 
 

@@ -169,7 +169,7 @@ class TomlFormat(Format):
             raise InvalidText(str(error)) from error
 
     def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
-        del keep  # the table's header shows what existed before
+        del keep  # The table's header shows what existed before.
         found = self.entries(text).get(name)
         piece = self._piece(text, name, found or entry or {})
         if found is None:
@@ -249,7 +249,7 @@ def _load(text: str, exact: bool) -> dict[str, Any]:
         tree = json.loads(body, object_pairs_hook=_unique, parse_int=number, parse_float=number)
     except json.JSONDecodeError as error:
         raise InvalidText(f"{error.msg} (line {error.lineno}, column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # too many digits or levels
+    except (ValueError, RecursionError) as error:  # Too many digits or levels.
         raise InvalidText(str(error)) from error
     if not isinstance(tree, dict):
         raise CannotEdit("The settings are not an object.")

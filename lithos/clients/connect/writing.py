@@ -157,7 +157,7 @@ class _Edit:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
-        if found is not None:  # otherwise another program removed it, or an earlier write was interrupted
+        if found is not None:  # Otherwise another program removed the entry, or a write was interrupted.
             link = self._check_owned(found)
             left = self._before(found, None)
             replace_config(self.file, left)

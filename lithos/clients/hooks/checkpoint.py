@@ -88,7 +88,7 @@ class Checkpoint(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the session's note, which is the same for each of its checkpoints."""
+        """The path of the note that collects all checkpoints of the session."""
         key = self.session if self.session is not None else f"{self.agent} {self._day}"
         slug = re.sub(r"[^a-z0-9]+", "-", key.lower()[:_LONGEST_SLUG]).strip("-")
         # Ids that begin alike or have unusual characters must not share a file.

@@ -87,7 +87,7 @@ def parse_payload(data: bytes) -> Payload:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Payload()  # part of a larger object is not a text to save
+        return Payload()  # A cut-off object is not a text to save.
     cwd = _text(found, "cwd")
     return Payload(
         event=_text(found, "hook_event_name"),

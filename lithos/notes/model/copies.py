@@ -164,7 +164,7 @@ def strong_originals(path: str) -> tuple[str, ...]:
 
 
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
-    """Yield the originals of a file name without its suffix; the result may have no suffix either."""
+    """Yield the originals of a file name without its suffix, with and without a further suffix."""
     found = _strong(stem)
     if found is not None:
         yield found

@@ -95,7 +95,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
     for written in block.split():
         found = None if _is_no_word(written) else _WORD.search(written)
         word = found[0].strip(".'’-") if found is not None else ""
-        if found is None or not word or _WORD.search(written, found.end()):  # or words with odd joining marks
+        if found is None or not word or _WORD.search(written, found.end()):  # Words have odd joining marks.
             is_apart, begins = True, begins or written == "-"
             if sentence and written[-_LONGEST_WORD:].rstrip(_CLOSING).endswith(_ENDS):
                 yield sentence
@@ -144,7 +144,7 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
                 mentions.products[word] += 1
         starts = run[0].starts
         if starts and len(words) > 1 and (is_opener(words[0]) or mentions.lower[words[0].casefold()]):
-            words, starts = words[1:], False  # the word is capitalised only because of its position
+            words, starts = words[1:], False  # The word is capitalised only because of its position.
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
@@ -286,7 +286,7 @@ def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
     found |= _one_spelling(_named(text.code, mentions), {name.casefold() for name in links})
     contained = _contained(found)
     kept = {name: count for name, count in found.items() if name in links or name.casefold() not in contained}
-    if len(kept) > limit:  # among equally frequent names prefer link targets, then earlier ones
+    if len(kept) > limit:  # Prefer link targets among equally frequent names, then earlier names.
         most_frequent = sorted(kept, key=lambda name: (-kept[name], name not in links, name))
         return tuple(sorted(most_frequent[:limit]))
     return tuple(sorted(kept))

@@ -121,9 +121,10 @@ _FILE_SUFFIX: Final = re.compile(
 _DOMAIN: Final = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|edu|gov|dev|app|info|xyz|co)")
 _SCRIPT: Final = re.compile(r"\.js$", re.IGNORECASE)
 _VERSION: Final = re.compile(r"[vV]?\d+(?:[.\-]\w+)*\+?")
-#: Characters and sequences that never occur in a name in prose.
+#: Characters and sequences that names in prose never contain.
 _CODE: Final = re.compile(r"""[(){}\[\]<>=;:\\/|*_$@#"`~^%!?,]|--|\.\.|->|^[-.&+']|[-&]$""")
-#: For link targets only characters that are certainly code, because a person chose the target as a name.
+#: Characters and sequences that are certainly code. Link targets may contain others, because a person chose
+#: them as names.
 _LINK_CODE: Final = re.compile(r"[(){}\[\]<>=;\\/|*_$@`~^]|::|--|->|\.\.")
 _QUALIFIER: Final = re.compile(r"(?<=\S) \([^()]+\)$")
 _STEM: Final = re.compile(r"[a-z]+")
@@ -194,7 +195,7 @@ def is_code_name(text: str) -> bool:
 def is_link_name(target: str) -> bool:
     """Return whether a link target is a name. A trailing ` (qualifier)` belongs to the name."""
     bare = _QUALIFIER.sub("", target)
-    is_word = any(map(str.isalpha, bare))  # a link target that is a date is not a name
+    is_word = any(map(str.isalpha, bare))  # A date is a link target, not a name.
     return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 

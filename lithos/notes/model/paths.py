@@ -49,7 +49,7 @@ _DEVICES: Final = frozenset(
 
 def slug_of(title: str, note_id: str) -> str:
     """Return the slug of a title: ASCII, lower case, with hyphens, at most 120 characters, never empty."""
-    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # a fast path for most titles
+    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # Most titles take this fast path.
         return title.lower().replace(" ", "-")
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
@@ -216,7 +216,7 @@ def host_of(url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    url.encode()  # raises for lone surrogates, which cannot be stored
+    url.encode()  # Lone surrogates raise an error here, because they cannot be stored.
     if _CONTROL.search(url):
         raise ValueError("control character")
     parts = urlsplit(url)
@@ -236,7 +236,10 @@ def _host(parts: SplitResult) -> str:
 
 
 def _path(path: str) -> str:
-    """Return the path without trailing slashes and `;params`, repeatedly: removing one may reveal another."""
+    """Return the path without trailing slashes and `;params`.
+
+    Removal is repeated, because one may hide another.
+    """
     segments = path.split("/")
     while segments:
         last = segments[-1].partition(";")[0]

@@ -30,7 +30,7 @@ _NOTE: Final = ".md"
 
 @frozen
 class Scope:
-    """The paths that one token or agent may change; the default may change everything."""
+    """The paths that one token or agent may change. By default, it may change every path."""
 
     write: tuple[str, ...] = EVERYTHING
     propose: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ class Frames:
         folders = {folder_of(entry.path) for entry in entries}
         if not self._grown(folders):
             return
-        async with self._counting:  # concurrent searches count a folder only once
+        async with self._counting:  # Concurrent searches count a folder only once.
             grown = self._grown(folders)
             if not grown:
                 return

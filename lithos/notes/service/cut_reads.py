@@ -69,7 +69,7 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
         entry = self._catalogue.get(note_id)
         known = () if entry is None else self._kept.get(entry.serial, ())
         if entry is None or (not is_cut and start == 0 and not known):
-            return  # the agent got the whole text, which is the most common case
+            return  # The agent got the whole text, which is the most common case.
         if start is not None:
             known = tuple(_read_on(piece, agent, start) for piece in known)
         if is_cut or start != 0:

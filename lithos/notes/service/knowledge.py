@@ -179,7 +179,7 @@ class Knowledge:
         self._coordinator.touch(agent)
         await self._opening.wait_known()
         is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
-        if is_proposed and note_id not in self._catalogue:  # the proposed note has no file yet
+        if is_proposed and note_id not in self._catalogue:  # A proposed note has no file yet.
             request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
             return await self._submit(attrs.evolve(request, expected_version=expected_version))
         entry = self._find(note_id, None)
@@ -229,7 +229,7 @@ class Knowledge:
         With `section`, the content is that section. With only `outline`, it is empty. With `version` or
         `as_of`, the note is returned in that state, even if it was deleted.
         """
-        truncate("", max_length)  # refuses an invalid length before anything is read
+        truncate("", max_length)  # Refuse an invalid length before anything is read.
         if note_id:
             note_id = await self.identify(note_id)
         kept: KeptNote | None = None
@@ -406,7 +406,7 @@ class Knowledge:
         await self._opening.wait_known()
         if which == "kept":
             found = await self._history.resolve(None, path)
-            assert found is not None  # the path is not blank, so an id was found
+            assert found is not None  # The path is not blank, so an id was found.
             return found
         return self._find(None, path).note.id
 
@@ -440,7 +440,7 @@ class Knowledge:
             try:
                 entry = await self._texts.find_unread(resolved)
             except AliasedPath:
-                entry = None  # only the scan finds this name
+                entry = None  # Only the scan knows the name of this file.
             else:
                 if entry is None:
                     raise DocNotFound(f"No note at {resolved!r}. Find its path with lithos_list.")

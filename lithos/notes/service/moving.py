@@ -110,7 +110,7 @@ class Moving:
                 job.reply = await self._carry_out(job.request)
             except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
                 job.reply = failure
-            except OSError as failure:  # the journal failed: the next start processes the remaining work
+            except OSError as failure:  # The journal failed, so the next start finishes this move.
                 job.reply = StorageFailed(
                     f"The note was moved, but its record failed: {failure.strerror}. Check the disk, then "
                     "read the note again."
@@ -156,7 +156,7 @@ class Moving:
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
             await self._blocking.run(lambda: self._moves.remove(intent.id))
-        except (ActorDown, ShuttingDown, OSError) as failure:  # retried at the next start
+        except (ActorDown, ShuttingDown, OSError) as failure:  # The next start tries again.
             log.error("move not finished yet", path=moved.old, new=moved.new, reason=str(failure))
 
     async def _finish(

@@ -89,7 +89,7 @@ class Graph:
 
     async def _links(self, note_id: str, depth: int) -> Links:
         outgoing = self._catalogue.graph.links.reach([note_id], depth, "outgoing")
-        await trio.lowlevel.checkpoint()  # each direction may take a few milliseconds
+        await trio.lowlevel.checkpoint()  # Each direction may take a few milliseconds.
         incoming = self._catalogue.graph.links.reach([note_id], depth, "incoming")
         return Links(self._entries(note_id, outgoing), self._entries(note_id, incoming))
 

@@ -61,7 +61,7 @@ class Sections:
     """Outlines of note files. Outlines that the writer already has are reused."""
 
     def __init__(self, outlines: Outlines, *, keeps_heading: bool) -> None:
-        """Use the writer's outlines.
+        """Use the outlines of the writer.
 
         With `keeps_heading`, a leading H1 is a section, because the title is stored elsewhere.
         """
@@ -204,12 +204,12 @@ class NoteTexts:
                 continue
             if version is None:
                 if await self._catalogue.records.decided(entry.note.id):
-                    continue  # the file was read during a write, which may have been reverted
+                    continue  # The file was read during a write, which may have been reverted.
                 version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._save(loaded.document.note.id)
                 return _with_version(loaded, version, self._catalogue.get(entry.note.id))
-        return None  # the file keeps changing
+        return None  # The file keeps changing.
 
     def _known_version(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
         """Return the version if the bytes equal those of `before`, else None."""
@@ -333,7 +333,7 @@ class NoteTexts:
 
         results = await self.map_contents(entries, run)
         for entry, content, text in made:
-            # this is the content of the indexed state, not of a file that has changed since
+            # This is the indexed content, not that of a file that has changed since.
             if self._kept.get(entry) is content:
                 self._visible.put(entry, text)
         return results

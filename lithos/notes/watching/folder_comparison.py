@@ -185,7 +185,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
             is_unclear = True
             continue
         except OSError:
-            file = FoundFile(path, UNKNOWN_STATE)  # reading the file gives the reason later
+            file = FoundFile(path, UNKNOWN_STATE)  # Reading the file will give the reason.
         if file is not None:
             found.append(file)
             continue

@@ -80,7 +80,7 @@ def count_watches() -> int | None:
             with open(f"{_DETAILS}/{descriptor}") as details:
                 number += sum(line.startswith("inotify wd:") for line in details)
         except OSError:
-            continue  # the descriptor was closed meanwhile
+            continue  # The descriptor was closed meanwhile.
     return number
 
 

@@ -110,7 +110,7 @@ class Watcher:
         self._identity = await self._blocking.run(lambda: folder_identity(self._files))
         self._is_armed = False
         if self.mode != "off":
-            self._compare()  # notifications received before a crash may be lost
+            self._compare()  # Notifications received before a crash may be lost.
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_looking)
@@ -195,7 +195,7 @@ class Watcher:
             works = await self._probe.is_noticed()
         except OSError as failure:
             if await self._blocking.run(lambda: folder_identity(self._files)) is None:
-                return  # still undecided, because the folder is gone
+                return  # The mode is still undecided, because the folder is gone.
             log.warning("watch mode not tested", reason=str(failure))
             works = False
         finally:
@@ -285,7 +285,7 @@ class Watcher:
                 self._pending.touch((kept[note_id] for note_id in over), trio.current_time())
                 self._wake.set()
                 for indexer in self._indexers:
-                    indexer.mark_stale()  # an index that was built meanwhile must catch up
+                    indexer.mark_stale()  # An index that was built meanwhile must catch up.
         if given_up is not None:
             await self._guard.settle_approval()
 

@@ -198,7 +198,7 @@ class Publisher:
     async def _keep_records(self) -> None:
         """Write pending rows to the manifest in batches. Runs as a background task, off the critical path."""
         if self._unrecorded:
-            self._has_news.set()  # rows are left over from before a crash
+            self._has_news.set()  # Write rows that are left over from before a crash.
         while True:
             await self._has_news.wait()
             await trio.sleep(RECORD_DELAY)
@@ -220,7 +220,7 @@ class Publisher:
         try:
             await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
             is_stored = True
-            for each in kept:  # the next start does not need these intents
+            for each in kept:  # The next start does not need these intents.
                 self._records.fulfil(each.note.id, each.note.version)
         except (DatabaseFailed, OSError) as failure:
             log.error("manifest not writable", waiting=len(rows), reason=str(failure))

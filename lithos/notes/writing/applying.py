@@ -149,13 +149,13 @@ class Applying:
         done = list(self.files.apply(operations))
         results: list[FileState | Exception | None] = []
         for number, change in reversed([*enumerate(changes)]):
-            # a passed state is followed directly by its last change
+            # A passed state comes directly before the last change of its note.
             if not isinstance(change.operation, Passed):
                 result = failures[number] if number in failures else done.pop()
             results.append(result)
         results.reverse()
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):
-                with suppress(OSError):  # the next start undoes the rest
+                with suppress(OSError):  # The next start undoes the rest.
                     self._moves.remove(change.intent.id)
         return results

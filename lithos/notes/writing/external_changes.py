@@ -326,7 +326,7 @@ class Outside:
         told = (holder.path, holder.digest) if holder else None
         kind = plan_event(told, (path, examined.digest))
         if examined.is_known and kind is not None:
-            taken.again.append(path)  # a tool has written it meanwhile, or it must be read in full
+            taken.again.append(path)  # A tool has written the file meanwhile, or it must be read in full.
             return
         if before is not None and before.note.id != note_id:
             taken.displaced.append(before.note.id)
@@ -335,7 +335,7 @@ class Outside:
             skipped = second_file(examined, note_id, look.rival, self._catalogue.style, is_own=is_own)
             holder = self._catalogue.get(note_id)
             if before is not None and before.note.id != note_id:
-                await self._drop(before, taken)  # it was a separate note until it got this id
+                await self._drop(before, taken)  # The file was a separate note until it got this id.
             if holder is not None:
                 self._skip_copy(path, skipped, holder, taken)
             else:
@@ -484,7 +484,7 @@ class Outside:
                 return failure
             (result,) = self._files.apply([Put(path, data, source.digest)])
             if not isinstance(result, FileChanged):
-                break  # otherwise another program has saved the file meanwhile, and its new text counts
+                break  # Otherwise another program has saved the file, and its new text counts.
         return result if isinstance(result, Exception) else None
 
     async def _take_removals(self, ids: Sequence[str]) -> ExternalReply:

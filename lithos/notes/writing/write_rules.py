@@ -95,7 +95,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
         try:
             keys.add(("url", normalise_url(request.source_url)))
         except LithosError:
-            return keys  # the later decision refuses the request
+            return keys  # The later decision refuses the request.
     if request.path:
         keys.add(("path", name_key(request.path.rstrip("/"))))
     return keys
