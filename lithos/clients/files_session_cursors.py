@@ -1,6 +1,6 @@
 """Cursors of sessions, so that a briefing does not repeat earlier passages.
 
-Specified in docs/spec/context.md §1.
+See docs/spec/context.md §1.
 
 Each cursor is a small file in `$XDG_STATE_HOME/lithos/sessions/`. It belongs to the user, not to the data
 directory, which may be shared with other machines. The file is locked during a briefing, so that two
@@ -70,7 +70,7 @@ class SessionCursor:
 def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[SessionCursor]:
     """Yield a session of a data directory, locked meanwhile. Raises `SessionBusy` after `wait` seconds.
 
-    Raises also `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
+    Raises `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
     """
     if not session or len(session) > LONGEST:
         raise ValueError(f"A session id has 1 to {LONGEST:,} characters. Use a shorter one.")

@@ -164,8 +164,9 @@ class Client:
     def default_transport(self, scope: ConfigScope) -> Transport:
         """Return stdio for a user and HTTP for a project. Stdio needs neither a started server nor a token.
 
-        A project's file is committed, and paths of this machine are useless on other machines. Agent Zero
-        uses HTTP, because its container does not contain this program.
+        HTTP is the default for projects, because a project's file is committed and paths of this machine are
+        useless on other machines. HTTP is also the default for Agent Zero, because its container does not
+        contain this program.
         """
         if self.http is None:
             return "stdio"
@@ -250,7 +251,7 @@ def _openclaw_file(around: Surroundings) -> Path:
 def _agent_zero_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     """Return the settings files of Agent Zero.
 
-    Only the user knows its folder, so a few usual ones are tried.
+    Only the user knows the folder of Agent Zero, so a few usual folders are tried.
     """
 
     def inside(folder: Path) -> Path | None:

@@ -1,7 +1,7 @@
 """A client's configuration file on disk. It is replaced as a whole, if unchanged since it was read.
 
-Links are kept, because the file behind a link is replaced. Permissions, owner and extended attributes are
-kept too. The bytes from before an entry are kept in backups next to the file.
+Lithos keeps links, because it replaces the file behind a link. Permissions, owner and extended attributes are
+kept too. Backups next to the file keep the bytes from before an entry.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ConfigFile:
 def read_config(path: Path) -> ConfigFile:
     """Read a file.
 
-    Raises `CannotUse` if it is not a regular file, cannot be read, or is larger than `LARGEST`.
+    Raises `CannotUse` if the path is not a regular file, cannot be read, or is larger than `LARGEST`.
     """
     try:
         real = Path(os.path.realpath(path, strict=False))
@@ -89,7 +89,7 @@ def read_config(path: Path) -> ConfigFile:
 def replace_config(file: ConfigFile, data: bytes | None) -> None:
     """Replace the content of the file, or delete it for None. Raises `ChangedMeanwhile` and `CannotUse`.
 
-    Missing folders are created. Folders that are empty without the file are deleted with it.
+    Missing folders are created. Folders that become empty are deleted with the file.
     """
     if file.data is not None and os.path.exists(file.real) and not os.stat(file.real).st_mode & 0o222:
         raise CannotUse(

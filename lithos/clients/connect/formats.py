@@ -135,8 +135,8 @@ class JsonFormat(Format):
 class OpencodeFormat(JsonFormat):
     """Entries of opencode: version 1 has them under `mcp`, version 2 under `mcp.servers`.
 
-    Version 2 also reads the format of version 1 (https://opencode.ai/docs/migrate-v1/), so new entries use
-    that.
+    New entries use the format of version 1, because version 2 reads it too
+    (https://opencode.ai/docs/migrate-v1/).
     """
 
     def entries(self, text: str) -> ConfigEntry:
@@ -222,7 +222,7 @@ def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
 def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: Tree) -> None:
     """Set the entry at a path.
 
-    With `entry` None, delete it, and delete empty objects that are not in `keep`.
+    With `entry` None, delete the existing entry, and empty objects that are not in `keep`.
     """
     key, *rest = path
     if not rest:

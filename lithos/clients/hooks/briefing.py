@@ -1,9 +1,8 @@
 """`lithos brief --hook`: prints a briefing for a starting client, or nothing.
 
-Specified in docs/spec/integration.md §2.
+See docs/spec/integration.md §2.
 
-Modules are imported only when they are needed, because loading what other commands use would take twice as
-long.
+Modules are imported only when needed. Loading everything that other commands need would take twice as long.
 """
 
 from __future__ import annotations

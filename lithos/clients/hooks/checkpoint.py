@@ -132,8 +132,8 @@ def _lower_headings(text: str) -> str:
 def storing(checkpoint: Checkpoint) -> Calls:
     """Append the text to the session's note unless it is there, or create the note. Raises `NotStored`.
 
-    Two simultaneous checkpoints of one session do not overwrite each other, because each one expects the
-    version that it has read, and two new notes at one path collide. Then the check is repeated.
+    Simultaneous checkpoints of one session do not overwrite each other. Each one expects the version that it
+    has read, and two new notes at one path collide. After such a conflict, the check is repeated.
     """
     refusal: ToolAnswer = {}
     for _ in range(_TRIES):

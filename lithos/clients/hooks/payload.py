@@ -1,6 +1,6 @@
 """The facts about a session: the hook's input on stdin, the agent and the folder.
 
-Stdin contains a JSON object or a text to save. Its size and time are limited.
+Stdin contains a JSON object or a text to save. The size of stdin and the time to read it are limited.
 
 The fields are those of Claude Code's hooks, which other clients adopted: `hook_event_name`, `source` (of a
 session's start), `session_id`, `cwd`, and after a compaction `compact_summary`.

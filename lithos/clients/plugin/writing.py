@@ -56,7 +56,7 @@ CLIENT: Final = "claude-code"
 def make_hooks(program: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
     """Return hooks that start `program` with the global `options`.
 
-    They print nothing if the program is gone.
+    The hooks print nothing if the program is gone.
     """
     words = shlex.join([*program, *options])
     return hooks_of(f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {words}")

@@ -77,7 +77,7 @@ LEAST_COMMON: Final = 0.48
 class CopyName:
     """A file name of a conflict copy that `program` made of the file `original`.
 
-    `is_weak` means that people use such names, too.
+    `is_weak` means that people use such a file name, too.
     """
 
     original: str

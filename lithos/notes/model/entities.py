@@ -53,7 +53,7 @@ _QUOTES: Final = frozenset("\"'“‘«„")
 class Mentions:
     """How often names occur, in total and inside sentences.
 
-    Small words and word pairs are counted separately.
+    Small words and word pairs are counted separately from other words.
     """
 
     seen: Counter[str] = field(factory=Counter)
@@ -252,7 +252,7 @@ def is_stale(note: Note) -> bool:
 def may_extract(note: Note, *, force: bool = False) -> bool:
     """Return whether a note may be extracted.
 
-    Curated notes and notes extracted by the current rules may not.
+    Curated notes and notes that the current rules extracted are never extracted again.
     """
     return force or not note.entities or is_stale(note)
 
@@ -301,7 +301,7 @@ def _page(target: str) -> str:
 def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
     """Merge names that differ only in case into the most frequent spelling.
 
-    Skip spellings that are `taken`.
+    Spellings that are already `taken` are skipped.
     """
     kept: dict[str, str] = {}
     total: Counter[str] = Counter()
@@ -315,7 +315,7 @@ def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
 def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
     """Return names that are not link targets, with their mentions.
 
-    Names in code count only if prose has them too.
+    A name in code counts only if it also occurs in prose.
     """
     names = Counter(" ".join(span.split()) for span in code)
     counts = {
@@ -335,8 +335,8 @@ def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
 def _is_supported(name: str, mentions: Mentions) -> bool:
     """Return whether a name is mentioned often enough.
 
-    A phrase needs one mention inside a sentence, a single word needs two. Neither may also occur in lower
-    case.
+    A phrase needs one mention inside a sentence, a single word needs two. Names that also occur in lower case
+    are not supported.
     """
     if " " in name:
         pairs = set(map(" ".join, pairwise(name.casefold().split())))

@@ -162,7 +162,7 @@ def is_numbering(word: str) -> bool:
 def is_file_name(text: str) -> bool:
     """Return whether a text is a file name, such as `main.py` or `app.js`.
 
-    `Node.js` is not, because it is capitalised.
+    A product such as `Node.js` is not a file name, because it is capitalised.
     """
     if _SCRIPT.search(text):
         return not text[0].isupper() or " " in text
@@ -261,7 +261,7 @@ def _without_comments(body: str) -> str:
 def _without_references(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the blocks outside reference sections.
 
-    A section ends at the next heading of its level or above.
+    A reference section ends at the next heading of its level or above.
     """
     skipped = 0
     for level, block in blocks:

@@ -123,8 +123,8 @@ class Document:
 def with_creation(note: Note, modified_at: datetime, *known: datetime | None) -> Note:
     """Return the note with a creation time that is not later than `modified_at`, a known time or its update.
 
-    A creation time in the file itself is unchanged. Without one the file's time is used, which becomes later
-    with every replacement of the file.
+    A creation time in the file itself is unchanged. If the file has no such time, its modification time is
+    used, and every replacement of the file makes this time later.
     """
     if note.created_at != modified_at:
         return note

@@ -238,7 +238,7 @@ def _host(parts: SplitResult) -> str:
 def _path(path: str) -> str:
     """Return the path without trailing slashes and `;params`.
 
-    Removal is repeated, because one may hide another.
+    Removal is repeated, because removing one may reveal another at the end.
     """
     segments = path.split("/")
     while segments:

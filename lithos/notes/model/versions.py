@@ -120,8 +120,8 @@ class KeptVersion:
 def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
     """Return the places of the versions of one note to delete. `rows` are all its versions in recorded order.
 
-    The first and the newest version are kept. If the newest is a deletion of long ago, all are deleted. A
-    version with a time in the future, left by a clock that was set back, counts as new.
+    The first and the newest version are kept. If the newest version is an old deletion, all versions are
+    deleted. A version with a time in the future, left by a clock that was set back, counts as new.
     """
     if not rows:
         return []

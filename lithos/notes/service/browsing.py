@@ -40,7 +40,7 @@ CHUNK = 256 * 1024
 class VaultFiles:
     """Opens files by their path in the notes folder. Paths are limited to that folder, as for notes.
 
-    See docs/spec/notes.md §7.
+    Paths are limited to the notes folder (docs/spec/notes.md §7).
     """
 
     _files: NoteFiles

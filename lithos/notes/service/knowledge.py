@@ -155,7 +155,7 @@ class Knowledge:
     async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
         """Write, patch, delete, import or restore a note.
 
-        The call returns once the change is on disk, taken by an index and journalled.
+        `write` returns once the change is on disk, taken by an index and journalled.
         """
         # Enrichment writes under an author name but does not belong in the list of agents.
         if not isinstance(request, PatchNote) or request.source == TOOL:
@@ -226,8 +226,8 @@ class Knowledge:
     ) -> ReadNote:
         """Read a note, from an offset in its content, and record the access in the audit log.
 
-        With `section`, the content is that section. With only `outline`, it is empty. With `version` or
-        `as_of`, the note is returned in that state, even if it was deleted.
+        With `section`, the content is that section. With only `outline`, the content is empty. With `version`
+        or `as_of`, the note is returned in that state, even if it was deleted.
         """
         truncate("", max_length)  # Refuse an invalid length before anything is read.
         if note_id:
@@ -323,7 +323,7 @@ class Knowledge:
     async def _find_titled(self, title: str) -> Entry:
         """Return the note with this title, ignoring case.
 
-        Raises `DocNotFound`, or `InvalidInput` for several.
+        Raises `DocNotFound`, or `InvalidInput` if several notes have the title.
         """
         wanted = name_key(one_line(title))
         found: list[Entry] = []
@@ -401,7 +401,7 @@ class Knowledge:
     async def locate(self, path: str, which: str) -> str:
         """Return the id of the note at a path.
 
-        With "kept", also accept a former note. Raises `DocNotFound`.
+        With "kept", the id of a former note is accepted too. Raises `DocNotFound`.
         """
         await self._opening.wait_known()
         if which == "kept":
@@ -431,7 +431,7 @@ class Knowledge:
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
         """Return a note by path during the first pass of the scan, when lookups by id wait.
 
-        None afterwards.
+        After the first pass, the result is None.
         """
         if self._opening.known.is_set():
             return None
@@ -483,7 +483,7 @@ class Knowledge:
 async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: float) -> WriteOutcome:
     """Return the writer's answer, retrying while another program writes the file.
 
-    Other requests are not delayed.
+    Other requests are not delayed meanwhile.
 
     `within` is the number of seconds to wait for space in the mailbox. The whole call takes at most
     `WRITE_DEADLINE`.

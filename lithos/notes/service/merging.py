@@ -84,9 +84,9 @@ class Merging:
 class MergedFile:
     """The bytes to write, or None if nothing must be written.
 
-    `is_merged` means that they differ from both sides.
+    `is_merged` means that the bytes differ from both sides.
 
-    Without a merge, these are the unchanged bytes of `mine`.
+    Without a merge, the bytes are those of `mine`, unchanged.
     """
 
     data: bytes | None
@@ -155,7 +155,7 @@ def merge_files(
 def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, style: VaultStyle) -> bool:
     """Return whether `current` has the bytes of `base`, except values that every write sets.
 
-    `now` is its parsed form.
+    `now` is the parsed form of `current`.
 
     If a person rearranged or commented the file, the result is False, so that the file keeps its layout.
     """

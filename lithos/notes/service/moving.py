@@ -199,7 +199,7 @@ class Moving:
     ) -> tuple[list[str], _Unchanged]:
         """Rewrite the links on canvases.
 
-        Return the paths that changed, and the paths that could not be changed.
+        Return the paths of changed canvases, and the paths of canvases that could not be changed.
         """
         changed: list[str] = []
         unchanged: _Unchanged = {}

@@ -145,7 +145,7 @@ class _Content:
 class NoteTexts:
     """Reads notes in worker threads and caches contents.
 
-    A content is valid for one state of the catalogue entry.
+    A cached content is valid for one state of the catalogue entry.
 
     Each system call of a thread releases the GIL, and taking it back from a busy event loop takes up to a
     switch interval. Under load, reading ten files delays a search by a tenth of a second. Contents of indexed
@@ -301,8 +301,8 @@ class NoteTexts:
     async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
         """Run `work` on the content of each note. The result is None for a note that cannot be read.
 
-        `work` gets the position and the content of the indexed state, or of the file if it has changed since.
-        It may run in a worker thread.
+        `work` gets the position and the content of the indexed state, or of the file if the file has changed
+        since. `work` may run in a worker thread.
         """
         contents = await self._contents(entries)
 
@@ -466,7 +466,7 @@ class Snippets:
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
         """Return a chunk as readable text, extended to whole lines or sentences.
 
-        If a chunk has only headings, return the next or the previous chunk.
+        A chunk that has only headings is replaced by the next or the previous chunk.
         """
         spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
         shown = hide(content, self._texts.frames.of(entry))

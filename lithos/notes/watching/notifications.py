@@ -168,7 +168,7 @@ def _is_passing(path: str) -> bool:
 def _has_no_name(change: watchfiles.Change, path: str) -> bool:
     """Return whether a file was written without a name.
 
-    The kernel reports such a file as `#` and its inode number.
+    The kernel reports a file without a name as `#` and its inode number.
 
     A real folder with such a name is reported as added or deleted.
     """
@@ -192,9 +192,9 @@ class Probe:
     async def is_noticed(self) -> bool:
         """Write the file until it is reported. Return False `PROBE_BOUND` seconds after the first write.
 
-        Waiting for a turn among the other calls does not count. The removal waits for its turn without a
-        limit, because otherwise the file would be left behind when another start runs on a slow disk. Raises
-        `OSError`.
+        `PROBE_BOUND` does not include the wait for a turn among other calls. The removal of the file waits
+        for its turn without a limit. Otherwise the file would be left behind when another start runs on a
+        slow disk. Raises `OSError`.
         """
         try:
             await self._blocking.run(self._write)

@@ -50,7 +50,7 @@ FAILURES, FAILURES_WITHIN = 3, 30.0
 class Watcher:
     """The watcher's state and its tasks.
 
-    Its mailbox takes no messages. The supervisor restarts it after a crash.
+    The watcher's mailbox takes no messages. The supervisor restarts the watcher after a crash.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Watcher:
     async def _decide_mode(self) -> None:
         """Probe whether notifications arrive. Fall back to polling if not.
 
-        In a served vault no probe file is created. The kind of file system decides instead.
+        In a served vault no probe file is created. Instead, the kind of file system decides.
         """
         if self._files.is_foreign:
             kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))

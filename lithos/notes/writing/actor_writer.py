@@ -301,7 +301,7 @@ class Writer:
     async def _find_reals(self, prepared: Prepared) -> dict[str, str]:
         """Return the link targets of a change's paths.
 
-        Raises `InvalidInput` if the change may not follow them.
+        Raises `InvalidInput` if the change may not follow the links.
         """
         paths, operation = paths_of(self._catalogue, prepared), prepared.operation
 
@@ -366,7 +366,7 @@ class Writer:
     def _is_outdated(self, job: _Job) -> bool:
         """Return whether a reader has already seen a newer state of the file than the job has read.
 
-        This is also true if the missing file was found at another path.
+        The result is also true if the missing file was found at another path.
         """
         if job.request.id is None or job.attempts >= RETRIES:
             return False

@@ -114,7 +114,7 @@ class Applying:
     async def _save_intents(self) -> Committed:
         """Begin to commit the intents.
 
-        Files are written even if this fails, because the journal reports a broken database.
+        Files are written even if the commit fails, because the journal reports a broken database.
         """
         try:
             return await self._records.save_intents()

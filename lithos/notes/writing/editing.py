@@ -78,7 +78,7 @@ class Outlines:
     def read(self, layout: Layout) -> Outline:
         """Return the outline of a file's body and keep it.
 
-        Raises `InvalidInput` for too many lines. Blocks.
+        Raises `InvalidInput` for a body with too many lines. Blocks.
         """
         body, title = layout.body, title_of(layout)
         outline = self.known(body, title) or read_outline(body, title)

@@ -112,7 +112,7 @@ class OutsideBytes(Command[ExternalReply]):
 class CopyRemoval(Command[ExternalReply]):
     """Command to remove the conflict copy at `path` if its bytes still have this hash.
 
-    Its text is in the note.
+    The text of the copy is already in the note.
     """
 
     path: str
@@ -407,8 +407,8 @@ class Outside:
     async def _take_bytes(self, request: OutsideBytes) -> ExternalReply:
         """Give displaced bytes a version. The bytes that replaced them count as newer.
 
-        An agent that has read either of them gets a version conflict. No event is sent, because the note is
-        unchanged.
+        An agent that has read the old or the new bytes gets a version conflict. No event is sent, because the
+        note is unchanged.
         """
         taken = ExternalReply()
         entry = self._catalogue.at_path(request.path)

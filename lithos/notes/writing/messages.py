@@ -70,7 +70,7 @@ class WriteOutcome:
 def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
     """Return the error for a change that is stored in its file but incomplete otherwise.
 
-    It names the note.
+    The error names the note.
     """
     return StorageFailed(message, id=outcome.id, path=outcome.path, version=outcome.version)
 
@@ -128,7 +128,7 @@ Accepted = Envelope[Publication, WriteOutcome]
 class WriteNote(Command[Accepted]):
     """Create a note (`id` None) with title and content, or update a note.
 
-    `expires_at` "" clears the field.
+    An `expires_at` of "" clears the field.
     """
 
     agent: str
@@ -271,7 +271,7 @@ class ImportNote(Command[Accepted]):
 class TakeOverNote(ImportNote):
     """Create a note that comes from another vault, with its kept versions.
 
-    Its bytes and its version stay unchanged. No other note may have its title or address.
+    The note keeps its bytes and its version. No other note may have its title or address.
     """
 
     #: The versions in recorded order. They are committed with the note's own version, before its file is

@@ -59,7 +59,7 @@ class RelinkCanvas(Command[ExternalReply]):
 def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
     """Return the new path of a note at `path`. In a folder it keeps its file name. Raises `InvalidInput`.
 
-    Undoing a move restores the former path, whatever its name is.
+    When a move is undone, the former path is restored unchanged, whatever its name is.
     """
     resolved = resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
     return resolved if request.source == TAKING_BACK else catalogue.path_to_make(resolved)

@@ -368,7 +368,7 @@ def find_note(
 def version_read(catalogue: Catalogue, entry: Entry, source: ReadFile, own: int) -> int:
     """Return the version of the note as read.
 
-    `own` is the version in its file. A proposed file adds no version.
+    `own` is the version in the note's file. A proposed file adds no version.
     """
     if isinstance(source, ProposedFile):
         return source.entry.note.version

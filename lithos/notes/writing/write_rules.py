@@ -150,7 +150,7 @@ def decide_update(
 ) -> Decision:
     """Validate an update of a note, in full or of some values. `old` is its current file.
 
-    The agent is added to the contributors if `is_signed`.
+    With `is_signed`, the agent is added to the contributors.
     """
     note, content = old.note, old.content
     inline, url = note.inline_tags, dict[str, Any]()
@@ -208,7 +208,7 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
 def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Note:
     """Return the next version of a note whose body alone changes.
 
-    `is_signed` adds the agent to the contributors.
+    With `is_signed`, the agent is added to the contributors.
     """
     return _next_version(old, agent if is_signed else None, now)
 
@@ -400,7 +400,7 @@ def _check_scope(note: Note) -> None:
 def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return metadata merged with a patch.
 
-    `None` keeps all, `{}` clears all, and a null value deletes its key.
+    A patch of `None` keeps all keys, and `{}` clears all keys. A null value deletes its key.
     """
     if patch is None:
         return dict(old)
