@@ -112,8 +112,8 @@ class Moving:
                 job.reply = failure
             except OSError as failure:  # The journal failed, so the next start finishes this move.
                 job.reply = StorageFailed(
-                    f"The note was moved, but its record failed: {failure.strerror}. Check the disk, then "
-                    "read the note again."
+                    f"The note was moved, but the move could not be recorded: {failure.strerror}. "
+                    "Check the disk, then read the note again."
                 )
             finally:
                 job.done.set()
@@ -151,7 +151,7 @@ class Moving:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
                 # No caller was promised this move: either the call never returned, or it was refused.
-                log.warning("move dropped: the note is not at its new path", path=moved.new)
+                log.warning("move dropped, note not at its new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
@@ -214,7 +214,7 @@ class Moving:
                 await trio.sleep(LONGEST_BUSY_PAUSE)
             changed += taken.rewritten
             if taken.failure is not None and not isinstance(taken.failure, FileNotFoundError):
-                log.warning("links on a canvas not rewritten", path=path, reason=_told(taken.failure))
+                log.warning("canvas links not rewritten", path=path, reason=_told(taken.failure))
                 unchanged[path] = taken.failure
         return changed, unchanged
 

@@ -143,7 +143,7 @@ class Watcher:
             self._poll(self._troubles["listening"])
 
     def _poll(self, reason: str) -> None:
-        log.warning("the folder is compared every second from now on", reason=reason)
+        log.warning("folder polled every second", reason=reason)
         self.mode = "poll"
         self._tell("listening", None)
         self._tell("coverage", None)
@@ -229,7 +229,7 @@ class Watcher:
             lambda: (folder_identity(self._files), self._files.refresh_ignored())
         )
         if is_other:
-            log.info("note files selected again after a change of the vault's settings")
+            log.info("note files selected again, vault settings changed")
             self._seen = None
             self._compare()
         if identity != self._identity:

@@ -130,7 +130,7 @@ class MovePreparation:
         if request.update_links and request.relinks is not None and not request.relinks.issuperset(others):
             raise VersionConflict(
                 "Other notes have linked to this one since you looked, and a move rewrites their "
-                "links. Nothing was moved. Read the note again, then retry.",
+                "links. Nothing was moved. Check the links, then retry.",
                 current_version=old.note.version,
             )
         intent = MoveIntent(

@@ -340,7 +340,10 @@ def _render(document: Document, path: str, style: VaultStyle) -> bytes:
     try:
         return render_document(document, path, style)
     except UnreadableNote as problem:
-        raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
+        raise InvalidInput(
+            f"The note cannot be stored as a file: {problem.reason}. Nothing was "
+            "changed. Correct the value, then retry."
+        ) from problem
 
 
 def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:

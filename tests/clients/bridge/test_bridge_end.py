@@ -24,7 +24,7 @@ pytestmark = pytest.mark.autojump
 def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
     """Replace stdin by a pipe with these messages and no end.
 
-    Yield the descriptor from which stdout can be read.
+    The result is the descriptor from which the test reads stdout.
     """
     stdin, feed = os.pipe()
     answers, stdout = os.pipe()

@@ -43,7 +43,7 @@ def test_ring_keeps_the_last_n_events():
 def test_event_size_is_the_same_with_full_and_empty_ring(monkeypatch):
     """Each event is sized once.
 
-    Otherwise the cost of a call would depend on how much was written before it.
+    If events were sized more than once, the cost of a call would depend on how much was written before it.
     """
     sized = []
     monkeypatch.setattr(module, "event_size", lambda event: sized.append(event.seq) or event_size(event))

@@ -152,7 +152,7 @@ def test_any_text_gives_a_bounded_limit_and_time_or_refusal(text: str) -> None:
 async def test_titles_are_returned_only_on_request(tmp_path: Path) -> None:
     """The specification has no titles in entries, but `lithos audit` requests them.
 
-    The title is None for a deleted note.
+    The title of a deleted note is None.
     """
     async with auditing(tmp_path, rows=3) as (_, front):
         assert all("title" not in entry for entry in await entries(front, "titles=no"))

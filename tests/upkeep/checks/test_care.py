@@ -114,7 +114,7 @@ def templated(subject: str) -> str:
 async def test_pages_from_one_template_are_not_duplicates_in_any_folder(tmp_path: Path) -> None:
     """behaviour 400: a few pages in one folder, or one page in each of many.
 
-    Copies are reported, small groups first.
+    Copies are reported as duplicates, small groups first.
     """
     for number in range(5):
         put_note(tmp_path, f"few/{number}.md", templated(f"few{number}x"))
