@@ -49,7 +49,7 @@ _DEVICES: Final = frozenset(
 
 def slug_of(title: str, note_id: str) -> str:
     """Return the slug of a title: ASCII, lower case, with hyphens, at most 120 characters, never empty."""
-    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # Most titles take this fast path.
+    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # A fast path for ordinary titles.
         return title.lower().replace(" ", "-")
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]

@@ -256,7 +256,7 @@ async def test_rows_of_a_past_clock_stay_when_it_is_corrected(tmp_path: Path, pa
         await check_kept(lithos, before, proposal)
     async with serving(tmp_path, clock=clock) as lithos:
         await check_kept(lithos, before, proposal)
-        clock.advance(days=400)  # now the rows are old by the system clock
+        clock.advance(days=400)  # Now the rows are old by the system clock.
         assert lithos.server.find(HistoryUpkeep) is not None
         lithos.server.find(HistoryUpkeep)._clock = clock
         await prune_all(lithos)

@@ -333,7 +333,7 @@ async def test_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
 async def test_server_stop_closes_with_1001_and_keeps_acknowledged_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the time limit of the test
+    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # This time exceeds the time limit of the test.
     async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         (seq,) = await station.publish_many(1)
         assert await client.seqs(1) == [seq]

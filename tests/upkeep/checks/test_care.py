@@ -26,7 +26,7 @@ from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 
 def long(thing: str) -> str:
-    """Return a text that shares no two neighbouring words with the text about another subject."""
+    """Return a text that shares no two neighbouring words with the text about any other `thing`."""
     return " ".join(f"{thing}{number} {thing}{number * 7}." for number in range(1, 60))
 
 
@@ -143,7 +143,7 @@ async def test_read_notes_are_used_and_settled_notes_are_not_duplicates(tmp_path
         await lithos.read(ids["old.md"], agent_id="ben")
         await lithos.write("Pump", id=ids["pump.md"], derived_from_ids=[ids["pump-again.md"]], content=PUMP)
         await lithos.server.get(VectorIndexer).converged()
-        await lithos.audit()  # wait until the read is stored
+        await lithos.audit()  # Wait until the read is stored.
         found = paths(await command(lithos, "lithos_care"))
         assert "unused" not in found
         assert "duplicates" not in found

@@ -178,7 +178,7 @@ def fix(data: Path) -> Fixing:
 
 
 async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path) -> None:
-    """Also if the new text is as long as the old one, and if the note was derived from its own old id."""
+    """The new text may be as long as the old one, and a note may be derived from its own old id."""
     old = "11111111-1111-4111-8111-111111111111"
     more = f"derived_from_ids: [{old}]\n"
     put_whole(tmp_path, "a.md", note_id=old, title="A", more=more)
@@ -309,7 +309,7 @@ def test_fix_shows_planned_changes_and_asks_first(program: Program, monkeypatch:
         assert "To be written into 1 files:\n  a.md: title: a, author: unknown\n" in done.out
         assert "Change 1 files? [y/N]" in done.err
         assert done.code == 1
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # without a terminal, no question is asked
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # Without a terminal, no question is asked.
     done = program.run("validate", "--fix")
     assert "--yes" in done.err
     assert "?" not in done.err

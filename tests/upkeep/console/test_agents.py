@@ -78,7 +78,7 @@ async def test_timeline_has_all_activities_of_an_agent_newest_first(tmp_path: Pa
         assert [
             line.split(" ", 1)[1].startswith(part) for line, part in zip(told, expected, strict=True)
         ] == [True] * len(expected), told
-        # shows what ann read before she wrote the note
+        # The entry shows what ann read before she wrote the note.
         assert "in the hour before it asked which numbers ; read Source · all before it" in told[4]
         assert "read nothing else since its change below" in told[3]
         assert f"/console/notes/{note}?version=1" in page.links

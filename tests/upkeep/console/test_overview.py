@@ -217,7 +217,7 @@ async def test_events_after_a_position_are_shown_completely_and_once(tmp_path: P
         page = await person.look("/console/")
         seen = [row.attributes["data-seq"] for row in rows_of(page)]
         position, written = head_of(page), []
-        for burst in range(4):  # each burst happens while the connection is lost
+        for burst in range(4):  # Each burst happens while the connection is lost.
             for number in range(EVENTS_AWAY):
                 written.append((await person.lithos.write(f"Burst {burst}, {number}"))["id"])
             news = await piece(person, f"&after={position}")
@@ -476,7 +476,7 @@ async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: 
         assert listed.count("line 2 is malformed YAML") == 15
         assert "binary.md" in listed
         assert "it has NUL bytes" in listed
-    async with visiting(tmp_path) as person:  # unserved notes are skipped and counted
+    async with visiting(tmp_path) as person:  # Unserved notes are skipped and counted.
         await person.lithos.server.searchable()
         assert "Knowledge: 16 unreadable." in (await looked_through(person)).text
         listed = (await person.look("/console/notes?status=broken")).text

@@ -182,12 +182,12 @@ def test_unusable_file_is_a_usage_error(
 def test_unreadable_file_is_reported(program: Program, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert "no question" in program.run("evaluate", str(pipe)).err  # without waiting for a writer
+    assert "no question" in program.run("evaluate", str(pipe)).err  # The command does not wait for a writer.
     assert "cannot be read" in program.run("evaluate", str(tmp_path)).err
     locked = tmp_path / "locked.yaml"
     locked.write_text(PORTS)
     locked.chmod(0)
-    if not os.access(locked, os.R_OK):  # the superuser can read everything
+    if not os.access(locked, os.R_OK):  # The superuser can read everything.
         assert "cannot be read" in program.run("evaluate", str(locked)).err
 
 

@@ -121,8 +121,8 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
     for name in list(os.environ):
         if name.startswith("LITHOS_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("LITHOS_PORT", "0")  # use any free port of this machine
-    monkeypatch.setenv(WATCH_MODE, "poll")  # a probe takes a third of a second
+    monkeypatch.setenv("LITHOS_PORT", "0")  # The server may use any free port.
+    monkeypatch.setenv(WATCH_MODE, "poll")  # A probe would take a third of a second.
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "load_embedder", load_once)
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ANSWER_WAIT", 0.3)
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ADDRESS_WAIT", 0.2)
@@ -136,7 +136,7 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 @frozen
 class Fault:
-    """How to break a directory, which check must report it, and words of its cause and way out."""
+    """An error of a directory: how to create it, and which check must report it with which words."""
 
     check: str
     status: str
@@ -413,7 +413,7 @@ DESTRUCTIVE = ("delete", "rm ", "wipe", "erase", "drop")
     ],
 )
 def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
-    """Behaviour 210: the checks change no file, not even a broken one."""
+    """Behaviour 210: the checks change no file, not even a broken file."""
     fault = FAULTS[name]
     fault.seed(ward)
     before = snapshot(ward.data)
