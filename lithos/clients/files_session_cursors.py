@@ -33,7 +33,7 @@ _NAME_LENGTH: Final = 32
 
 
 class SessionBusy(Exception):
-    """Another process is making a briefing for the session."""
+    """Raised if another process is making a briefing for the session."""
 
 
 class SessionCursor:
@@ -68,7 +68,7 @@ class SessionCursor:
 
 @contextmanager
 def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[SessionCursor]:
-    """Yield a session of a data directory, locked meanwhile. Raises `SessionBusy` after `wait` seconds.
+    """Lock and yield a session of a data directory. Raises `SessionBusy` after `wait` seconds.
 
     Raises `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
     """

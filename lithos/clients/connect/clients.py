@@ -35,7 +35,7 @@ def make_recipes(client: Client, target: ConnectTarget, around: Surroundings) ->
 
 
 def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Return the recipes for a client that is configured only by its file, as a new file."""
+    """Return the recipes for a client that is configured only by a file, as for a new file."""
     place = client.place
     if not place:
         files = [_short(path, around) for path in client.files(around).values() if path is not None]
@@ -45,7 +45,7 @@ def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
     texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
-    # The text for a client's settings editor is only a part of a file.
+    # Text for a settings editor is only a part of a file, so it ends without a line break.
     return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
 
@@ -115,7 +115,7 @@ class Surroundings:
 
     @classmethod
     def here(cls) -> Surroundings:
-        """Return the surroundings of this process."""
+        """Return the system, environment and folders of this process."""
         return cls(sys.platform, os.environ, Path.home(), Path.cwd())
 
     def variable(self, name: str) -> Path | None:

@@ -31,11 +31,11 @@ _CALLS: Final = KernelCalls()
 
 
 class CannotUse(Exception):
-    """The file cannot be read or written. The message says why and what to do next."""
+    """Raised if the file cannot be read or written. The message says why and what to do next."""
 
 
 class ChangedMeanwhile(Exception):
-    """The file was changed after it was read."""
+    """Raised if the file was changed after it was read."""
 
 
 @frozen
@@ -119,7 +119,7 @@ def find_backups(path: Path, name: str) -> dict[Path, bytes]:
 
 
 def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -> Path:
-    """Return a backup with these bytes next to the file. An existing backup with the same bytes is reused."""
+    """Write a backup of these bytes next to the file, or reuse an equal one. Return its path."""
     if same := next((backup for backup, kept in backups.items() if kept == data), None):
         return same
     usual = path.with_name(_backup(path, name))

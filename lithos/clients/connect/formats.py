@@ -28,15 +28,15 @@ _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 class CannotEdit(Exception):
-    """The text cannot be edited without risk to other content. The message says why."""
+    """Raised if the text cannot be edited without risk to other content. The message says why."""
 
 
 class InvalidText(CannotEdit):
-    """The text is not valid in its format. The message says where."""
+    """Raised if the text is not valid in its format. The message says where."""
 
 
 class HasComments(CannotEdit):
-    """The text has comments, trailing commas or other JSON5, which `json` would lose."""
+    """Raised if the text has comments, trailing commas or other JSON5, which `json` would lose."""
 
     def __init__(self) -> None:
         super().__init__("It has comments, trailing commas or JSON5, which Lithos does not rewrite.")
@@ -169,7 +169,7 @@ class TomlFormat(Format):
             raise InvalidText(str(error)) from error
 
     def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
-        del keep  # The table's header shows what existed before.
+        del keep  # Unused, because table headers show which objects existed.
         found = self.entries(text).get(name)
         piece = self._piece(text, name, found or entry or {})
         if found is None:

@@ -39,7 +39,7 @@ _OUR_KEYS: Final = frozenset(
 
 
 class ConfigRefused(Exception):
-    """The file is not changed. The message says why and what to do next."""
+    """Raised if the file must not be changed. The message says why and what to do next."""
 
 
 @frozen
@@ -87,7 +87,7 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
 
 
 def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
-    """Add the entry to the file, or replace it. With `entry` None, remove it and the objects made for it.
+    """Add or replace the entry in the file. With `entry` None, remove it and the objects created for it.
 
     Raises `ConfigRefused`, and `HasComments` for a file with comments, which is never rewritten.
     """

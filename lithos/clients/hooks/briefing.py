@@ -49,7 +49,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
 
 
 def concern_of(folder: Path) -> str:
-    """Return the project as words of a question: its repository, and the folders from there to `folder`."""
+    """Return the project name for a question: its repository, and the folders from there to `folder`."""
     root = repository_of(folder)
     parts = (root.name, *folder.relative_to(root).parts)
     return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]

@@ -74,7 +74,10 @@ class StoredCheckpoint(NamedTuple):
 
 
 class NotStored(Exception):
-    """The server refused the text, or the session's note is full. The message says what to do next."""
+    """Raised if the server refused the text, or the session's note is full.
+
+    The message says what to do next.
+    """
 
 
 class Checkpoint(NamedTuple):
@@ -210,7 +213,7 @@ Before this session's context is lost, store in Lithos what it learned and other
 with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post
 results of tasks with lithos_finding_post.
 """
-#: Reminders by event name. Other clients have other events.
+#: Reminders by event name of Claude Code.
 _BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}
 
 

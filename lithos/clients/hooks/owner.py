@@ -1,4 +1,4 @@
-"""The server that owns the data directory, as a hook finds and calls it with few imports."""
+"""A client of the server that owns the data directory, for hooks, with few imports."""
 
 from __future__ import annotations
 

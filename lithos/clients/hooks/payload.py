@@ -29,7 +29,7 @@ def repository_of(folder: Path) -> Path:
 
 
 def name_of(path: str) -> str:
-    """Return the characters of a name. Folder names are bytes, but the server expects characters."""
+    """Return a folder name as valid text. Folder names are bytes, but the server expects characters."""
     return os.fsencode(path).decode(errors="replace")
 
 
@@ -114,7 +114,7 @@ def _read(descriptor: int) -> bytes:
         if not piece:
             break
         found += piece
-        # Not every client closes the pipe.
+        # A complete object ends the input, because not every client closes the pipe.
         if found.startswith(b"{") and found.rstrip().endswith(b"}") and _is_whole(found):
             break
     return bytes(found[:LARGEST])

@@ -1,4 +1,4 @@
-"""The plugin in a folder, without overwriting foreign files, and the skill that `lithos skill` prints.
+"""Functions that write the plugin into a folder, and print the skill (`lithos skill`).
 
 The skill (`SKILL.md`) is made from the template next to this file, with the tool names of the registry. Rules
 of Agent Skills: `name` has at most 64 lower-case letters, digits and hyphens and equals its folder's name.
@@ -95,7 +95,7 @@ _LARGEST_MANIFEST: Final = 65_536
 
 
 class ForeignFolder(Exception):
-    """The folder has files of another program. The message says what to do next."""
+    """Raised if the folder has files of another program. The message says what to do next."""
 
 
 def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]) -> list[Path]:

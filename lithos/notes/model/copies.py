@@ -38,7 +38,8 @@ _MOST_HYPHENS: Final = 8
 
 _SYNCTHING: Final = re.compile(r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?\Z")
 _DAY: Final = r"\d{4}-\d{2}-\d{2}"
-#: The text inside the brackets. ownCloud adds the user name, newer versions number copies of the same second.
+#: The text inside the brackets. ownCloud adds the user name. Newer versions add a number to copies made in
+#: the same second.
 _NEXTCLOUD: Final = re.compile(rf"conflicted copy(?: .+)? {_DAY} \d{{6}}(?: \d+)?\Z", re.IGNORECASE)
 _OBSIDIAN: Final = re.compile(r"conflicted copy .+ \d{12}\Z", re.IGNORECASE)
 _DATED: Final = re.compile(rf"(?<!\d){_DAY}(?: \(\d+\))?\Z")
@@ -164,7 +165,7 @@ def strong_originals(path: str) -> tuple[str, ...]:
 
 
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
-    """Yield the originals of a file name without its suffix, with and without a further suffix."""
+    """Yield the possible originals of a file name. All these names are without their suffix."""
     found = _strong(stem)
     if found is not None:
         yield found

@@ -26,9 +26,9 @@ from lithos.notes.model.entity_text import (
 )
 from lithos.notes.model.note import Note
 
-#: Maximum number of words in a name. Longer runs are headlines or shouting.
+#: Maximum number of words in a name. Longer runs of capitalised words are treated as headlines.
 _LONGEST_RUN: Final = 12
-#: Maximum length of a word in characters. Longer words are data.
+#: Maximum length of a word in characters. Longer words are treated as data.
 _LONGEST_WORD: Final = 100
 _WORD: Final = re.compile(r"[\w.+#&'’\-]+")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’](?:[sS]$|$)")
@@ -53,7 +53,7 @@ _QUOTES: Final = frozenset("\"'“‘«„")
 class Mentions:
     """How often names occur, in total and inside sentences.
 
-    Small words and word pairs are counted separately from other words.
+    Lower-case words and pairs of lower-case words are counted separately.
     """
 
     seen: Counter[str] = field(factory=Counter)
@@ -65,7 +65,7 @@ class Mentions:
 
 @define
 class _Token:
-    """A word as written. It may start a sentence, or be unable to continue the name before it."""
+    """A word as written, and whether it starts a sentence or cannot continue the name before it."""
 
     text: str
     starts: bool
@@ -95,7 +95,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
     for written in block.split():
         found = None if _is_no_word(written) else _WORD.search(written)
         word = found[0].strip(".'’-") if found is not None else ""
-        if found is None or not word or _WORD.search(written, found.end()):  # Words have odd joining marks.
+        if found is None or not word or _WORD.search(written, found.end()):  # Unusual marks join two words.
             is_apart, begins = True, begins or written == "-"
             if sentence and written[-_LONGEST_WORD:].rstrip(_CLOSING).endswith(_ENDS):
                 yield sentence

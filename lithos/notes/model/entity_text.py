@@ -154,7 +154,7 @@ def is_calendar(word: str) -> bool:
 
 
 def is_numbering(word: str) -> bool:
-    """Return whether a word only numbers something, such as `Step-1`, `Week2`, `Q3` and `V2`."""
+    """Return whether a word only gives a number, such as `Step-1`, `Week2`, `Q3` and `V2`."""
     stems = _STEM.findall(word.casefold())
     return any(map(str.isdigit, word)) and all(stem in COUNTED or is_stop_word(stem) for stem in stems)
 

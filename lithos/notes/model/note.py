@@ -90,7 +90,7 @@ class Note:
 
     @property
     def link_id(self) -> str | None:
-        """Return the person's id if links can use it, because it is too long to be a plain word."""
+        """Return the person's id if links can use it: the id must be too long to be a plain word."""
         own = self.own_id
         return own if own is not None and len(own) >= LEAST_LINK_ID else None
 

@@ -33,7 +33,7 @@ class Frames:
         read: Callable[[Sequence[Entry]], Sequence[str | None]],
         limiter: trio.CapacityLimiter,
     ) -> None:
-        """Create an empty memory.
+        """Create a memory without any shared texts.
 
         `read` returns the contents of notes, in a worker thread within `limiter`.
         """

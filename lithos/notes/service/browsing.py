@@ -38,7 +38,7 @@ CHUNK = 256 * 1024
 
 @frozen
 class VaultFiles:
-    """Opens files by their path in the notes folder. Paths are limited to that folder, as for notes.
+    """Opens files of the notes folder by path.
 
     Paths are limited to the notes folder (docs/spec/notes.md §7).
     """

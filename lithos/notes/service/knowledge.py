@@ -157,7 +157,7 @@ class Knowledge:
 
         `write` returns once the change is on disk, taken by an index and journalled.
         """
-        # Enrichment writes under an author name but does not belong in the list of agents.
+        # Enrichment writes under an author name, but it is not listed as an agent.
         if not isinstance(request, PatchNote) or request.source == TOOL:
             self._coordinator.touch(request.agent)
         if isinstance(request, WriteNote | PatchNote):
@@ -172,7 +172,10 @@ class Knowledge:
         note_id: str | None,
         expected_version: int | None,
     ) -> WriteOutcome:
-        """Edit one place of a note's body in its current state. Returns like `write`."""
+        """Edit one place of a note's body in its current state.
+
+        Like `write`, return once it is journalled.
+        """
         check_edit(edit)
         if not note_id:
             raise InvalidInput("Give the id or the path of the note to edit.")

@@ -32,7 +32,7 @@ class Merging:
     """Loads the base version of requests from the history."""
 
     _catalogue: Catalogue
-    #: None if the history is disabled.
+    #: The store of versions, or None if the history is disabled.
     _history: VersionStore | None
     _reading: Blocking
 
@@ -112,7 +112,8 @@ def merge_files(
     if base == theirs.source.data:
         return MergedFile(None if mine == base else mine)
     try:
-        # All three get the same path and time for missing values, so that these values never differ.
+        # Base, request and file get the same path and time for missing values, so that these values never
+        # differ.
         before, wanted, now = (
             parse_document(data, entry.path, modified, entry.note.id, style)
             for data in (base, mine, theirs.source.data)

@@ -150,7 +150,7 @@ class Moving:
             if entry is not None and entry.path == moved.new:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
-                # No caller was promised this move: either the call never returned, or it was refused.
+                # No caller got a success reply for this move.
                 log.warning("move dropped, note not at its new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:

@@ -20,7 +20,7 @@ ListEdges: TypeAlias = Callable[..., Awaitable[Sequence[Sequence[Edge]]]]
 
 
 async def no_edges(*wanted: EdgeFilter) -> Sequence[Sequence[Edge]]:
-    """Return no edges. This is the `ListEdges` of a server without an edge store."""
+    """Return an empty result, as the `ListEdges` of a server without an edge store."""
     return [() for _ in wanted]
 
 

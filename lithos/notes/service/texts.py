@@ -50,7 +50,7 @@ class OutlineRow:
 
 @frozen
 class OutlinedText:
-    """A note shown by its outline: a text, the rows, and the section of the text."""
+    """The outline of a note: its rows, and the text and row of one section."""
 
     text: str
     rows: Sequence[OutlineRow] | None

@@ -25,7 +25,7 @@ log = get_logger("lithos.guard")
 #: Length in seconds of the window over which losses add up. It is longer than any `rm -r`, but shorter than a
 #: person needs for the next action.
 WINDOW = 10.0
-#: Hint for operators in warnings.
+#: Hint that warnings give to operators.
 WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
 
 

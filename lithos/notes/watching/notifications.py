@@ -1,4 +1,4 @@
-"""File system notifications (such as inotify), a probe whether they arrive, and their coverage.
+"""File system notifications (such as inotify), a probe that tests their arrival, and their coverage.
 
 Every kind of notification leads to an examination of its path. The library reports neither an overflow of the
 kernel's queue nor the files of a folder that was not watched yet. A listener must therefore also compare the

@@ -168,7 +168,7 @@ class Watcher:
                 self._wake.set()
 
     async def _stop_listening_at_end(self) -> None:
-        """Stop the listening thread by its event at the end, because a waiting thread cannot be cancelled."""
+        """Set the event that ends the listening thread, because a waiting thread cannot be cancelled."""
         try:
             await trio.sleep_forever()
         finally:
@@ -218,8 +218,8 @@ class Watcher:
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            # Never busy for more than half of the time. But if one check hung for hours, for example while
-            # the machine slept, the next one is not delayed equally long.
+            # The watcher is never busy for more than half of the time. But if one check hung for hours, for
+            # example while the machine slept, the next one is not delayed equally long.
             await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:

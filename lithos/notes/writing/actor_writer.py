@@ -252,7 +252,7 @@ class Writer:
                     job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
-        # Keep the order, including jobs behind a refused one.
+        # Jobs stay in order, including jobs behind a refused one.
         return [job for job in waiting if job.reply is None]
 
     async def _decide(self, job: _Job, makes: NewPaths) -> list[_Job]:
@@ -316,7 +316,7 @@ class Writer:
             raise self._preparation.explain(prepared, failure) from failure
 
     async def _start_from_own(self, gate: ChangeGate, jobs: Sequence[_Job]) -> None:
-        """Base changes that can only be proposed on the agent's earlier proposals for the same notes."""
+        """Use the agent's earlier proposals as the source of changes that can only be proposed."""
         for job in jobs:
             request = job.request
             if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:

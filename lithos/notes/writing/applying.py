@@ -92,8 +92,8 @@ class Applying:
             async with trio.open_nursery() as nursery:
                 if versions:
                     nursery.start_soon(record)
-                # Not in its own task, because starting and ending a task costs one more turn of the event
-                # loop.
+                # This does not run in its own task, because starting and ending a task costs one more turn of
+                # the event loop.
                 committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
             await self._wait_saved(committed)

@@ -351,7 +351,7 @@ class Outside:
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
         await take_turns(self._catalogue.put_in_steps(entry))
         if version == own:
-            # In one commit, so that the version stays recorded until the manifest has it.
+            # Both changes share one commit, so that the version stays recorded until the manifest has it.
             self._catalogue.records.intend(note_id, entry.standing)
             self._catalogue.records.settle_version(note_id, entry.standing)
         if look.is_yielded and look.rival is not None:

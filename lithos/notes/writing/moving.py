@@ -48,7 +48,7 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 @attrs.frozen(kw_only=True)
 class RelinkCanvas(Command[ExternalReply]):
-    """Rewrite the links on one canvas after a move. Nothing else on the canvas changes."""
+    """Request to rewrite the links on one canvas after a move. Nothing else on the canvas changes."""
 
     path: str
     intent: MoveIntent

@@ -85,7 +85,7 @@ class RestorePreparation:
         return self._prepared(request, made, operation, entry.serial, created=False)
 
     def _prepare_return(self, request: RestoreNote) -> Prepared:
-        """Prepare the return of a deleted note to its former path."""
+        """Prepare the recreation of a deleted note at its former path."""
         newest = request.newest_version
         if not request.is_return:
             raise VersionConflict(

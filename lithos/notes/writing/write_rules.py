@@ -214,7 +214,7 @@ def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Not
 
 
 def refuse_broken(old: Document, path: str) -> None:
-    """Raise `InvalidInput` if the note's frontmatter cannot be read, and so not be changed."""
+    """Raise `InvalidInput` if the note cannot be changed because its frontmatter is unreadable."""
     problem = old.note.frontmatter_problem
     if problem is not None:
         raise InvalidInput(
@@ -382,7 +382,7 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
 
 
 def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the given tags without tags that are only in the text, so that none is copied."""
+    """Return the given tags without tags that the note has only in its text."""
     written, only_told = tag_keys(note.tags), tag_keys(inline)
     return tuple(tag for tag in given if (key := tag_key(tag)) in written or key not in only_told)
 
