@@ -53,7 +53,7 @@ def row(n: int, operation: str = READ) -> AuditRow:
     return AuditRow("a", f"doc{n}", operation, START)
 
 
-# -- order and group commit -------------------------------------------------------------------------
+# -- order of events and group commit ---------------------------------------------------------------
 
 
 async def test_seq_strictly_increases_over_all_kinds_of_events(desk):

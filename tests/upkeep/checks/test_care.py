@@ -136,7 +136,7 @@ async def test_pages_from_one_template_are_not_duplicates_in_any_folder(tmp_path
         assert groups.index("dead_links") < groups.index("duplicates") < groups.index("stubs")
 
 
-async def test_read_notes_are_used_and_settled_notes_are_not_duplicates(tmp_path: Path) -> None:
+async def test_read_notes_are_used_and_settled_notes_not_duplicates(tmp_path: Path) -> None:
     """behaviour 288"""
     async with cared_for(tmp_path) as lithos:
         ids = {item["path"]: item["id"] for item in (await lithos.call("lithos_list"))["items"]}

@@ -333,7 +333,7 @@ def test_sentences_are_made_once_and_cached_up_to_a_limit() -> None:
 
 
 async def test_console_stream_shows_the_same_events_as_the_event_stream(tmp_path: Path) -> None:
-    """behaviour 238: an open page gets every write, also one that it missed."""
+    """behaviour 238: an open page gets every write, including writes during a lost connection."""
     async with visiting(tmp_path) as person:
         position = head_of(await person.look("/console/"))
         await person.lithos.write("Missed")

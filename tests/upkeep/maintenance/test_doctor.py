@@ -485,8 +485,8 @@ def test_missing_data_directory_is_not_created(ward: Ward, kind: str) -> None:
     assert not ward.program.data.is_dir()
 
 
-def test_directory_is_still_named_when_configuration_is_unusable(ward: Ward) -> None:
-    """Its valid settings count: notes are searched in the configured folder."""
+def test_doctor_names_the_directory_when_configuration_is_unusable(ward: Ward) -> None:
+    """Valid settings still count: the notes are searched in the configured folder."""
     (ward.data / "knowledge").rename(ward.data / "texts")
     configure("storage: {knowledge_subdir: texts}\nserver: {port: high, auth_token: 'a b'}\n")(ward)
     ward.monkeypatch.setenv("LITHOS_LOG_LEVEL", "loud")
@@ -525,7 +525,7 @@ async def test_hanging_check_is_reported_and_abandoned(
 
 @pytest.mark.slow
 def test_all_checks_pass_while_a_healthy_server_runs(ward: Ward) -> None:
-    """With a token too. A wrong token is reported."""
+    """The server has a token, and a wrong token is reported."""
     ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
         ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
@@ -591,9 +591,9 @@ def test_tasks_of_a_never_served_upstream_directory_are_counted(tmp_path: Path) 
 
 
 def test_doctor_shows_effects_of_writes_on_files_of_a_vault(tmp_path: Path) -> None:
-    """Issue 25, numbers 7 and 9: birth times, and the place of replaced files.
+    """Issue 25, numbers 7 and 9: doctor shows birth times and the place of replaced files.
 
-    Doctor makes no trial writes.
+    Doctor never writes to the vault to find out.
     """
     vault, data = tmp_path / "vault", tmp_path / "data"
     vault.mkdir()
