@@ -80,7 +80,7 @@ COMMANDS: Final = (
     ),
     CliCommand("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
         "lithos.clients.plugin.writing:run_skill",
-        needs_session=False,  # the skill does not depend on the configuration
+        needs_session=False,  # The skill does not depend on the configuration.
         group="serve and connect", place=320,
     ),
 )  # fmt: skip

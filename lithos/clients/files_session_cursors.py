@@ -1,6 +1,6 @@
 """Cursors of sessions, so that a briefing does not repeat earlier passages.
 
-Specified in docs/spec/context.md §1.
+See docs/spec/context.md §1.
 
 Each cursor is a small file in `$XDG_STATE_HOME/lithos/sessions/`. It belongs to the user, not to the data
 directory, which may be shared with other machines. The file is locked during a briefing, so that two
@@ -33,7 +33,7 @@ _NAME_LENGTH: Final = 32
 
 
 class SessionBusy(Exception):
-    """Another process is making a briefing for the session."""
+    """Raised if another process is making a briefing for the session."""
 
 
 class SessionCursor:
@@ -63,14 +63,14 @@ class SessionCursor:
         """Store the last cursor of the session. Raises `OSError`."""
         content = {"session": self._session, "data": self._data, "cursor": cursor[:LONGEST]}
         data = json.dumps(content).encode()
-        overwrite(self._descriptor, data)  # written in place, because the lock is on this file
+        overwrite(self._descriptor, data)  # The lock is on this file, so write in place.
 
 
 @contextmanager
 def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[SessionCursor]:
-    """Yield a session of a data directory, locked meanwhile. Raises `SessionBusy` after `wait` seconds.
+    """Lock and yield a session of a data directory. Raises `SessionBusy` after `wait` seconds.
 
-    Raises also `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
+    Raises `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
     """
     if not session or len(session) > LONGEST:
         raise ValueError(f"A session id has 1 to {LONGEST:,} characters. Use a shorter one.")
@@ -91,7 +91,7 @@ def _lock(path: Path, until: float) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):  # the file was deleted in between
+            with suppress(FileNotFoundError):  # Another process deleted the file in between.
                 if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                     return descriptor
         except BlockingIOError:

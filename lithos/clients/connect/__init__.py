@@ -1,6 +1,6 @@
 """The command `connect`, which adds Lithos to the configuration of clients and removes it.
 
-Only the package `clients` uses this package. It must not change files without the user's consent.
+Only the package `clients` uses this package. The package must not change files without the user's consent.
 """
 
 ROLE = "commands"

@@ -35,7 +35,7 @@ def make_recipes(client: Client, target: ConnectTarget, around: Surroundings) ->
 
 
 def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Return the recipes for a client that is configured only by its file, as a new file."""
+    """Return the recipes for a client that is configured only by a file, as for a new file."""
     place = client.place
     if not place:
         files = [_short(path, around) for path in client.files(around).values() if path is not None]
@@ -45,7 +45,7 @@ def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
     texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
-    # The text for a client's settings editor is only a part of a file.
+    # Text for a settings editor is only a part of a file, so it ends without a line break.
     return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
 
@@ -115,7 +115,7 @@ class Surroundings:
 
     @classmethod
     def here(cls) -> Surroundings:
-        """Return the surroundings of this process."""
+        """Return the system, environment and folders of this process."""
         return cls(sys.platform, os.environ, Path.home(), Path.cwd())
 
     def variable(self, name: str) -> Path | None:
@@ -125,7 +125,7 @@ class Surroundings:
 
     @property
     def config(self) -> Path:
-        """The folder `$XDG_CONFIG_HOME`, or its default."""
+        """The folder `$XDG_CONFIG_HOME`, or `~/.config` without this variable."""
         return self.variable("XDG_CONFIG_HOME") or self.home / ".config"
 
     @property
@@ -164,8 +164,9 @@ class Client:
     def default_transport(self, scope: ConfigScope) -> Transport:
         """Return stdio for a user and HTTP for a project. Stdio needs neither a started server nor a token.
 
-        A project's file is committed, and paths of this machine are useless on other machines. Agent Zero
-        uses HTTP, because its container does not contain this program.
+        HTTP is the default for projects, because a project's file is committed and paths of this machine are
+        useless on other machines. HTTP is also the default for Agent Zero, because its container does not
+        contain this program.
         """
         if self.http is None:
             return "stdio"
@@ -219,7 +220,7 @@ def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
 def _claude_desktop_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     folder = around.application / "Claude"
     store = around.variable("LOCALAPPDATA")
-    if around.system == "win32" and store is not None:  # the version from the store has its own folder
+    if around.system == "win32" and store is not None:  # The Windows store version uses its own folder.
         packaged = store / "Packages" / "Claude_pzs8sxrjxfjjc" / "LocalCache" / "Roaming" / "Claude"
         folder = packaged if packaged.is_dir() else folder
     return {"user": folder / "claude_desktop_config.json"}
@@ -250,7 +251,7 @@ def _openclaw_file(around: Surroundings) -> Path:
 def _agent_zero_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     """Return the settings files of Agent Zero.
 
-    Only the user knows its folder, so a few usual ones are tried.
+    Only the user knows the folder of Agent Zero, so a few usual folders are tried.
     """
 
     def inside(folder: Path) -> Path | None:
@@ -276,9 +277,7 @@ _CONSENT: Final = (
     "It opens your console: log in with the link of `lithos login`, load the page again, choose "
     "the permissions, and confirm."
 )
-_THROW_OUT: Final = (
-    "To remove its access: console, Agents, Remote clients, Revoke; or lithos token revoke."
-)
+_THROW_OUT: Final = "To remove its access: console, Agents, Remote clients, Revoke; or lithos token revoke."
 #: Steps to connect a hosted client, by client name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     "chatgpt": (

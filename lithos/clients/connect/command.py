@@ -274,7 +274,7 @@ def _advice(
             "The entry contains paths of this machine. For other users of this project, use --transport http."
         )
     yield place.client.then
-    yield f'Tell its agents to use the agent id "{agent}" in every session.'
+    yield f'Instruct its agents to use the agent id "{agent}" in every session.'
 
 
 def _report(

@@ -1,7 +1,7 @@
 """A client's configuration file on disk. It is replaced as a whole, if unchanged since it was read.
 
-Links are kept, because the file behind a link is replaced. Permissions, owner and extended attributes are
-kept too. The bytes from before an entry are kept in backups next to the file.
+Lithos keeps links, because it replaces the file behind a link. Permissions, owner and extended attributes are
+kept too. Backups next to the file keep the bytes from before an entry.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _CALLS: Final = KernelCalls()
 
 
 class CannotUse(Exception):
-    """The file cannot be read or written. The message says why and what to do next."""
+    """Raised if the file cannot be read or written. The message says why and what to do next."""
 
 
 class ChangedMeanwhile(Exception):
-    """The file was changed after it was read."""
+    """Raised if the file was changed after it was read."""
 
 
 @frozen
@@ -66,7 +66,7 @@ class ConfigFile:
 def read_config(path: Path) -> ConfigFile:
     """Read a file.
 
-    Raises `CannotUse` if it is not a regular file, cannot be read, or is larger than `LARGEST`.
+    Raises `CannotUse` if the path is not a regular file, cannot be read, or is larger than `LARGEST`.
     """
     try:
         real = Path(os.path.realpath(path, strict=False))
@@ -89,7 +89,7 @@ def read_config(path: Path) -> ConfigFile:
 def replace_config(file: ConfigFile, data: bytes | None) -> None:
     """Replace the content of the file, or delete it for None. Raises `ChangedMeanwhile` and `CannotUse`.
 
-    Missing folders are created. Folders that are empty without the file are deleted with it.
+    Missing folders are created. Folders that become empty are deleted with the file.
     """
     if file.data is not None and os.path.exists(file.real) and not os.stat(file.real).st_mode & 0o222:
         raise CannotUse(
@@ -119,7 +119,7 @@ def find_backups(path: Path, name: str) -> dict[Path, bytes]:
 
 
 def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -> Path:
-    """Return a backup with these bytes next to the file. An existing backup with the same bytes is reused."""
+    """Write a backup of these bytes next to the file, or reuse an equal one. Return its path."""
     if same := next((backup for backup, kept in backups.items() if kept == data), None):
         return same
     usual = path.with_name(_backup(path, name))
@@ -142,7 +142,7 @@ def _remove_empty(real: Path) -> None:
     for folder in real.parents:
         if folder in tops or not any(folder.is_relative_to(top) for top in tops):
             return
-        with suppress(OSError):  # the folder has other files
+        with suppress(OSError):  # The folder still has other files.
             folder.rmdir()
 
 
@@ -168,7 +168,7 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
             return
         _write_new(swap, data, 0o666 if file.data is None else 0o600)
         if file.data is None:
-            os.link(swap, file.real)  # a link never replaces another file
+            os.link(swap, file.real)  # A link never replaces an existing file.
         elif _dress(swap, file.real):
             _exchange(swap, file)
         else:
@@ -177,7 +177,7 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
         raise ChangedMeanwhile from None
     finally:
         swap.unlink(missing_ok=True)
-        with suppress(OSError):  # not every file system supports it
+        with suppress(OSError):  # Not every file system can do this.
             sync_folder(file.real.parent)
 
 

@@ -28,15 +28,15 @@ _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 class CannotEdit(Exception):
-    """The text cannot be edited without risk to other content. The message says why."""
+    """Raised if the text cannot be edited without risk to other content. The message says why."""
 
 
 class InvalidText(CannotEdit):
-    """The text is not valid in its format. The message says where."""
+    """Raised if the text is not valid in its format. The message says where."""
 
 
 class HasComments(CannotEdit):
-    """The text has comments, trailing commas or other JSON5, which `json` would lose."""
+    """Raised if the text has comments, trailing commas or other JSON5, which `json` would lose."""
 
     def __init__(self) -> None:
         super().__init__("It has comments, trailing commas or JSON5, which Lithos does not rewrite.")
@@ -135,8 +135,8 @@ class JsonFormat(Format):
 class OpencodeFormat(JsonFormat):
     """Entries of opencode: version 1 has them under `mcp`, version 2 under `mcp.servers`.
 
-    Version 2 also reads the format of version 1 (https://opencode.ai/docs/migrate-v1/), so new entries use
-    that.
+    New entries use the format of version 1, because version 2 reads it too
+    (https://opencode.ai/docs/migrate-v1/).
     """
 
     def entries(self, text: str) -> ConfigEntry:
@@ -169,7 +169,7 @@ class TomlFormat(Format):
             raise InvalidText(str(error)) from error
 
     def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
-        del keep  # the table's header shows what existed before
+        del keep  # Unused, because table headers show which objects existed.
         found = self.entries(text).get(name)
         piece = self._piece(text, name, found or entry or {})
         if found is None:
@@ -222,7 +222,7 @@ def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
 def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: Tree) -> None:
     """Set the entry at a path.
 
-    With `entry` None, delete it, and delete empty objects that are not in `keep`.
+    With `entry` None, delete the existing entry, and empty objects that are not in `keep`.
     """
     key, *rest = path
     if not rest:
@@ -249,7 +249,7 @@ def _load(text: str, exact: bool) -> dict[str, Any]:
         tree = json.loads(body, object_pairs_hook=_unique, parse_int=number, parse_float=number)
     except json.JSONDecodeError as error:
         raise InvalidText(f"{error.msg} (line {error.lineno}, column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # too many digits or levels
+    except (ValueError, RecursionError) as error:  # Too many digits or levels.
         raise InvalidText(str(error)) from error
     if not isinstance(tree, dict):
         raise CannotEdit("The settings are not an object.")

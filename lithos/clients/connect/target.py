@@ -90,7 +90,7 @@ class ServerLink:
         if self.transport == "http":
             return _address(self.url) == _address(target.url)
         data = _data_of(self.command)
-        if data is None:  # vaults with names are identified by their names
+        if data is None:  # Named vaults are identified by their names.
             return target.has_names and _options_of(self.command) == _options_of(target.command)
         return os.path.realpath(data) == os.path.realpath(target.data)
 

@@ -1,7 +1,7 @@
 """`--write` and `--remove`: they add the entry of this server to a client's file and remove it again.
 
-No user setting is lost, whatever the order of writing, external edits, removing and writing again. The bytes
-before an entry are kept next to the file. If the file was edited since, only the entry is changed.
+No user setting is lost, whatever the order of writing, external edits and removing. Backups next to the file
+keep the bytes from before an entry. If the file was edited since the last write, only the entry is changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OUR_KEYS: Final = frozenset(
 
 
 class ConfigRefused(Exception):
-    """The file is not changed. The message says why and what to do next."""
+    """Raised if the file must not be changed. The message says why and what to do next."""
 
 
 @frozen
@@ -87,9 +87,9 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
 
 
 def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
-    """Add the entry to the file, or replace it. With `entry` None, remove it and the objects made for it.
+    """Add or replace the entry in the file. With `entry` None, remove it and the objects created for it.
 
-    Raises `ConfigRefused`, and `HasComments` for a file that is never rewritten.
+    Raises `ConfigRefused`, and `HasComments` for a file with comments, which is never rewritten.
     """
     for _ in range(_TRIES):
         try:
@@ -157,7 +157,7 @@ class _Edit:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
-        if found is not None:  # otherwise another program removed it, or an earlier write was interrupted
+        if found is not None:  # Otherwise another program removed the entry, or a write was interrupted.
             link = self._check_owned(found)
             left = self._before(found, None)
             replace_config(self.file, left)
@@ -172,7 +172,7 @@ class _Edit:
     def _before(self, found: ConfigEntry, previous: ConfigEntry | None) -> bytes | None:
         """Return the file as it would be without the written entry, or None for no file.
 
-        `previous` is the entry to restore in its place, unless a backup shows another one.
+        `previous` is the entry to restore, unless a backup contains another entry.
         """
         name, form, text = self.place.name, self.place.client.format, self.file.text
         same = self._unchanged(found)

@@ -1,6 +1,6 @@
 """The hooks of clients: briefing and checkpoint.
 
-Only the package `clients` uses this package. Its failures must not stop a client.
+Only the package `clients` uses this package. Failures of hooks must not stop a client.
 """
 
 ROLE = "commands"

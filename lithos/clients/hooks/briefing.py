@@ -1,9 +1,8 @@
 """`lithos brief --hook`: prints a briefing for a starting client, or nothing.
 
-Specified in docs/spec/integration.md §2.
+See docs/spec/integration.md §2.
 
-Modules are imported only when they are needed, because loading what other commands use would take twice as
-long.
+Modules are imported only when needed. Loading everything that other commands need would take twice as long.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
 
 
 def concern_of(folder: Path) -> str:
-    """Return the project as words of a question: its repository, and the folders from there to `folder`."""
+    """Return the project name for a question: its repository, and the folders from there to `folder`."""
     root = repository_of(folder)
     parts = (root.name, *folder.relative_to(root).parts)
     return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]

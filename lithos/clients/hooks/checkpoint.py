@@ -74,7 +74,10 @@ class StoredCheckpoint(NamedTuple):
 
 
 class NotStored(Exception):
-    """The server refused the text, or the session's note is full. The message says what to do next."""
+    """Raised if the server refused the text, or the session's note is full.
+
+    The message says what to do next.
+    """
 
 
 class Checkpoint(NamedTuple):
@@ -88,7 +91,7 @@ class Checkpoint(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the session's note, which is the same for each of its checkpoints."""
+        """The path of the note that collects all checkpoints of the session."""
         key = self.session if self.session is not None else f"{self.agent} {self._day}"
         slug = re.sub(r"[^a-z0-9]+", "-", key.lower()[:_LONGEST_SLUG]).strip("-")
         # Ids that begin alike or have unusual characters must not share a file.
@@ -132,8 +135,8 @@ def _lower_headings(text: str) -> str:
 def storing(checkpoint: Checkpoint) -> Calls:
     """Append the text to the session's note unless it is there, or create the note. Raises `NotStored`.
 
-    Two simultaneous checkpoints of one session do not overwrite each other, because each one expects the
-    version that it has read, and two new notes at one path collide. Then the check is repeated.
+    Simultaneous checkpoints of one session do not overwrite each other. Each one expects the version that it
+    has read, and two new notes at one path collide. After such a conflict, the check is repeated.
     """
     refusal: ToolAnswer = {}
     for _ in range(_TRIES):
@@ -210,7 +213,7 @@ Before this session's context is lost, store in Lithos what it learned and other
 with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post
 results of tasks with lithos_finding_post.
 """
-#: Reminders by event name. Other clients have other events.
+#: Reminders by event name of Claude Code.
 _BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}
 
 

@@ -1,4 +1,4 @@
-"""The server that owns the data directory, as a hook finds and calls it with few imports."""
+"""A client of the server that owns the data directory, for hooks, with few imports."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def find_hook_owner(invocation: Invocation, until: float) -> tuple[Path, HookOwn
 def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
     """Return the data directory and the token that are configured.
 
-    A named data directory takes precedence over everything else, so that no file is read in that case.
+    A named data directory takes precedence over all other settings. In that case no file is read.
     """
     token = os.environ.get("LITHOS_SERVER__AUTH_TOKEN") or os.environ.get("LITHOS_AUTH_TOKEN")
     if invocation.data_dir is not None:
@@ -103,7 +103,7 @@ def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
 def _names_vaults(data: Path) -> bool:
     """Return whether the configuration in a data directory may name vaults.
 
-    Parsing it as YAML takes longer.
+    A search for the word `vaults` is faster than parsing the YAML file.
     """
     try:
         return b"vaults" in (data / "config.yaml").read_bytes()

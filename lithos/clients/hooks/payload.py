@@ -1,6 +1,6 @@
 """The facts about a session: the hook's input on stdin, the agent and the folder.
 
-Stdin contains a JSON object or a text to save. Its size and time are limited.
+Stdin contains a JSON object or a text to save. The size of stdin and the time to read it are limited.
 
 The fields are those of Claude Code's hooks, which other clients adopted: `hook_event_name`, `source` (of a
 session's start), `session_id`, `cwd`, and after a compaction `compact_summary`.
@@ -29,7 +29,7 @@ def repository_of(folder: Path) -> Path:
 
 
 def name_of(path: str) -> str:
-    """Return the characters of a name. Folder names are bytes, but the server expects characters."""
+    """Return a folder name as valid text. Folder names are bytes, but the server expects characters."""
     return os.fsencode(path).decode(errors="replace")
 
 
@@ -87,7 +87,7 @@ def parse_payload(data: bytes) -> Payload:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Payload()  # part of a larger object is not a text to save
+        return Payload()  # A cut-off object is not a text to save.
     cwd = _text(found, "cwd")
     return Payload(
         event=_text(found, "hook_event_name"),
@@ -114,7 +114,7 @@ def _read(descriptor: int) -> bytes:
         if not piece:
             break
         found += piece
-        # Not every client closes the pipe.
+        # A complete object ends the input, because not every client closes the pipe.
         if found.startswith(b"{") and found.rstrip().endswith(b"}") and _is_whole(found):
             break
     return bytes(found[:LARGEST])

@@ -1,6 +1,6 @@
 """The command that writes the plugin for a client.
 
-Only the package `clients` uses this package. It must not open a vault itself.
+Only the package `clients` uses this package. The package must not open a vault itself.
 """
 
 ROLE = "commands"

@@ -1,4 +1,4 @@
-"""The plugin in a folder, without overwriting foreign files, and the skill that `lithos skill` prints.
+"""Functions that write the plugin into a folder, and print the skill (`lithos skill`).
 
 The skill (`SKILL.md`) is made from the template next to this file, with the tool names of the registry. Rules
 of Agent Skills: `name` has at most 64 lower-case letters, digits and hyphens and equals its folder's name.
@@ -56,7 +56,7 @@ CLIENT: Final = "claude-code"
 def make_hooks(program: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
     """Return hooks that start `program` with the global `options`.
 
-    They print nothing if the program is gone.
+    The hooks print nothing if the program is gone.
     """
     words = shlex.join([*program, *options])
     return hooks_of(f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {words}")
@@ -95,7 +95,7 @@ _LARGEST_MANIFEST: Final = 65_536
 
 
 class ForeignFolder(Exception):
-    """The folder has files of another program. The message says what to do next."""
+    """Raised if the folder has files of another program. The message says what to do next."""
 
 
 def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]) -> list[Path]:

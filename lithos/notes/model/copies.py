@@ -38,7 +38,8 @@ _MOST_HYPHENS: Final = 8
 
 _SYNCTHING: Final = re.compile(r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?\Z")
 _DAY: Final = r"\d{4}-\d{2}-\d{2}"
-#: The text inside the brackets. ownCloud adds the user name, newer versions number copies of the same second.
+#: The text inside the brackets. ownCloud adds the user name. Newer versions add a number to copies made in
+#: the same second.
 _NEXTCLOUD: Final = re.compile(rf"conflicted copy(?: .+)? {_DAY} \d{{6}}(?: \d+)?\Z", re.IGNORECASE)
 _OBSIDIAN: Final = re.compile(r"conflicted copy .+ \d{12}\Z", re.IGNORECASE)
 _DATED: Final = re.compile(rf"(?<!\d){_DAY}(?: \(\d+\))?\Z")
@@ -69,7 +70,7 @@ _LETTER: Final = re.compile(r"[^\W_]")
 #: Share of its lines that a copy must have in common with a kept version of its note.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
-#: Minimum share of common lines of two texts that both resemble a third text: 0.6 / 0.8.
+#: Minimum share of common lines of two texts that each share 0.8 of their lines with a third text: 0.6 * 0.8.
 LEAST_COMMON: Final = 0.48
 
 
@@ -77,7 +78,7 @@ LEAST_COMMON: Final = 0.48
 class CopyName:
     """A file name of a conflict copy that `program` made of the file `original`.
 
-    `is_weak` means that people use such names, too.
+    `is_weak` means that people use such a file name, too.
     """
 
     original: str
@@ -164,7 +165,7 @@ def strong_originals(path: str) -> tuple[str, ...]:
 
 
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
-    """Yield the originals of a file name without its suffix; the result may have no suffix either."""
+    """Yield the possible originals of a file name. All these names are without their suffix."""
     found = _strong(stem)
     if found is not None:
         yield found
@@ -211,7 +212,7 @@ def _in_brackets(stem: str) -> CopyName | None:
 
 
 def _opening(stem: str) -> int:
-    """Return the position of the bracket that the last character closes, or -1 if there is none."""
+    """Return the position of the bracket that the last character closes, or -1 without such a bracket."""
     depth = 0
     for at in range(len(stem) - 1, -1, -1):
         depth += (stem[at] == ")") - (stem[at] == "(")
@@ -281,8 +282,8 @@ def are_kin(
         return False
     if not name.is_weak:
         return any(_shared(copy, each) > MOST_LINES * copy.total() for each in chain((original,), kept))
-    # If both texts share four fifths of their lines with a version, they share at least three fifths with
-    # each other.
+    # If both texts have four fifths of the lines of a version, they have at least three fifths of these lines
+    # in common.
     if _shared(copy, original) < LEAST_COMMON * max(copy.total(), original.total()):
         return False
     return any(_is_proven(copy, original, each, unexplained) for each in kept)

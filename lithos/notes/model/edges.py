@@ -53,7 +53,7 @@ def is_lineage(edge: Edge) -> bool:
 
 
 def is_unresolved(edge: Edge) -> bool:
-    """Return whether the edge is a contradiction that has none of the `RESOLUTIONS` yet."""
+    """Return whether the edge is a contradiction without any of the `RESOLUTIONS`."""
     return edge.type == CONTRADICTS and edge.conflict_state not in RESOLUTIONS
 
 
@@ -65,9 +65,9 @@ class EdgeCommand(Command[R_co]):
 
 @frozen(kw_only=True)
 class UpsertEdge(EdgeCommand[Edge]):
-    """Create or overwrite an edge. An existing edge keeps its id and `created_at`. The reply is the `Edge`.
+    """Command to create or overwrite an edge. An existing edge keeps its id and `created_at`.
 
-    `agent` is recorded as the agent of the event.
+    `agent` is recorded as the agent of the event. The reply is the `Edge`.
     """
 
     agent: str
@@ -84,7 +84,10 @@ class UpsertEdge(EdgeCommand[Edge]):
 
 @frozen(kw_only=True)
 class ResolveConflict(EdgeCommand[Edge]):
-    """Resolve a `contradicts` edge. The reply is the `Edge`. `resolution` is one of `RESOLUTIONS`."""
+    """Command to resolve a `contradicts` edge.
+
+    `resolution` is one of `RESOLUTIONS`. The reply is the `Edge`.
+    """
 
     edge_id: str
     resolution: str

@@ -26,9 +26,9 @@ from lithos.notes.model.entity_text import (
 )
 from lithos.notes.model.note import Note
 
-#: Maximum number of words in a name. Longer runs are headlines or shouting.
+#: Maximum number of words in a name. Longer runs of capitalised words are treated as headlines.
 _LONGEST_RUN: Final = 12
-#: Maximum length of a word in characters. Longer words are data.
+#: Maximum length of a word in characters. Longer words are treated as data.
 _LONGEST_WORD: Final = 100
 _WORD: Final = re.compile(r"[\w.+#&'’\-]+")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’](?:[sS]$|$)")
@@ -53,7 +53,7 @@ _QUOTES: Final = frozenset("\"'“‘«„")
 class Mentions:
     """How often names occur, in total and inside sentences.
 
-    Small words and word pairs are counted separately.
+    Lower-case words and pairs of lower-case words are counted separately.
     """
 
     seen: Counter[str] = field(factory=Counter)
@@ -65,7 +65,7 @@ class Mentions:
 
 @define
 class _Token:
-    """A word as written. It may start a sentence, or be unable to continue the name before it."""
+    """A word as written, and whether it starts a sentence or cannot continue the name before it."""
 
     text: str
     starts: bool
@@ -95,7 +95,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
     for written in block.split():
         found = None if _is_no_word(written) else _WORD.search(written)
         word = found[0].strip(".'’-") if found is not None else ""
-        if found is None or not word or _WORD.search(written, found.end()):  # or words with odd joining marks
+        if found is None or not word or _WORD.search(written, found.end()):  # Unusual marks join two words.
             is_apart, begins = True, begins or written == "-"
             if sentence and written[-_LONGEST_WORD:].rstrip(_CLOSING).endswith(_ENDS):
                 yield sentence
@@ -144,7 +144,7 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
                 mentions.products[word] += 1
         starts = run[0].starts
         if starts and len(words) > 1 and (is_opener(words[0]) or mentions.lower[words[0].casefold()]):
-            words, starts = words[1:], False  # the word is capitalised only because of its position
+            words, starts = words[1:], False  # The word is capitalised only because of its position.
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
@@ -176,9 +176,10 @@ def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
 
 
 def _is_capitalised(word: str) -> bool:
-    """Return whether a word is written like a name:
+    """Return whether a word is written like a name.
 
-    `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi` are. `Peer-to-peer` and contractions are not.
+    Examples are `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`, but not `Peer-to-peer` or contractions.
+
     """
     if word == "&":
         return True
@@ -221,9 +222,10 @@ class ExtractedEntities:
     instead_of: str = ""
 
     def counts_for(self, note: Note) -> bool:
-        """Return whether these entities apply to the note:
+        """Return whether these entities apply to the note.
 
-        False if a person chose the entities in its file.
+        The result is False if a person chose the entities in the note's file.
+
         """
         return not note.entities or is_machine_made(note, self.instead_of)
 
@@ -250,7 +252,7 @@ def is_stale(note: Note) -> bool:
 def may_extract(note: Note, *, force: bool = False) -> bool:
     """Return whether a note may be extracted.
 
-    Curated notes and notes extracted by the current rules may not.
+    Curated notes and notes that the current rules extracted are never extracted again.
     """
     return force or not note.entities or is_stale(note)
 
@@ -284,7 +286,7 @@ def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
     found |= _one_spelling(_named(text.code, mentions), {name.casefold() for name in links})
     contained = _contained(found)
     kept = {name: count for name, count in found.items() if name in links or name.casefold() not in contained}
-    if len(kept) > limit:  # among equally frequent names prefer link targets, then earlier ones
+    if len(kept) > limit:  # Prefer link targets among equally frequent names, then earlier names.
         most_frequent = sorted(kept, key=lambda name: (-kept[name], name not in links, name))
         return tuple(sorted(most_frequent[:limit]))
     return tuple(sorted(kept))
@@ -299,7 +301,7 @@ def _page(target: str) -> str:
 def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
     """Merge names that differ only in case into the most frequent spelling.
 
-    Skip spellings that are `taken`.
+    Spellings that are already `taken` are skipped.
     """
     kept: dict[str, str] = {}
     total: Counter[str] = Counter()
@@ -313,7 +315,7 @@ def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
 def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
     """Return names that are not link targets, with their mentions.
 
-    Names in code count only if prose has them too.
+    A name in code counts only if it also occurs in prose.
     """
     names = Counter(" ".join(span.split()) for span in code)
     counts = {
@@ -333,8 +335,8 @@ def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
 def _is_supported(name: str, mentions: Mentions) -> bool:
     """Return whether a name is mentioned often enough.
 
-    A phrase needs one mention inside a sentence, a single word needs two. Neither may also occur in lower
-    case.
+    A phrase needs one mention inside a sentence, a single word needs two. Names that also occur in lower case
+    are not supported.
     """
     if " " in name:
         pairs = set(map(" ".join, pairwise(name.casefold().split())))

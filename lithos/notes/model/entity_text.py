@@ -121,9 +121,10 @@ _FILE_SUFFIX: Final = re.compile(
 _DOMAIN: Final = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|edu|gov|dev|app|info|xyz|co)")
 _SCRIPT: Final = re.compile(r"\.js$", re.IGNORECASE)
 _VERSION: Final = re.compile(r"[vV]?\d+(?:[.\-]\w+)*\+?")
-#: Characters and sequences that never occur in a name in prose.
+#: Characters and sequences that names in prose never contain.
 _CODE: Final = re.compile(r"""[(){}\[\]<>=;:\\/|*_$@#"`~^%!?,]|--|\.\.|->|^[-.&+']|[-&]$""")
-#: For link targets only characters that are certainly code, because a person chose the target as a name.
+#: Characters and sequences that are certainly code. Link targets may contain others, because a person chose
+#: them as names.
 _LINK_CODE: Final = re.compile(r"[(){}\[\]<>=;\\/|*_$@`~^]|::|--|->|\.\.")
 _QUALIFIER: Final = re.compile(r"(?<=\S) \([^()]+\)$")
 _STEM: Final = re.compile(r"[a-z]+")
@@ -153,7 +154,7 @@ def is_calendar(word: str) -> bool:
 
 
 def is_numbering(word: str) -> bool:
-    """Return whether a word only numbers something, such as `Step-1`, `Week2`, `Q3` and `V2`."""
+    """Return whether a word only gives a number, such as `Step-1`, `Week2`, `Q3` and `V2`."""
     stems = _STEM.findall(word.casefold())
     return any(map(str.isdigit, word)) and all(stem in COUNTED or is_stop_word(stem) for stem in stems)
 
@@ -161,7 +162,7 @@ def is_numbering(word: str) -> bool:
 def is_file_name(text: str) -> bool:
     """Return whether a text is a file name, such as `main.py` or `app.js`.
 
-    `Node.js` is not, because it is capitalised.
+    A product such as `Node.js` is not a file name, because it is capitalised.
     """
     if _SCRIPT.search(text):
         return not text[0].isupper() or " " in text
@@ -194,7 +195,7 @@ def is_code_name(text: str) -> bool:
 def is_link_name(target: str) -> bool:
     """Return whether a link target is a name. A trailing ` (qualifier)` belongs to the name."""
     bare = _QUALIFIER.sub("", target)
-    is_word = any(map(str.isalpha, bare))  # a link target that is a date is not a name
+    is_word = any(map(str.isalpha, bare))  # A date is a link target, not a name.
     return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 
@@ -260,7 +261,7 @@ def _without_comments(body: str) -> str:
 def _without_references(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the blocks outside reference sections.
 
-    A section ends at the next heading of its level or above.
+    A reference section ends at the next heading of its level or above.
     """
     skipped = 0
     for level, block in blocks:

@@ -74,7 +74,7 @@ def _folded(path: str) -> str:
 def check_filter(text: str) -> str | None:
     """Return why a filter of Obsidian cannot be used, or None if it can.
 
-    The vault supplies the expression, so it is not trusted. Expressions that may never finish are refused.
+    Expressions come from the vault and are not trusted. An expression that may never finish is refused.
     """
     if not text or len(text) > LONGEST_FILTER:
         return f"it is empty or longer than {LONGEST_FILTER} characters"

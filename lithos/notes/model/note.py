@@ -90,7 +90,7 @@ class Note:
 
     @property
     def link_id(self) -> str | None:
-        """Return the person's id if links can use it, because it is too long to be a plain word."""
+        """Return the person's id if links can use it: the id must be too long to be a plain word."""
         own = self.own_id
         return own if own is not None and len(own) >= LEAST_LINK_ID else None
 
@@ -123,8 +123,8 @@ class Document:
 def with_creation(note: Note, modified_at: datetime, *known: datetime | None) -> Note:
     """Return the note with a creation time that is not later than `modified_at`, a known time or its update.
 
-    A creation time in the file itself is unchanged. Without one the file's time is used, which becomes later
-    with every replacement of the file.
+    A creation time in the file itself is unchanged. If the file has no such time, its modification time is
+    used, and every replacement of the file makes this time later.
     """
     if note.created_at != modified_at:
         return note

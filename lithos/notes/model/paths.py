@@ -49,7 +49,7 @@ _DEVICES: Final = frozenset(
 
 def slug_of(title: str, note_id: str) -> str:
     """Return the slug of a title: ASCII, lower case, with hyphens, at most 120 characters, never empty."""
-    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # a fast path for most titles
+    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # A fast path for ordinary titles.
         return title.lower().replace(" ", "-")
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
@@ -59,9 +59,9 @@ def slug_of(title: str, note_id: str) -> str:
 def file_name_of(title: str, note_id: str) -> str:
     """Return the file name for a title, without suffix, so that `[[title]]` finds the file in Obsidian.
 
-    The name is in Unicode NFC, so that disks that normalise names and disks that do not give the same result.
-    Many disks treat names that differ only in case as one. Such names have the same slug, so the check for
-    duplicate slugs separates them.
+    The name is in Unicode NFC, so that it is the same on disks that normalise names. Many disks treat names
+    that differ only in case as one. Such names have the same slug, so the check for duplicate slugs separates
+    them.
     """
     name = _NOT_NAME.sub(" ", normalise("NFC", title[:_READ]))[:NAME_MAX]
     name = name.encode("utf-8", "surrogatepass")[:NAME_BYTES].decode("utf-8", "ignore")
@@ -116,9 +116,10 @@ def namespace_of(path: str, explicit: str | None) -> str:
 def resolve_new_path(path: str | None, name: str) -> str:
     """Return the path of a new note, relative to `knowledge/`, from the parameter `path` and its `name`.
 
-    Without `path` the note is created in the root, with a folder in that folder, and with a file name that
-    ends in `.md` exactly there. A `name` that some disk cannot store is changed. A `path` is not changed:
-    check it with `is_portable`. Raises `InvalidInput` for paths that could leave the vault or are not notes.
+    Without `path`, the note is created in the root. If `path` is a folder, the note is created there, and if
+    `path` ends in `.md`, it names exactly that file. A `name` that some disk cannot store is changed. A
+    `path` is not changed: check it with `is_portable`. Raises `InvalidInput` for paths that could leave the
+    vault or are not notes.
     """
     name = _portable(name + _SUFFIX).removesuffix(_SUFFIX)
     if path is None or not path.strip():
@@ -132,7 +133,7 @@ def resolve_new_path(path: str | None, name: str) -> str:
 
 
 def resolve_read_path(path: str) -> str:
-    """Return the file that a `path` to read names, relative to `knowledge/`. A missing `.md` is appended.
+    """Return the file for the `path` of a read, relative to `knowledge/`. A missing `.md` is appended.
 
     Every note file ends in `.md`, so text after another full stop is part of the name (`v1.2 notes`).
     """
@@ -216,7 +217,7 @@ def host_of(url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    url.encode()  # raises for lone surrogates, which cannot be stored
+    url.encode()  # Lone surrogates raise an error here, because they cannot be stored.
     if _CONTROL.search(url):
         raise ValueError("control character")
     parts = urlsplit(url)
@@ -236,7 +237,10 @@ def _host(parts: SplitResult) -> str:
 
 
 def _path(path: str) -> str:
-    """Return the path without trailing slashes and `;params`, repeatedly: removing one may reveal another."""
+    """Return the path without trailing slashes and `;params`.
+
+    Removal is repeated, because removing one may reveal another at the end.
+    """
     segments = path.split("/")
     while segments:
         last = segments[-1].partition(";")[0]

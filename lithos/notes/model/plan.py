@@ -55,7 +55,7 @@ def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> File
 
 
 def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | None:
-    """Return the event type that takes a note from its last announced (path, digest) to the current one."""
+    """Return the event type for a note's change from `told` to `current`, each (path, digest), or None."""
     if told is None:
         return NOTE_CREATED
     if told[0] != current[0]:

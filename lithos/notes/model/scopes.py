@@ -30,7 +30,7 @@ _NOTE: Final = ".md"
 
 @frozen
 class Scope:
-    """The paths that one token or agent may change; the default may change everything."""
+    """The paths that one token or agent may change. By default, it may change every path."""
 
     write: tuple[str, ...] = EVERYTHING
     propose: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Scope:
 def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Scope | None:
     """Return the scope with the given globs, or None (no limits) if neither list is given.
 
-    An agent that may only propose changes nothing directly. Raises `ValueError` for invalid globs.
+    An agent with only a `propose` list changes nothing directly. Raises `ValueError` for invalid globs.
     """
     if write is None and propose is None:
         return None
@@ -251,7 +251,7 @@ def is_person(by: Principal | None, agent: str) -> bool:
 def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
     """Return the refusal for a path that the caller may not change.
 
-    The message names the path and the scope.
+    The refusal names the path and the scope.
     """
     shown = path[:300]
     if place == "protected":

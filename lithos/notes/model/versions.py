@@ -118,10 +118,10 @@ class KeptVersion:
 
 
 def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
-    """Return the places of the versions of one note to delete. `rows` are all its versions in recorded order.
+    """Return the places of the versions to delete. `rows` are all versions of one note in recorded order.
 
-    The first and the newest version are kept. If the newest is a deletion of long ago, all are deleted. A
-    version with a time in the future, left by a clock that was set back, counts as new.
+    The first and the newest version are kept. If the newest version is an old deletion, all versions are
+    deleted. A version with a time in the future, left by a clock that was set back, counts as new.
     """
     if not rows:
         return []
@@ -174,7 +174,7 @@ def before(now: datetime, days: int) -> datetime | None:
 
 
 class HistoryFailed(StorageFailed):
-    """An error: `history.db` cannot be read or written at the moment."""
+    """Raised if `history.db` cannot be read or written at the moment."""
 
 
 @frozen(kw_only=True)
@@ -182,7 +182,7 @@ class NewVersion:
     """A version to record.
 
     With `data` None, the version has the bytes of the version before. `before` is the state that the change
-    was made from. It is recorded first unless the newest kept version has the same bytes.
+    was made from. This state is recorded first unless the newest kept version has the same bytes.
     """
 
     note_id: str

@@ -33,7 +33,7 @@ class Frames:
         read: Callable[[Sequence[Entry]], Sequence[str | None]],
         limiter: trio.CapacityLimiter,
     ) -> None:
-        """Create an empty memory.
+        """Create a memory without any shared texts.
 
         `read` returns the contents of notes, in a worker thread within `limiter`.
         """
@@ -56,7 +56,7 @@ class Frames:
         folders = {folder_of(entry.path) for entry in entries}
         if not self._grown(folders):
             return
-        async with self._counting:  # concurrent searches count a folder only once
+        async with self._counting:  # Concurrent searches count a folder only once.
             grown = self._grown(folders)
             if not grown:
                 return

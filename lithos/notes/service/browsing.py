@@ -38,9 +38,9 @@ CHUNK = 256 * 1024
 
 @frozen
 class VaultFiles:
-    """Opens files by their path in the notes folder. Paths are limited to that folder, as for notes.
+    """Opens files of the notes folder by path.
 
-    See docs/spec/notes.md §7.
+    Paths are limited to the notes folder (docs/spec/notes.md §7).
     """
 
     _files: NoteFiles
@@ -355,7 +355,7 @@ def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
     scored: list[tuple[float, str, Entry]] = []
     for entry in entries:
         if not 0.4 <= (len(entry.note.title) + 2) / (len(name) + 2) <= 2.5:
-            continue  # the name is too short or too long to be similar
+            continue  # The name is too short or too long to be similar.
         there = _trigrams(entry.note.title)
         alike = 2 * len(wanted & there) / (len(wanted) + len(there))
         if alike >= LEAST_ALIKE:

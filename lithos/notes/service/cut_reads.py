@@ -64,12 +64,12 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
     def see(self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool) -> None:
         """Record that an agent got a note's text from `start` on.
 
-        Unless `is_cut`, it got the text up to the end.
+        Unless `is_cut`, the agent got the text up to the end.
         """
         entry = self._catalogue.get(note_id)
         known = () if entry is None else self._kept.get(entry.serial, ())
         if entry is None or (not is_cut and start == 0 and not known):
-            return  # the agent got the whole text, which is the most common case
+            return  # The agent got the whole text, which is the most common case.
         if start is not None:
             known = tuple(_read_on(piece, agent, start) for piece in known)
         if is_cut or start != 0:
@@ -128,8 +128,8 @@ def _bare(text: str) -> str:
 def _stands_for_whole(given: str, piece: _Piece, old: str) -> bool:
     """Return whether a text is a piece of the old text, perhaps with changes, and lacks the rest.
 
-    A piece of a section, or a piece that starts at an offset, must match exactly. So must the beginning of a
-    text if its reader has also read the following part.
+    A piece of a section, or a piece that starts at an offset, must match exactly. The beginning of a text
+    must match exactly if its reader has also read the following part.
     """
     lines = _lines(piece.text)
     if len(given) >= len(old) or _share(lines, old) < _MOST:

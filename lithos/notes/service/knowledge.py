@@ -155,9 +155,9 @@ class Knowledge:
     async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
         """Write, patch, delete, import or restore a note.
 
-        The call returns once the change is on disk, taken by an index and journalled.
+        `write` returns once the change is on disk, taken by an index and journalled.
         """
-        # Enrichment writes under an author name but does not belong in the list of agents.
+        # Enrichment writes under an author name, but it is not listed as an agent.
         if not isinstance(request, PatchNote) or request.source == TOOL:
             self._coordinator.touch(request.agent)
         if isinstance(request, WriteNote | PatchNote):
@@ -172,14 +172,17 @@ class Knowledge:
         note_id: str | None,
         expected_version: int | None,
     ) -> WriteOutcome:
-        """Edit one place of a note's body in its current state. Returns like `write`."""
+        """Edit one place of a note's body in its current state.
+
+        Like `write`, return once it is journalled.
+        """
         check_edit(edit)
         if not note_id:
             raise InvalidInput("Give the id or the path of the note to edit.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
         is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
-        if is_proposed and note_id not in self._catalogue:  # the proposed note has no file yet
+        if is_proposed and note_id not in self._catalogue:  # A proposed note has no file yet.
             request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
             return await self._submit(attrs.evolve(request, expected_version=expected_version))
         entry = self._find(note_id, None)
@@ -226,10 +229,10 @@ class Knowledge:
     ) -> ReadNote:
         """Read a note, from an offset in its content, and record the access in the audit log.
 
-        With `section`, the content is that section. With only `outline`, it is empty. With `version` or
-        `as_of`, the note is returned in that state, even if it was deleted.
+        With `section`, the content is that section. With only `outline`, the content is empty. With `version`
+        or `as_of`, the note is returned in that state, even if it was deleted.
         """
-        truncate("", max_length)  # refuses an invalid length before anything is read
+        truncate("", max_length)  # Refuse an invalid length before anything is read.
         if note_id:
             note_id = await self.identify(note_id)
         kept: KeptNote | None = None
@@ -323,7 +326,7 @@ class Knowledge:
     async def _find_titled(self, title: str) -> Entry:
         """Return the note with this title, ignoring case.
 
-        Raises `DocNotFound`, or `InvalidInput` for several.
+        Raises `DocNotFound`, or `InvalidInput` if several notes have the title.
         """
         wanted = name_key(one_line(title))
         found: list[Entry] = []
@@ -401,12 +404,12 @@ class Knowledge:
     async def locate(self, path: str, which: str) -> str:
         """Return the id of the note at a path.
 
-        With "kept", also accept a former note. Raises `DocNotFound`.
+        With "kept", the id of a former note is accepted too. Raises `DocNotFound`.
         """
         await self._opening.wait_known()
         if which == "kept":
             found = await self._history.resolve(None, path)
-            assert found is not None  # the path is not blank, so an id was found
+            assert found is not None  # The path is not blank, so an id was found.
             return found
         return self._find(None, path).note.id
 
@@ -431,7 +434,7 @@ class Knowledge:
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
         """Return a note by path during the first pass of the scan, when lookups by id wait.
 
-        None afterwards.
+        After the first pass, the result is None.
         """
         if self._opening.known.is_set():
             return None
@@ -440,7 +443,7 @@ class Knowledge:
             try:
                 entry = await self._texts.find_unread(resolved)
             except AliasedPath:
-                entry = None  # only the scan finds this name
+                entry = None  # Only the scan knows the name of this file.
             else:
                 if entry is None:
                     raise DocNotFound(f"No note at {resolved!r}. Find its path with lithos_list.")
@@ -483,7 +486,7 @@ class Knowledge:
 async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: float) -> WriteOutcome:
     """Return the writer's answer, retrying while another program writes the file.
 
-    Other requests are not delayed.
+    Other requests are not delayed meanwhile.
 
     `within` is the number of seconds to wait for space in the mailbox. The whole call takes at most
     `WRITE_DEADLINE`.

@@ -32,7 +32,7 @@ class Merging:
     """Loads the base version of requests from the history."""
 
     _catalogue: Catalogue
-    #: None if the history is disabled.
+    #: The store of versions, or None if the history is disabled.
     _history: VersionStore | None
     _reading: Blocking
 
@@ -84,9 +84,9 @@ class Merging:
 class MergedFile:
     """The bytes to write, or None if nothing must be written.
 
-    `is_merged` means that they differ from both sides.
+    `is_merged` means that the bytes differ from both sides.
 
-    Without a merge, these are the unchanged bytes of `mine`.
+    Without a merge, the bytes are those of `mine`, unchanged.
     """
 
     data: bytes | None
@@ -112,7 +112,8 @@ def merge_files(
     if base == theirs.source.data:
         return MergedFile(None if mine == base else mine)
     try:
-        # All three get the same path and time for missing values, so that these values never differ.
+        # Base, request and file get the same path and time for missing values, so that these values never
+        # differ.
         before, wanted, now = (
             parse_document(data, entry.path, modified, entry.note.id, style)
             for data in (base, mine, theirs.source.data)
@@ -155,7 +156,7 @@ def merge_files(
 def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, style: VaultStyle) -> bool:
     """Return whether `current` has the bytes of `base`, except values that every write sets.
 
-    `now` is its parsed form.
+    `now` is the parsed form of `current`.
 
     If a person rearranged or commented the file, the result is False, so that the file keeps its layout.
     """

@@ -110,10 +110,10 @@ class Moving:
                 job.reply = await self._carry_out(job.request)
             except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
                 job.reply = failure
-            except OSError as failure:  # the journal failed: the next start processes the remaining work
+            except OSError as failure:  # The journal failed, so the next start finishes this move.
                 job.reply = StorageFailed(
-                    f"The note was moved, but its record failed: {failure.strerror}. Check the disk, then "
-                    "read the note again."
+                    f"The note was moved, but the move could not be recorded: {failure.strerror}. "
+                    "Check the disk, then read the note again."
                 )
             finally:
                 job.done.set()
@@ -150,13 +150,13 @@ class Moving:
             if entry is not None and entry.path == moved.new:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
-                # No caller was promised this move: either the call never returned, or it was refused.
-                log.warning("move dropped: the note is not at its new path", path=moved.new)
+                # No caller got a success reply for this move.
+                log.warning("move dropped, note not at its new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
             await self._blocking.run(lambda: self._moves.remove(intent.id))
-        except (ActorDown, ShuttingDown, OSError) as failure:  # retried at the next start
+        except (ActorDown, ShuttingDown, OSError) as failure:  # The next start tries again.
             log.error("move not finished yet", path=moved.old, new=moved.new, reason=str(failure))
 
     async def _finish(
@@ -199,7 +199,7 @@ class Moving:
     ) -> tuple[list[str], _Unchanged]:
         """Rewrite the links on canvases.
 
-        Return the paths that changed, and the paths that could not be changed.
+        Return the paths of changed canvases, and the paths of canvases that could not be changed.
         """
         changed: list[str] = []
         unchanged: _Unchanged = {}
@@ -214,7 +214,7 @@ class Moving:
                 await trio.sleep(LONGEST_BUSY_PAUSE)
             changed += taken.rewritten
             if taken.failure is not None and not isinstance(taken.failure, FileNotFoundError):
-                log.warning("links on a canvas not rewritten", path=path, reason=_told(taken.failure))
+                log.warning("canvas links not rewritten", path=path, reason=_told(taken.failure))
                 unchanged[path] = taken.failure
         return changed, unchanged
 

@@ -35,7 +35,7 @@ class EarlierVersions(Protocol):
         """Return a note in a version or at a time. Raises `VersionNotFound`, `DocNotFound`."""
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """Return the id of a note by id or path, or of a deleted note by its former path. None without both.
+        """Return the id of a note by id or path, or of a deleted note by its former path, or None.
 
         Raises `DocNotFound` for a path that no note has or had.
         """

@@ -20,7 +20,7 @@ ListEdges: TypeAlias = Callable[..., Awaitable[Sequence[Sequence[Edge]]]]
 
 
 async def no_edges(*wanted: EdgeFilter) -> Sequence[Sequence[Edge]]:
-    """Return no edges. This is the `ListEdges` of a server without an edge store."""
+    """Return an empty result, as the `ListEdges` of a server without an edge store."""
     return [() for _ in wanted]
 
 
@@ -89,7 +89,7 @@ class Graph:
 
     async def _links(self, note_id: str, depth: int) -> Links:
         outgoing = self._catalogue.graph.links.reach([note_id], depth, "outgoing")
-        await trio.lowlevel.checkpoint()  # each direction may take a few milliseconds
+        await trio.lowlevel.checkpoint()  # Each direction may take a few milliseconds.
         incoming = self._catalogue.graph.links.reach([note_id], depth, "incoming")
         return Links(self._entries(note_id, outgoing), self._entries(note_id, incoming))
 

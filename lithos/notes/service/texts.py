@@ -50,7 +50,7 @@ class OutlineRow:
 
 @frozen
 class OutlinedText:
-    """A note shown by its outline: a text, the rows, and the section of the text."""
+    """The outline of a note: its rows, and the text and row of one section."""
 
     text: str
     rows: Sequence[OutlineRow] | None
@@ -61,7 +61,7 @@ class Sections:
     """Outlines of note files. Outlines that the writer already has are reused."""
 
     def __init__(self, outlines: Outlines, *, keeps_heading: bool) -> None:
-        """Use the writer's outlines.
+        """Use the outlines of the writer.
 
         With `keeps_heading`, a leading H1 is a section, because the title is stored elsewhere.
         """
@@ -145,7 +145,7 @@ class _Content:
 class NoteTexts:
     """Reads notes in worker threads and caches contents.
 
-    A content is valid for one state of the catalogue entry.
+    A cached content is valid for one state of the catalogue entry.
 
     Each system call of a thread releases the GIL, and taking it back from a busy event loop takes up to a
     switch interval. Under load, reading ten files delays a search by a tenth of a second. Contents of indexed
@@ -204,12 +204,12 @@ class NoteTexts:
                 continue
             if version is None:
                 if await self._catalogue.records.decided(entry.note.id):
-                    continue  # the file was read during a write, which may have been reverted
+                    continue  # The file was read during a write, which may have been reverted.
                 version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._save(loaded.document.note.id)
                 return _with_version(loaded, version, self._catalogue.get(entry.note.id))
-        return None  # the file keeps changing
+        return None  # The file keeps changing.
 
     def _known_version(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
         """Return the version if the bytes equal those of `before`, else None."""
@@ -301,8 +301,8 @@ class NoteTexts:
     async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
         """Run `work` on the content of each note. The result is None for a note that cannot be read.
 
-        `work` gets the position and the content of the indexed state, or of the file if it has changed since.
-        It may run in a worker thread.
+        `work` gets the position and the content of the indexed state, or of the file if the file has changed
+        since. `work` may run in a worker thread.
         """
         contents = await self._contents(entries)
 
@@ -333,7 +333,7 @@ class NoteTexts:
 
         results = await self.map_contents(entries, run)
         for entry, content, text in made:
-            # this is the content of the indexed state, not of a file that has changed since
+            # This is the indexed content, not that of a file that has changed since.
             if self._kept.get(entry) is content:
                 self._visible.put(entry, text)
         return results
@@ -466,7 +466,7 @@ class Snippets:
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
         """Return a chunk as readable text, extended to whole lines or sentences.
 
-        If a chunk has only headings, return the next or the previous chunk.
+        A chunk that has only headings is replaced by the next or the previous chunk.
         """
         spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
         shown = hide(content, self._texts.frames.of(entry))

@@ -15,7 +15,7 @@ STORM = 3
 class TouchedBatch:
     """One batch of the queue: touched paths with the time of their first touch.
 
-    `compare` requests a full comparison.
+    `compare` requests a full comparison of the tree.
     """
 
     touched: dict[str, float]
@@ -26,7 +26,7 @@ class TouchedBatch:
 class Pending:
     """A debounced queue.
 
-    An entry waits for `debounce` seconds of quiet, at most twice as long. Times are in seconds.
+    An entry waits for `debounce` seconds of quiet, but at most twice as long. Times are in seconds.
 
     A missing note waits equally long for its file to appear elsewhere, because the deletion and creation of
     one id within the debounce are a rename. While notifications keep arriving, they may include its file, so

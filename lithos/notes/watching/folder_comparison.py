@@ -1,6 +1,6 @@
 """Snapshots and comparisons of the folder for the watcher, and the search for moved notes.
 
-All functions block.
+All functions of this module block.
 
 Run these functions in a worker thread. If a file moves during a listing, from a folder not yet visited to a
 visited one, the listing misses it. A note is therefore gone only if `find_moved` does not find it in a tree
@@ -136,7 +136,7 @@ Sights = Mapping[str, int]
 def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[str] | None]:
     """Return the current tree, and the new, changed and missing paths since `before`.
 
-    The paths are None without `before`.
+    The list of paths is None without `before`.
     """
     now = {
         path: hash((status.st_size, status.st_mtime_ns, status.st_ctime_ns)) for path, status in files.walk()
@@ -185,7 +185,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
             is_unclear = True
             continue
         except OSError:
-            file = FoundFile(path, UNKNOWN_STATE)  # reading the file gives the reason later
+            file = FoundFile(path, UNKNOWN_STATE)  # Reading the file will give the reason.
         if file is not None:
             found.append(file)
             continue

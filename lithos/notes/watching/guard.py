@@ -25,7 +25,7 @@ log = get_logger("lithos.guard")
 #: Length in seconds of the window over which losses add up. It is longer than any `rm -r`, but shorter than a
 #: person needs for the next action.
 WINDOW = 10.0
-#: Hint for operators in warnings.
+#: Hint that warnings give to operators.
 WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
 
 
@@ -33,7 +33,7 @@ WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos rec
 class DeletionGuard:
     """Decides which missing notes may be dropped.
 
-    The server start changes it first, later only the watcher.
+    The server start is the first to change the guard, later only the watcher changes it.
     """
 
     catalogue: Catalogue
@@ -100,7 +100,7 @@ class DeletionGuard:
     def _lost(self, missing: Sequence[Entry]) -> list[Entry]:
         """Return the lost notes.
 
-        Ignored notes, and files without id that moved and became another note, don't count.
+        Ignored notes do not count as lost. Neither do files without an id that moved and became another note.
         """
         missing = [entry for entry in missing if not self.files.ignored.covers(entry.path)]
         nameless = [entry for entry in missing if not entry.identified]

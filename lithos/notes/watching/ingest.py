@@ -113,7 +113,7 @@ class Ingest:
     def _put_off_empty(self, found: Sequence[FoundFile], now: float) -> list[FoundFile]:
         """Requeue new files that are empty, because most programs create a file before they write it.
 
-        Return the other files.
+        Return the files that are not empty.
 
         A file that is empty at the second check counts as a note.
         """
@@ -180,7 +180,7 @@ class Ingest:
     def _is_free(self, note_id: str, copy: ConflictCopy | None, ripe: Container[str]) -> bool:
         """Return whether an id is free, because its holder is gone or no longer contains it.
 
-        For a copy recognised by its lines, return whether its note has moved elsewhere.
+        For a copy recognised by its lines, return whether the note of the copy has moved elsewhere.
 
         A note that has just vanished may appear elsewhere and then keeps its id.
         """

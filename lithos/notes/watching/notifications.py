@@ -1,4 +1,4 @@
-"""File system notifications (such as inotify), a probe whether they arrive, and their coverage.
+"""File system notifications (such as inotify), a probe that tests their arrival, and their coverage.
 
 Every kind of notification leads to an examination of its path. The library reports neither an overflow of the
 kernel's queue nor the files of a folder that was not watched yet. A listener must therefore also compare the
@@ -80,7 +80,7 @@ def count_watches() -> int | None:
             with open(f"{_DETAILS}/{descriptor}") as details:
                 number += sum(line.startswith("inotify wd:") for line in details)
         except OSError:
-            continue  # the descriptor was closed meanwhile
+            continue  # The descriptor was closed meanwhile.
     return number
 
 
@@ -168,7 +168,7 @@ def _is_passing(path: str) -> bool:
 def _has_no_name(change: watchfiles.Change, path: str) -> bool:
     """Return whether a file was written without a name.
 
-    The kernel reports such a file as `#` and its inode number.
+    The kernel reports a file without a name as `#` and its inode number.
 
     A real folder with such a name is reported as added or deleted.
     """
@@ -192,9 +192,9 @@ class Probe:
     async def is_noticed(self) -> bool:
         """Write the file until it is reported. Return False `PROBE_BOUND` seconds after the first write.
 
-        Waiting for a turn among the other calls does not count. The removal waits for its turn without a
-        limit, because otherwise the file would be left behind when another start runs on a slow disk. Raises
-        `OSError`.
+        `PROBE_BOUND` does not include the wait for a turn among other calls. The removal of the file waits
+        for its turn without a limit. Otherwise the file would be left behind when another start runs on a
+        slow disk. Raises `OSError`.
         """
         try:
             await self._blocking.run(self._write)

@@ -50,7 +50,7 @@ FAILURES, FAILURES_WITHIN = 3, 30.0
 class Watcher:
     """The watcher's state and its tasks.
 
-    Its mailbox takes no messages. The supervisor restarts it after a crash.
+    The watcher's mailbox takes no messages. The supervisor restarts the watcher after a crash.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Watcher:
         self._identity = await self._blocking.run(lambda: folder_identity(self._files))
         self._is_armed = False
         if self.mode != "off":
-            self._compare()  # notifications received before a crash may be lost
+            self._compare()  # Notifications received before a crash may be lost.
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_looking)
@@ -143,7 +143,7 @@ class Watcher:
             self._poll(self._troubles["listening"])
 
     def _poll(self, reason: str) -> None:
-        log.warning("the folder is compared every second from now on", reason=reason)
+        log.warning("folder polled every second", reason=reason)
         self.mode = "poll"
         self._tell("listening", None)
         self._tell("coverage", None)
@@ -168,7 +168,7 @@ class Watcher:
                 self._wake.set()
 
     async def _stop_listening_at_end(self) -> None:
-        """Stop the listening thread by its event at the end, because a waiting thread cannot be cancelled."""
+        """Set the event that ends the listening thread, because a waiting thread cannot be cancelled."""
         try:
             await trio.sleep_forever()
         finally:
@@ -181,7 +181,7 @@ class Watcher:
     async def _decide_mode(self) -> None:
         """Probe whether notifications arrive. Fall back to polling if not.
 
-        In a served vault no probe file is created. The kind of file system decides instead.
+        In a served vault no probe file is created. Instead, the kind of file system decides.
         """
         if self._files.is_foreign:
             kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))
@@ -195,7 +195,7 @@ class Watcher:
             works = await self._probe.is_noticed()
         except OSError as failure:
             if await self._blocking.run(lambda: folder_identity(self._files)) is None:
-                return  # still undecided, because the folder is gone
+                return  # The mode is still undecided, because the folder is gone.
             log.warning("watch mode not tested", reason=str(failure))
             works = False
         finally:
@@ -218,8 +218,8 @@ class Watcher:
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            # Never busy for more than half of the time. But if one check hung for hours, for example while
-            # the machine slept, the next one is not delayed equally long.
+            # The watcher is never busy for more than half of the time. But if one check hung for hours, for
+            # example while the machine slept, the next one is not delayed equally long.
             await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:
@@ -229,7 +229,7 @@ class Watcher:
             lambda: (folder_identity(self._files), self._files.refresh_ignored())
         )
         if is_other:
-            log.info("note files selected again after a change of the vault's settings")
+            log.info("note files selected again, vault settings changed")
             self._seen = None
             self._compare()
         if identity != self._identity:
@@ -285,7 +285,7 @@ class Watcher:
                 self._pending.touch((kept[note_id] for note_id in over), trio.current_time())
                 self._wake.set()
                 for indexer in self._indexers:
-                    indexer.mark_stale()  # an index that was built meanwhile must catch up
+                    indexer.mark_stale()  # An index that was built meanwhile must catch up.
         if given_up is not None:
             await self._guard.settle_approval()
 

@@ -76,7 +76,7 @@ class Publisher:
     async def tell(self, events: Sequence[EventDraft]) -> None:
         """Journal events that belong to no note change.
 
-        A failure is only logged, because clients can read the facts.
+        A failure is only logged, because clients can read the facts elsewhere.
         """
         try:
             await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
@@ -86,7 +86,7 @@ class Publisher:
     def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
         """Queue manifest rows whose events the journal refused.
 
-        They are written with its next successful write.
+        The rows are written when the journal next accepts events.
 
         Without these rows, the journal position in the manifest would be wrong for their files.
         """
@@ -198,7 +198,7 @@ class Publisher:
     async def _keep_records(self) -> None:
         """Write pending rows to the manifest in batches. Runs as a background task, off the critical path."""
         if self._unrecorded:
-            self._has_news.set()  # rows are left over from before a crash
+            self._has_news.set()  # Write rows that are left over from before a crash.
         while True:
             await self._has_news.wait()
             await trio.sleep(RECORD_DELAY)
@@ -209,7 +209,7 @@ class Publisher:
     async def _record(self) -> None:
         """Write the pending rows.
 
-        A failure is only logged and retried, because the manifest can be rebuilt.
+        A failure is only logged, and the write is retried, because the manifest can be rebuilt.
         """
         rows, self._unrecorded = self._unrecorded, {}
         if not rows:
@@ -220,7 +220,7 @@ class Publisher:
         try:
             await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
             is_stored = True
-            for each in kept:  # the next start does not need these intents
+            for each in kept:  # The next start does not need these intents.
                 self._records.fulfil(each.note.id, each.note.version)
         except (DatabaseFailed, OSError) as failure:
             log.error("manifest not writable", waiting=len(rows), reason=str(failure))

@@ -214,7 +214,7 @@ class Writer:
         taken = await self._outside.take(request)
         if isinstance(request, CopyRemoval | CopyKeeping):
             self._keep(self._files.take_kept())
-        with suppress(HistoryFailed):  # a failure is logged, and the catch-up task records the versions later
+        with suppress(HistoryFailed):  # Failures are logged. The catch-up task records the versions later.
             await self._recorder.record(taken.versions, is_pending=False)
         for change in taken.changes:
             await self._pass_on(change)
@@ -225,7 +225,7 @@ class Writer:
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
         """Apply the jobs that do not conflict with each other. Return the jobs without a reply."""
         for job in waiting:
-            # drop the values of an earlier round
+            # Drop the values of an earlier round.
             job.prepared, job.source, job.own, job.followers = None, None, None, []
         chosen = _choose(waiting)
         await self._read_sources(chosen)
@@ -238,7 +238,7 @@ class Writer:
         for job in chosen:
             if job.reply is None:
                 ready += await self._decide(job, makes)
-        # refusals and new versions depend on versions assigned to external edits
+        # Refusals and new versions depend on versions assigned to external edits.
         await self._catalogue.records.save()
         results = await self._applying.apply(
             [decided_on(job.prepared, job.reals) for job in ready if job.prepared is not None],
@@ -248,11 +248,11 @@ class Writer:
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged | PathRedirected) and job.attempts < RETRIES:
                 job.attempts += 1
-                if isinstance(result, PathRedirected):  # decide again, now with known link targets
+                if isinstance(result, PathRedirected):  # Decide again, now with known link targets.
                     job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
-        # in order, including jobs behind a refused one
+        # Jobs stay in order, including jobs behind a refused one.
         return [job for job in waiting if job.reply is None]
 
     async def _decide(self, job: _Job, makes: NewPaths) -> list[_Job]:
@@ -276,7 +276,7 @@ class Writer:
         if place == "propose":
             job.reply = await self._propose(job)
         elif job.own is not None:
-            job.attempts += 1  # so far it could only be proposed: decide again from the file
+            job.attempts += 1  # The change could only be proposed so far. Decide again from the file.
         elif makes.take(job.prepared.makes):
             return await self._join(job)
         return []
@@ -301,7 +301,7 @@ class Writer:
     async def _find_reals(self, prepared: Prepared) -> dict[str, str]:
         """Return the link targets of a change's paths.
 
-        Raises `InvalidInput` if the change may not follow them.
+        Raises `InvalidInput` if the change may not follow the links.
         """
         paths, operation = paths_of(self._catalogue, prepared), prepared.operation
 
@@ -316,7 +316,7 @@ class Writer:
             raise self._preparation.explain(prepared, failure) from failure
 
     async def _start_from_own(self, gate: ChangeGate, jobs: Sequence[_Job]) -> None:
-        """Base changes that can only be proposed on the agent's earlier proposals for the same notes."""
+        """Use the agent's earlier proposals as the source of changes that can only be proposed."""
         for job in jobs:
             request = job.request
             if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:
@@ -366,7 +366,7 @@ class Writer:
     def _is_outdated(self, job: _Job) -> bool:
         """Return whether a reader has already seen a newer state of the file than the job has read.
 
-        This is also true if the missing file was found at another path.
+        The result is also true if the missing file was found at another path.
         """
         if job.request.id is None or job.attempts >= RETRIES:
             return False
@@ -491,7 +491,7 @@ class Writer:
         if isinstance(result, StorageFailed):
             return result
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
-            result = None  # the file is already gone, but the note must still be deleted
+            result = None  # The file is already gone, but the note must still be deleted.
         if isinstance(result, Exception):
             return self._preparation.explain(prepared, result)
         return await self._enter(prepared, result)
@@ -505,7 +505,7 @@ class Writer:
             vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
-            if prepared.former is None:  # otherwise an earlier edit has added it
+            if prepared.former is None:  # Otherwise an earlier edit has added the entry.
                 await take_turns(self._catalogue.put_in_steps(entry))
             self._catalogue.records.settle_version(
                 entry.note.id, entry.standing, is_said=prepared.says_version
@@ -527,7 +527,7 @@ class Writer:
 def _choose(waiting: Sequence[_Job]) -> list[_Job]:
     """Return jobs of one round that do not conflict, each with the edits that may follow it."""
     taken: set[tuple[str, str]] = set()
-    editing: dict[str, _Job] = {}  # notes that have only edits so far
+    editing: dict[str, _Job] = {}  # Notes that have only edits in this round so far.
     chosen: list[_Job] = []
     for job in waiting:
         keys, note_id = keys_of(job.request), job.request.id or ""
@@ -540,7 +540,7 @@ def _choose(waiting: Sequence[_Job]) -> list[_Job]:
             editing[note_id].followers.append(job)
         else:
             editing.pop(note_id, None)
-        taken |= keys  # also for postponed requests, so that requests for one note stay in order (FIFO)
+        taken |= keys  # Postponed requests count too, so that requests for one note stay in order (FIFO).
     return chosen
 
 

@@ -92,8 +92,8 @@ class Applying:
             async with trio.open_nursery() as nursery:
                 if versions:
                     nursery.start_soon(record)
-                # Not in its own task, because starting and ending a task costs one more turn of the event
-                # loop.
+                # This does not run in its own task, because starting and ending a task costs one more turn of
+                # the event loop.
                 committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
             await self._wait_saved(committed)
@@ -114,7 +114,7 @@ class Applying:
     async def _save_intents(self) -> Committed:
         """Begin to commit the intents.
 
-        Files are written even if this fails, because the journal reports a broken database.
+        Files are written even if the commit fails, because the journal reports a broken database.
         """
         try:
             return await self._records.save_intents()
@@ -149,13 +149,13 @@ class Applying:
         done = list(self.files.apply(operations))
         results: list[FileState | Exception | None] = []
         for number, change in reversed([*enumerate(changes)]):
-            # a passed state is followed directly by its last change
+            # A passed state comes directly before the last change of its note.
             if not isinstance(change.operation, Passed):
                 result = failures[number] if number in failures else done.pop()
             results.append(result)
         results.reverse()
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):
-                with suppress(OSError):  # the next start undoes the rest
+                with suppress(OSError):  # The next start undoes the rest.
                     self._moves.remove(change.intent.id)
         return results

@@ -126,7 +126,7 @@ def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
 
 
 def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
-    """Return the change with the approving person in its version, its event and the links of a move."""
+    """Return the change with the approving person recorded in its version, event and rewritten links."""
     approval = getattr(request, "approval", None)
     by = request.intent.approved_by if isinstance(request, RelinkNote) else getattr(approval, "by", None)
     if by is None:
@@ -136,7 +136,7 @@ def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
 
 
 def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
-    """Return the change with the link targets of its paths that the decision relied on."""
+    """Return the change with the link targets on which its access decision was based."""
     operation = prepared.operation
     if isinstance(operation, Passed):
         return prepared

@@ -107,7 +107,7 @@ class Keeper:
 
     async def finish(self) -> None:
         """Settle the leased files at shutdown. The next start settles the other files."""
-        for _ in range(2):  # the second turn finds files whose folder was renamed
+        for _ in range(2):  # The second turn finds files whose folder was renamed.
             leased = [each for each in self._waiting if each.kept.is_leased]
             if leased:
                 await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
@@ -120,7 +120,7 @@ class Keeper:
             for each, outcome in zip(some, outcomes, strict=True):
                 self._note(each, outcome)
             lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
-            if lost:  # folders were renamed, and the files keep their names in the renamed folders
+            if lost:  # Folders were renamed, and the files keep their names in the new folders.
                 self.take(await self._blocking.run(lambda lost=lost: self.files.find_renamed(lost)))  # type: ignore[misc]
         gone = {id(each) for each in ripe if each.due == -math.inf}
         self._waiting = [each for each in self._waiting if id(each) not in gone]

@@ -78,7 +78,7 @@ class Outlines:
     def read(self, layout: Layout) -> Outline:
         """Return the outline of a file's body and keep it.
 
-        Raises `InvalidInput` for too many lines. Blocks.
+        Raises `InvalidInput` for a body with too many lines. Blocks.
         """
         body, title = layout.body, title_of(layout)
         outline = self.known(body, title) or read_outline(body, title)
@@ -186,7 +186,7 @@ class EditPreparation:
             if old.note.id != entry.note.id:
                 raise no_such_note(request)
             version = entry.note.version
-            if is_read:  # first count a person's edit since then as a version of its own
+            if is_read:  # A person's edit since the read counts as a version.
                 version = version_read(self._catalogue, entry, source, old.note.version)
             note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)

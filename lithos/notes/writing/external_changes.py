@@ -112,7 +112,7 @@ class OutsideBytes(Command[ExternalReply]):
 class CopyRemoval(Command[ExternalReply]):
     """Command to remove the conflict copy at `path` if its bytes still have this hash.
 
-    Its text is in the note.
+    The text of the copy is already in the note.
     """
 
     path: str
@@ -326,7 +326,7 @@ class Outside:
         told = (holder.path, holder.digest) if holder else None
         kind = plan_event(told, (path, examined.digest))
         if examined.is_known and kind is not None:
-            taken.again.append(path)  # a tool has written it meanwhile, or it must be read in full
+            taken.again.append(path)  # A tool has written the file meanwhile, or it must be read in full.
             return
         if before is not None and before.note.id != note_id:
             taken.displaced.append(before.note.id)
@@ -335,7 +335,7 @@ class Outside:
             skipped = second_file(examined, note_id, look.rival, self._catalogue.style, is_own=is_own)
             holder = self._catalogue.get(note_id)
             if before is not None and before.note.id != note_id:
-                await self._drop(before, taken)  # it was a separate note until it got this id
+                await self._drop(before, taken)  # The file was a separate note until it got this id.
             if holder is not None:
                 self._skip_copy(path, skipped, holder, taken)
             else:
@@ -351,7 +351,7 @@ class Outside:
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
         await take_turns(self._catalogue.put_in_steps(entry))
         if version == own:
-            # In one commit, so that the version stays recorded until the manifest has it.
+            # Both changes share one commit, so that the version stays recorded until the manifest has it.
             self._catalogue.records.intend(note_id, entry.standing)
             self._catalogue.records.settle_version(note_id, entry.standing)
         if look.is_yielded and look.rival is not None:
@@ -407,8 +407,8 @@ class Outside:
     async def _take_bytes(self, request: OutsideBytes) -> ExternalReply:
         """Give displaced bytes a version. The bytes that replaced them count as newer.
 
-        An agent that has read either of them gets a version conflict. No event is sent, because the note is
-        unchanged.
+        An agent that has read the old or the new bytes gets a version conflict. No event is sent, because the
+        note is unchanged.
         """
         taken = ExternalReply()
         entry = self._catalogue.at_path(request.path)
@@ -484,7 +484,7 @@ class Outside:
                 return failure
             (result,) = self._files.apply([Put(path, data, source.digest)])
             if not isinstance(result, FileChanged):
-                break  # otherwise another program has saved the file meanwhile, and its new text counts
+                break  # Otherwise another program has saved the file, and its new text counts.
         return result if isinstance(result, Exception) else None
 
     async def _take_removals(self, ids: Sequence[str]) -> ExternalReply:

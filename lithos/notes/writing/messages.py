@@ -26,14 +26,14 @@ from lithos.text.outline.section_edit import SectionEdit
 
 
 class NoteBusy(StorageFailed):
-    """An error: another program is writing the note's file, so nothing was changed.
+    """Raised if another program is writing the note's file. Nothing was changed.
 
-    A retry may succeed soon.
+    A retry of the same request may succeed soon.
     """
 
 
 class NoteAway(NoteBusy):
-    """An error: the file of the note is not at its path, because it was moved or removed.
+    """Raised if the file of the note is not at its path, because it was moved or removed.
 
     The error has the extra fields of `VersionConflict`: read the note again and retry.
     """
@@ -70,7 +70,7 @@ class WriteOutcome:
 def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
     """Return the error for a change that is stored in its file but incomplete otherwise.
 
-    It names the note.
+    The error names the note.
     """
     return StorageFailed(message, id=outcome.id, path=outcome.path, version=outcome.version)
 
@@ -120,15 +120,15 @@ def _caller() -> Any:
     return field(factory=ACTING.get, repr=False)
 
 
-#: The reply to an accepted request. Awaiting it waits until an index has the change and it is journalled.
+#: The reply to an accepted request. It arrives once an index has the change and the change is journalled.
 Accepted = Envelope[Publication, WriteOutcome]
 
 
 @frozen(kw_only=True)
 class WriteNote(Command[Accepted]):
-    """Create a note (`id` None) with title and content, or update a note.
+    """Request to create a note (`id` None) with title and content, or to update a note.
 
-    `expires_at` "" clears the field.
+    An `expires_at` of "" clears the field.
     """
 
     agent: str
@@ -177,7 +177,7 @@ class _OfNote(Command[Accepted]):
 
 @frozen(kw_only=True)
 class PatchNote(_OfNote):
-    """Change some frontmatter values of a note. Its body stays unchanged, byte for byte."""
+    """Request to change some frontmatter values of a note. Its body stays unchanged, byte for byte."""
 
     title: str | None = None
     tags: tuple[str, ...] | None = None
@@ -199,12 +199,12 @@ class PatchNote(_OfNote):
 
 
 class OutlineNeeded(LithosError):
-    """An error: the outline of a long body is unknown. Nothing was changed. Read the outline, then retry."""
+    """Raised if the outline of a long body is unknown. Nothing was changed. Read the outline, then retry."""
 
 
 @frozen(kw_only=True)
 class EditNote(_OfNote):
-    """Change one place of a note's body, in the state that the writer reads. The rest is unchanged.
+    """Request to change one place of a note's body, in the state that the writer reads.
 
     The writer parses a long body itself only if `is_patient` is False.
     """
@@ -215,7 +215,7 @@ class EditNote(_OfNote):
 
 @frozen(kw_only=True)
 class DeleteNote(_OfNote):
-    """Delete a note's file and everything derived from it."""
+    """Request to delete a note's file and everything derived from it."""
 
     #: The source in the hidden origin of the event: `TOOL` or `TAKING_BACK`.
     source: str = TOOL
@@ -223,7 +223,7 @@ class DeleteNote(_OfNote):
 
 @frozen(kw_only=True)
 class RestoreNote(_OfNote):
-    """Write earlier bytes of a note as its next version. A deleted note is recreated at `path`.
+    """Request to write earlier bytes of a note as its next version. A deleted note is recreated at `path`.
 
     Only id, version and times in the bytes may change. `title` and `source_url` are the values in the bytes.
     """
@@ -240,7 +240,7 @@ class RestoreNote(_OfNote):
     #: True if the note did not exist when this request was made, so that the client knows which version it
     #: follows.
     is_return: bool = False
-    #: Creation time of the note, if the bytes have none. None means the note's current value.
+    #: Creation time of the note, if the bytes don't contain it. None means the note's current value.
     created_at: datetime | None = None
     #: The operation that the history records.
     op: str = RESTORED
@@ -250,7 +250,7 @@ class RestoreNote(_OfNote):
 
 @frozen(kw_only=True)
 class ImportNote(Command[Accepted]):
-    """Create the note with this id at `path` from the bytes of an import, or replace its bytes.
+    """Request to create the note with this id at `path` from the bytes of an import, or replace its bytes.
 
     `document` is the parsed `data`, and `identified` says whether the data contains the id. `expected` is the
     digest of the file to replace, and `document` has the next version of this file. With `expected` None, a
@@ -269,9 +269,9 @@ class ImportNote(Command[Accepted]):
 
 @frozen(kw_only=True)
 class TakeOverNote(ImportNote):
-    """Create a note that comes from another vault, with its kept versions.
+    """Request to create a note that comes from another vault, with its kept versions.
 
-    Its bytes and its version stay unchanged. No other note may have its title or address.
+    The note keeps its bytes and its version. No other note may have its title or address.
     """
 
     #: The versions in recorded order. They are committed with the note's own version, before its file is
@@ -284,7 +284,7 @@ class TakeOverNote(ImportNote):
 
 @frozen(kw_only=True)
 class MoveNote(_OfNote):
-    """Rename a note's file to `path`, which is a folder or a file name ending in `.md`.
+    """Request to rename a note's file to `path`, which is a folder or a file name ending in `.md`.
 
     With `update_links`, links are rewritten afterwards by `RelinkNote`.
     """
@@ -299,12 +299,12 @@ class MoveNote(_OfNote):
 
 
 class NothingToRelink(LithosError):
-    """An error: the note has no link to rewrite, so nothing was changed."""
+    """Raised if the note has no link to rewrite. Nothing was changed."""
 
 
 @frozen(kw_only=True)
 class RelinkNote(Command[Accepted]):
-    """Rewrite the links of one note after a move. Nothing else in the note changes.
+    """Request to rewrite the links of one note after a move. Nothing else in the note changes.
 
     The note may be the moved note itself. `is_resumed` means that the links may have been rewritten before
     the last start.

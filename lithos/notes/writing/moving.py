@@ -48,7 +48,7 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 @attrs.frozen(kw_only=True)
 class RelinkCanvas(Command[ExternalReply]):
-    """Rewrite the links on one canvas after a move. Nothing else on the canvas changes."""
+    """Request to rewrite the links on one canvas after a move. Nothing else on the canvas changes."""
 
     path: str
     intent: MoveIntent
@@ -59,7 +59,7 @@ class RelinkCanvas(Command[ExternalReply]):
 def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
     """Return the new path of a note at `path`. In a folder it keeps its file name. Raises `InvalidInput`.
 
-    Undoing a move restores the former path, whatever its name is.
+    When a move is undone, the former path is restored unchanged, whatever its name is.
     """
     resolved = resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
     return resolved if request.source == TAKING_BACK else catalogue.path_to_make(resolved)
@@ -130,7 +130,7 @@ class MovePreparation:
         if request.update_links and request.relinks is not None and not request.relinks.issuperset(others):
             raise VersionConflict(
                 "Other notes have linked to this one since you looked, and a move rewrites their "
-                "links. Nothing was moved. Read the note again, then retry.",
+                "links. Nothing was moved. Check the links, then retry.",
                 current_version=old.note.version,
             )
         intent = MoveIntent(

@@ -79,7 +79,7 @@ class VersionRecorder(Protocol):
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
         """Keep the states that are about to be replaced, unless they are known to be kept.
 
-        Raises `HistoryFailed`. Then the caller must not replace anything.
+        Raises `HistoryFailed`. In that case the caller must not replace anything.
         """
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
@@ -94,7 +94,7 @@ class VersionRecorder(Protocol):
     async def keep_tidy(self) -> None:
         """Settle rows soon, even without another change, and retry a failed store.
 
-        Runs as a background task.
+        This is a background task.
         """
 
     async def finish(self) -> None:

@@ -238,7 +238,7 @@ class Preparation:
             entry,
             Document(note=entry.note, content=trim_content(decision.document.content)),
             agent,
-            min(entry.note.updated_at, self.clock()),  # the note may be newer than a clock that was set back
+            min(entry.note.updated_at, self.clock()),  # The note may be newer than a clock that was set back.
             warnings=decision.warnings,
             merged_with=decision.merged_with,
             **more,
@@ -253,7 +253,7 @@ class Preparation:
             note=attrs.evolve(normalise_note(document.note), **told),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
-            identified=True,  # every write adds the id
+            identified=True,  # Every write adds the id.
             links=targets_in(data, document.content, decision.path),
         )
 
@@ -293,7 +293,7 @@ class Preparation:
             modified = from_nanoseconds(source.state.mtime_ns)
             document = parse_document(source.data, entry.path, modified, entry.stand_in, self.catalogue.style)
         except UnreadableNote:
-            return False  # an unreadable file is not another note but what is left of this one
+            return False  # An unreadable file is a damaged state of this note, not another note.
         return document.note.id != entry.note.id
 
     def explain(self, prepared: Prepared, failure: Exception) -> LithosError:
@@ -340,7 +340,10 @@ def _render(document: Document, path: str, style: VaultStyle) -> bytes:
     try:
         return render_document(document, path, style)
     except UnreadableNote as problem:
-        raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
+        raise InvalidInput(
+            f"The note cannot be stored as a file: {problem.reason}. Nothing was "
+            "changed. Correct the value, then retry."
+        ) from problem
 
 
 def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
@@ -368,7 +371,7 @@ def find_note(
 def version_read(catalogue: Catalogue, entry: Entry, source: ReadFile, own: int) -> int:
     """Return the version of the note as read.
 
-    `own` is the version in its file. A proposed file adds no version.
+    `own` is the version in the note's file. A proposed file adds no version.
     """
     if isinstance(source, ProposedFile):
         return source.entry.note.version

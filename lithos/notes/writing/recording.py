@@ -25,7 +25,7 @@ from lithos.notes.writing.preparation import Passed, Prepared
 
 
 class NotKept(Exception):
-    """The file was changed, but its version could not be kept. `state` is that of the new file."""
+    """Raised if the file was changed, but its version could not be kept. `state` is that of the new file."""
 
     def __init__(self, failure: HistoryFailed, state: FileState | None) -> None:
         super().__init__(failure.message)

@@ -71,7 +71,7 @@ class RestorePreparation:
         entry = self._catalogue.get(request.id)
         if entry is None:
             return self._prepare_return(request)
-        entry, source = find_note(self._catalogue, request, source)  # no file: restored in the meantime
+        entry, source = find_note(self._catalogue, request, source)  # The note was restored meanwhile.
         current = self._current(entry, source)
         if current.id != entry.note.id:
             raise no_such_note(request)
@@ -85,7 +85,7 @@ class RestorePreparation:
         return self._prepared(request, made, operation, entry.serial, created=False)
 
     def _prepare_return(self, request: RestoreNote) -> Prepared:
-        """Prepare the return of a deleted note to its former path."""
+        """Prepare the recreation of a deleted note at its former path."""
         newest = request.newest_version
         if not request.is_return:
             raise VersionConflict(

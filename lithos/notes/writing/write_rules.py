@@ -95,7 +95,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
         try:
             keys.add(("url", normalise_url(request.source_url)))
         except LithosError:
-            return keys  # the later decision refuses the request
+            return keys  # The later decision refuses the request.
     if request.path:
         keys.add(("path", name_key(request.path.rstrip("/"))))
     return keys
@@ -150,7 +150,7 @@ def decide_update(
 ) -> Decision:
     """Validate an update of a note, in full or of some values. `old` is its current file.
 
-    The agent is added to the contributors if `is_signed`.
+    With `is_signed`, the agent is added to the contributors.
     """
     note, content = old.note, old.content
     inline, url = note.inline_tags, dict[str, Any]()
@@ -208,13 +208,13 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
 def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Note:
     """Return the next version of a note whose body alone changes.
 
-    `is_signed` adds the agent to the contributors.
+    With `is_signed`, the agent is added to the contributors.
     """
     return _next_version(old, agent if is_signed else None, now)
 
 
 def refuse_broken(old: Document, path: str) -> None:
-    """Raise `InvalidInput` if the note's frontmatter cannot be read, and so not be changed."""
+    """Raise `InvalidInput` if the note cannot be changed because its frontmatter is unreadable."""
     problem = old.note.frontmatter_problem
     if problem is not None:
         raise InvalidInput(
@@ -382,7 +382,7 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
 
 
 def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the given tags without tags that are only in the text, so that none is copied."""
+    """Return the given tags without tags that the note has only in its text."""
     written, only_told = tag_keys(note.tags), tag_keys(inline)
     return tuple(tag for tag in given if (key := tag_key(tag)) in written or key not in only_told)
 
@@ -400,7 +400,7 @@ def _check_scope(note: Note) -> None:
 def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return metadata merged with a patch.
 
-    `None` keeps all, `{}` clears all, and a null value deletes its key.
+    A patch of `None` keeps all keys, and `{}` clears all keys. A null value deletes its key.
     """
     if patch is None:
         return dict(old)

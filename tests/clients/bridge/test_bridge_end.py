@@ -24,7 +24,7 @@ pytestmark = pytest.mark.autojump
 def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
     """Replace stdin by a pipe with these messages and no end.
 
-    Yield the descriptor from which stdout can be read.
+    Yield the descriptor from which the test reads stdout.
     """
     stdin, feed = os.pipe()
     answers, stdout = os.pipe()
@@ -43,7 +43,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
             os.close(descriptor)
 
 
-async def test_failed_take_over_first_answers_all_waiting_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_calls_are_answered_when_take_over_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError("the disk is on fire")
 
@@ -67,7 +67,7 @@ async def test_bridge_ends_when_owner_refuses_its_token(
     assert caught.group_contains(OwnerRefuses, match=told)
 
 
-async def test_stop_ends_the_bridge_and_its_in_process_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stop_ends_the_bridge_and_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
     house, shutdown = House(), trio.Event()
     with pipes(monkeypatch, rpc("initialize", 1)):
         async with trio.open_nursery() as nursery:

@@ -60,7 +60,7 @@ SERVED = (
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_every_invalid_message_is_answered(name: str) -> None:
+def test_every_invalid_message_gets_an_error_answer(name: str) -> None:
     """behaviour 391"""
     data, code, request_id = REFUSED[name]
     for line in (data, data + b"\n", b"  " + data + b"\r\n"):
@@ -72,7 +72,7 @@ def test_every_invalid_message_is_answered(name: str) -> None:
 
 
 @pytest.mark.parametrize("data", SERVED)
-def test_valid_protocol_messages_pass(data: bytes) -> None:
+def test_valid_protocol_messages_are_accepted(data: bytes) -> None:
     assert refuse_message(data) is None
 
 
@@ -95,7 +95,7 @@ MESSAGES = st.fixed_dictionaries(
 
 @settings(max_examples=300)
 @given(MESSAGES | st.lists(MESSAGES, max_size=2) | VALUES)
-def test_sdk_understands_every_request_that_passes(message: Any) -> None:
+def test_sdk_understands_every_accepted_request(message: Any) -> None:
     """The SDK would never answer a request that it cannot read or mistakes for a notification."""
     data = json.dumps(message).encode()
     if refuse_message(data) is not None or not isinstance(message, dict) or "method" not in message:
@@ -105,7 +105,7 @@ def test_sdk_understands_every_request_that_passes(message: Any) -> None:
 
 
 @given(MESSAGES)
-def test_messages_that_the_sdk_refuses_do_not_pass(message: Any) -> None:
+def test_messages_that_the_sdk_refuses_are_refused(message: Any) -> None:
     data = json.dumps(message).encode()
     try:
         jsonrpc_message_adapter.validate_json(data, by_name=False)
@@ -113,8 +113,8 @@ def test_messages_that_the_sdk_refuses_do_not_pass(message: Any) -> None:
         assert refuse_message(data) is not None or "method" not in message
 
 
-async def test_invalid_stdio_lines_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 391: also a line that never ends. Blank lines are ignored."""
+async def test_invalid_stdio_lines_get_an_error_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 391: this includes a line that never ends. Blank lines are ignored."""
     monkeypatch.setattr(stdio, "LONGEST_LINE", 100_000)
     long = b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":"' + b"x" * 400_000 + b'"}}\n'
     whole = b'{"jsonrpc":"2.0","id":9,"method":"ping"}'
@@ -145,7 +145,7 @@ async def test_http_answers_invalid_messages_like_stdio() -> None:
         for name, (data, code, request_id) in REFUSED.items():
             for path in ("/mcp", "/messages/?session_id=" + "0" * 32):
                 if (name, path) == ("deep", "/mcp"):
-                    continue  # a plain call, which the tool itself refuses
+                    continue  # This is a plain call, which the tool itself refuses.
                 answer = await client.post(path, content=data, headers={"Content-Type": "application/json"})
                 assert answer.status_code == 400, (name, path)
                 told = answer.json()

@@ -74,7 +74,7 @@ def test_entry_for_this_server_is_recognised_in_every_spelling(
 
 
 @pytest.mark.parametrize("entry", [None, "x", {}, {"command": 1}, {"command": "x", "args": [1]}, {"url": 2}])
-def test_value_without_program_or_address_is_not_a_link(entry: object) -> None:
+def test_value_without_program_or_address_is_not_a_server_link(entry: object) -> None:
     assert ServerLink.of(entry) is None
 
 

@@ -25,7 +25,7 @@ VALUES = st.recursive(
 @given(
     st.dictionaries(KEYS, VALUES, max_size=3), VALUES, st.sampled_from([None, 1, 2, 4, "\t"]), st.booleans()
 )
-def test_json_keeps_every_value_and_its_layout(tree: Any, other: Any, indent: Any, is_ascii: bool) -> None:
+def test_json_edit_keeps_other_values_and_layout(tree: Any, other: Any, indent: Any, is_ascii: bool) -> None:
     tree = {**tree, "mcp": {"servers": {"other": {"env": other}}, "more": 1}}
     text = json.dumps(tree, indent=indent, ensure_ascii=is_ascii) + "\n"
     with_entry = JSON.edit(text, "lithos", ENTRY)
@@ -51,7 +51,7 @@ def test_json_keeps_every_value_and_its_layout(tree: Any, other: Any, indent: An
         'a = """\n[mcp_servers.lithos]\n"""\n',
     ],
 )
-def test_toml_keeps_every_byte_around_the_entry(text: str) -> None:
+def test_toml_edit_keeps_all_other_bytes(text: str) -> None:
     with_entry = TOML.edit(text, "lithos", ENTRY)
     assert with_entry.startswith(text)
     assert tomllib.loads(with_entry)["mcp_servers"]["lithos"] == ENTRY
@@ -76,7 +76,7 @@ def test_json_with_comments_is_read_but_not_edited(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '{"a" 1}', "{'a': 1}", '{"a": "\n"}', "{} {}", '{"a": 1} x'])
-def test_invalid_json_is_refused_with_the_position(text: str) -> None:
+def test_invalid_json_is_refused_with_the_line(text: str) -> None:
     with pytest.raises(InvalidText, match="line"):
         JSON.edit(text, "lithos", ENTRY)
 

@@ -55,7 +55,7 @@ def commands_of(folder: Path) -> dict[str, list[str]]:
 
 def check_plugin(folder: Path) -> None:
     """Check the rules of the client's plugins reference, as a validator does."""
-    assert files_of(folder).keys() == FILES  # .claude-plugin contains only the manifest
+    assert files_of(folder).keys() == FILES  # The folder .claude-plugin contains only the manifest.
     manifest = read(folder / ".claude-plugin" / "plugin.json")
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", manifest["name"])
     assert manifest.keys() <= {"name", "version", "description", "author", "license", "keywords"}
@@ -94,7 +94,7 @@ def test_plugin_has_the_files_that_claude_code_loads(
 
 
 def test_hooks_use_only_existing_options(tmp_path: Path) -> None:
-    """Behaviour 244: the part after the guard is checked, in each form."""
+    """Behaviour 244: the test checks the part after the guard, in each form."""
     write_plugin(tmp_path / "own", (sys.executable, "-m", "lithos"), ("--data-dir", "/my data"))
     bundle.write_plugin(tmp_path / "portable")
     for form in ("own", "portable"):
@@ -128,7 +128,7 @@ def stub_of_lithos(folder: Path) -> Path:
 
 @pytest.mark.parametrize("form", ["own", "portable"])
 def test_hooks_are_silent_when_lithos_is_not_installed(form: str, tmp_path: Path) -> None:
-    """Behaviour 244: the environment that had Lithos may be gone."""
+    """Behaviour 244: Lithos may have been uninstalled since the hooks were written."""
     if form == "own":
         write_plugin(tmp_path, (str(tmp_path / "gone" / "lithos"),), ("-d", "x"))
     else:

@@ -70,7 +70,7 @@ def test_reminders_name_only_existing_tools() -> None:
 
 
 def test_skill_follows_the_agent_skills_format() -> None:
-    """Agent Skills: name, description, and only the keys of the specification."""
+    """The format allows name, description and the other keys of its specification."""
     _, front, body = make_skill().split("---\n", 2)
     head = yaml.safe_load(front)
     assert head.keys() <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -84,7 +84,7 @@ def test_skill_follows_the_agent_skills_format() -> None:
 
 
 def test_skill_has_at_most_1500_tokens() -> None:
-    """The estimate is 3.5 bytes per token, as models count English."""
+    """The estimate assumes 3.5 bytes per token, as for English text."""
     assert len(make_skill().encode()) / 3.5 <= 1_500
 
 
@@ -99,7 +99,7 @@ def test_skill_lists_exactly_the_existing_warning_kinds() -> None:
 def test_skill_command_prints_the_skill(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The configuration does not matter, because the skill is the same for all."""
+    """The command works with every configuration, because the skill is the same for all."""
     monkeypatch.setenv("LITHOS_PORT", "no number")
     assert main(["skill"]) == 0
     assert capsys.readouterr().out == make_skill()

@@ -32,7 +32,7 @@ async def test_listener_gets_every_new_event_in_order():
     assert not subscription.overflowed
 
 
-def test_ring_keeps_the_last_n_events():
+def test_ring_keeps_only_the_newest_events():
     """behaviour 129"""
     broadcaster = Broadcaster(ring=3, queue=1)
     broadcaster.publish(make_events(1, 2))
@@ -43,7 +43,7 @@ def test_ring_keeps_the_last_n_events():
 def test_event_size_is_the_same_with_full_and_empty_ring(monkeypatch):
     """Each event is sized once.
 
-    Otherwise the cost of a call would depend on how much was written before it.
+    Sizing events more than once would make the cost of a call depend on earlier writes.
     """
     sized = []
     monkeypatch.setattr(module, "event_size", lambda event: sized.append(event.seq) or event_size(event))
@@ -91,7 +91,7 @@ async def test_batch_larger_than_the_queue_cuts_a_listener_off_once():
     assert broadcaster.drops == 1
 
 
-async def test_leaving_frees_the_place_even_after_an_error():
+async def test_leaving_subscriber_frees_its_place_even_after_an_error():
     broadcaster = Broadcaster(ring=1, queue=1)
     with pytest.raises(KeyError), subscribed(broadcaster):
         raise KeyError
@@ -108,7 +108,7 @@ async def test_closed_subscriber_does_not_count_as_slow():
     assert broadcaster.drops == 0
 
 
-async def test_closing_ends_current_and_future_listeners():
+async def test_close_ends_current_and_future_listeners():
     broadcaster = Broadcaster(ring=1, queue=5)
     with subscribed(broadcaster) as early:
         broadcaster.publish(make_events(1, 1))

@@ -215,7 +215,7 @@ async def test_old_rows_are_deleted_some_time_after_a_long_absence() -> None:
 
 
 @pytest.mark.autojump
-async def test_corrected_clock_is_accepted_after_being_behind() -> None:
+async def test_clock_that_was_behind_is_accepted_once_corrected() -> None:
     """A machine without a battery starts in 1970 and stays there until a time server answers."""
     clock = Clock()
     right = clock.now
@@ -232,7 +232,7 @@ PAST = ("1970-01-01T00:00:00+00:00", "2016-01-01T00:00:00+00:00")
 
 @pytest.mark.needs("proposals")
 @pytest.mark.parametrize("past", PAST)
-async def test_rows_of_a_past_clock_stay_when_it_is_corrected(tmp_path: Path, past: str) -> None:
+async def test_rows_with_past_times_survive_a_clock_correction(tmp_path: Path, past: str) -> None:
     """Behaviour 414: versions, displaced bytes and proposals, of old and new notes."""
     clock = Clock()
     right = clock.now
@@ -256,7 +256,7 @@ async def test_rows_of_a_past_clock_stay_when_it_is_corrected(tmp_path: Path, pa
         await check_kept(lithos, before, proposal)
     async with serving(tmp_path, clock=clock) as lithos:
         await check_kept(lithos, before, proposal)
-        clock.advance(days=400)  # now the rows are old by the system clock
+        clock.advance(days=400)  # Now the rows are old by the system clock.
         assert lithos.server.find(HistoryUpkeep) is not None
         lithos.server.find(HistoryUpkeep)._clock = clock
         await prune_all(lithos)

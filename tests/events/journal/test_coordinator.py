@@ -53,7 +53,7 @@ def row(n: int, operation: str = READ) -> AuditRow:
     return AuditRow("a", f"doc{n}", operation, START)
 
 
-# -- order and group commit -------------------------------------------------------------------------
+# -- order of events and group commit ---------------------------------------------------------------
 
 
 async def test_seq_strictly_increases_over_all_kinds_of_events(desk):
@@ -161,7 +161,7 @@ async def test_agents_and_read_counts_survive_a_restart(desk):
     assert desk.coordinator.reads_of("doc2") == 0
 
 
-# -- what rides along -------------------------------------------------------------------------------
+# -- access rows ------------------------------------------------------------------------------------
 
 
 def audited(desk: Desk) -> list[str]:
@@ -230,7 +230,7 @@ async def test_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
     assert audited(desk) == ["doc2", "doc3", "doc4"]
 
 
-# -- a database that refuses ------------------------------------------------------------------------
+# -- refused writes --------------------------------------------------------------------------------
 
 
 async def test_failing_journal_fails_no_operation_and_keeps_the_order(desk):

@@ -124,7 +124,7 @@ class ClaimMachine(RuleBasedStateMachine):
 class GraphMachine(RuleBasedStateMachine):
     """The model of the graph: statuses and edge sets of five tasks.
 
-    The last task is a gate. All searches are naive.
+    The last of the five tasks is a gate. The model searches without any index.
     """
 
     KINDS: ClassVar = st.sampled_from([BLOCKS, WAITS_ON_GATE, PARENT_CHILD])

@@ -68,7 +68,7 @@ async def entries(front: Front, query: str = "") -> list[dict[str, Any]]:
 
 
 async def test_entries_are_newest_first_with_their_keys(tmp_path: Path) -> None:
-    """behaviour 138: accesses that are still only in memory are included."""
+    """behaviour 138: accesses that are not stored yet are included."""
     async with auditing(tmp_path, 5) as (_, front):
         found = await entries(front)
         assert [entry["id"] for entry in found] == [5, 4, 3, 2, 1]
@@ -150,9 +150,9 @@ def test_any_text_gives_a_bounded_limit_and_time_or_refusal(text: str) -> None:
 
 
 async def test_titles_are_returned_only_on_request(tmp_path: Path) -> None:
-    """The specification has no titles in entries, but `lithos audit` requests them.
+    """Entries have no title by default, as specified. `lithos audit` requests titles.
 
-    The title is None for a deleted note.
+    The title of a deleted note is None.
     """
     async with auditing(tmp_path, rows=3) as (_, front):
         assert all("title" not in entry for entry in await entries(front, "titles=no"))

@@ -19,7 +19,7 @@ from tests.server.streaming import Station, broadcasting, open_sse, station_at
 GET = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-async def test_frame_has_id_event_and_data_without_the_origin(tmp_path: Path) -> None:
+async def test_frame_has_id_event_and_data_but_not_the_origin(tmp_path: Path) -> None:
     """behaviour 130"""
     async with broadcasting(tmp_path) as (station, front):
         client = await open_sse(front)
@@ -107,7 +107,7 @@ async def test_unknown_id_gets_a_resync_and_then_live_events(tmp_path: Path) -> 
             later = await station.publish()
             assert await client.seqs(1) == [later]
         await wait_all_tasks_blocked()
-        assert station.counts.delivered == 3  # both clients got the second event
+        assert station.counts.delivered == 3  # Both clients got the second event.
 
 
 async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_slow_client_gets_queue_and_overflow_comment_without_loss(tmp_path
 async def test_server_stop_ends_streams_at_once_and_cleanly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the time limit of the test
+    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # The grace period exceeds the time limit of the test.
     async with broadcasting(tmp_path) as (station, front):
         clients = [await open_sse(front) for _ in range(3)]
         front.shutdown.set()
@@ -256,7 +256,7 @@ async def test_cancellation_or_failure_at_any_point_frees_the_place(tmp_path: Pa
 
 
 @pytest.mark.autojump
-async def test_only_events_and_resync_have_data_and_positions_resume(tmp_path: Path) -> None:
+async def test_only_events_and_resync_contain_data(tmp_path: Path) -> None:
     """A block without data is a comment, because some clients treat an `id` alone as an empty message."""
     with station_at(tmp_path, queue=3) as station:
         first = Plain(station)
@@ -265,7 +265,7 @@ async def test_only_events_and_resync_have_data_and_positions_resume(tmp_path: P
             await trio.sleep(KEEPALIVE + 1)
             station.broadcast(2)
             await trio.sleep(1)
-            station.broadcast(5)  # more events than the queue can hold
+            station.broadcast(5)  # The queue cannot hold all these events.
             await trio.sleep(1)
         blocks = [block.split(b"\n") for block in b"".join(first.sent).split(b"\n\n") if block]
         comments = [block for block in blocks if block[0].startswith(b":")]

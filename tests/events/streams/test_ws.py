@@ -165,7 +165,7 @@ async def test_ack_above_the_last_sent_event_is_an_error(tmp_path: Path) -> None
         assert station.store.cursor("ada") == hello["head"]
 
 
-async def test_lost_cursor_gets_resync_and_can_be_moved_on(tmp_path: Path) -> None:
+async def test_lost_cursor_gets_resync_and_can_be_set_again(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         async with open_ws(front, "subscriber=ada"):
             await station.publish_many(9)
@@ -198,7 +198,7 @@ BAD: list[Any] = [
 ]  # fmt: skip
 
 
-async def test_bad_frame_gets_an_error_and_the_connection_stays(tmp_path: Path) -> None:
+async def test_bad_frame_gets_an_error_without_closing_the_connection(tmp_path: Path) -> None:
     """behaviour 188"""
     async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         for frame in BAD:
@@ -223,7 +223,7 @@ async def test_invalid_positions_get_resync_or_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_thousands_of_bad_frames_do_not_disturb_other_clients(tmp_path: Path) -> None:
-    """The server answers some of the frames, and the client never reads the answers of others."""
+    """One client reads the answers to its frames, another client never reads them."""
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (good, _):
         async with open_ws(front) as (client, _):
             async with trio.open_nursery() as nursery:
@@ -333,7 +333,7 @@ async def test_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
 async def test_server_stop_closes_with_1001_and_keeps_acknowledged_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the time limit of the test
+    monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # The grace period exceeds the time limit of the test.
     async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         (seq,) = await station.publish_many(1)
         assert await client.seqs(1) == [seq]
@@ -357,7 +357,7 @@ async def test_end_of_events_closes_with_1001(tmp_path: Path) -> None:
 async def test_clients_that_do_not_answer_pings_are_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Long enough for an answer from a client on a busy machine, but short enough for a test.
+    # The interval is long enough for an answer from a client on a busy machine, but short enough for a test.
     monkeypatch.setattr(wire, "PING_INTERVAL", 0.5)
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (alive, _):
         mute = WSConnection(ConnectionType.CLIENT)

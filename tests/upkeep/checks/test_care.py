@@ -26,7 +26,7 @@ from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 
 def long(thing: str) -> str:
-    """Return a text that shares no two neighbouring words with the text about another subject."""
+    """Return a text that shares no two neighbouring words with the text about any other `thing`."""
     return " ".join(f"{thing}{number} {thing}{number * 7}." for number in range(1, 60))
 
 
@@ -114,7 +114,7 @@ def templated(subject: str) -> str:
 async def test_pages_from_one_template_are_not_duplicates_in_any_folder(tmp_path: Path) -> None:
     """behaviour 400: a few pages in one folder, or one page in each of many.
 
-    Copies are reported, small groups first.
+    Copies are reported as duplicates, small groups first.
     """
     for number in range(5):
         put_note(tmp_path, f"few/{number}.md", templated(f"few{number}x"))
@@ -136,14 +136,14 @@ async def test_pages_from_one_template_are_not_duplicates_in_any_folder(tmp_path
         assert groups.index("dead_links") < groups.index("duplicates") < groups.index("stubs")
 
 
-async def test_read_notes_are_used_and_settled_notes_are_not_duplicates(tmp_path: Path) -> None:
+async def test_read_notes_are_used_and_settled_notes_not_duplicates(tmp_path: Path) -> None:
     """behaviour 288"""
     async with cared_for(tmp_path) as lithos:
         ids = {item["path"]: item["id"] for item in (await lithos.call("lithos_list"))["items"]}
         await lithos.read(ids["old.md"], agent_id="ben")
         await lithos.write("Pump", id=ids["pump.md"], derived_from_ids=[ids["pump-again.md"]], content=PUMP)
         await lithos.server.get(VectorIndexer).converged()
-        await lithos.audit()  # wait until the read is stored
+        await lithos.audit()  # Wait until the read is stored.
         found = paths(await command(lithos, "lithos_care"))
         assert "unused" not in found
         assert "duplicates" not in found

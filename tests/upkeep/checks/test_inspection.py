@@ -33,7 +33,7 @@ async def test_every_check_passes_on_a_healthy_server(tmp_path: Path) -> None:
         assert [check.name for check in checks][:3] == ["configuration", "data directory", "disk space"]
 
 
-async def test_wrongly_served_files_are_named(tmp_path: Path) -> None:
+async def test_check_names_files_that_are_served_wrongly(tmp_path: Path) -> None:
     put_note(tmp_path, "broken.md", "---\ntitle: [unclosed\n---\ntext")
     put_note(tmp_path, "twice-a.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\na")
     put_note(tmp_path, "twice-b.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\nb")
@@ -44,7 +44,7 @@ async def test_wrongly_served_files_are_named(tmp_path: Path) -> None:
         assert "twice-" in found["duplicated"].message
 
 
-async def test_concurrent_callers_get_the_same_results(
+async def test_concurrent_callers_share_the_results_of_one_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = 0

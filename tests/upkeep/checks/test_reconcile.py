@@ -135,7 +135,7 @@ def break_index(data: Path, damage: str) -> None:
     ],
 )
 async def test_damaged_index_is_found_and_repaired(tmp_path: Path, damage: str, expected: list[str]) -> None:
-    """Behaviour 162: also if the index has the right number of notes, but wrong ones."""
+    """Behaviour 162: the index may have the right number of notes, but the wrong notes."""
     config = await make_data(tmp_path)
     break_index(tmp_path, damage)
     (looked,) = await run(config, "indices", dry_run=True)
@@ -254,7 +254,7 @@ async def test_dry_run_works_while_a_server_runs(tmp_path: Path) -> None:
         assert "check_failed" not in reasons(indices)
 
 
-async def test_ownership_ends_with_the_block(tmp_path: Path) -> None:
+async def test_ownership_of_the_directory_ends_with_the_block(tmp_path: Path) -> None:
     for _ in range(2):
         async with owned(StorageConfig(data_dir=tmp_path)):
             pass

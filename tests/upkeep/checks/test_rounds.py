@@ -20,7 +20,7 @@ from tests.servers import serving
 async def rounds(
     data: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[CareRun], AsyncIterator[Issue]]
 ) -> AsyncIterator[CareRuns]:
-    """Yield runs of one check over 20 notes. The runs are started."""
+    """Yield a `CareRuns` whose single check runs over 20 notes."""
     check = Check(name="made", views=("made",), place=1, look=look)
     monkeypatch.setattr(care, "checks_of", lambda view: [check])
     async with serving(data, settled=False) as lithos, trio.open_nursery() as nursery:

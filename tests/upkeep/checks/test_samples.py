@@ -21,7 +21,7 @@ def make_samples(metrics: Metrics) -> Samples:
 async def test_sample_shows_only_events_since_the_last_sample() -> None:
     metrics = Metrics()
     samples = make_samples(metrics)
-    for _ in range(100):  # calls before the first sample
+    for _ in range(100):  # These calls come before the first sample.
         metrics.count("tool_calls", "lithos_read")
         metrics.observe("search_duration_seconds", 9.0, "hybrid", "true")
     async with trio.open_nursery() as nursery:
@@ -61,7 +61,7 @@ async def test_samples_are_kept_for_an_hour() -> None:
 
 
 def test_quantile_is_interpolated_within_its_bucket() -> None:
-    table = {  # counts up to 1, 2 and infinity, and the share
+    table = {  # Counts up to 1, 2 and infinity, and the share of the quantile.
         (0, 0, 0, 0.5): None,
         (10, 10, 10, 0.5): 0.5,
         (10, 20, 20, 0.95): pytest.approx(1.9),

@@ -112,7 +112,7 @@ def test_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> Non
 
 
 def test_fix_adds_missing_fields_once_and_keeps_other_bytes(program: Program) -> None:
-    """A vault as people keep it: all existing lines stay in their order."""
+    """The vault is as people keep it. All existing lines stay in their order."""
     folder = make_vault(program.data)
     before = snapshot(folder)
     first = program.run("validate", "--fix", "ids", "--yes", "--json").answer
@@ -155,7 +155,7 @@ async def test_fixed_id_is_the_id_that_the_server_used(tmp_path: Path) -> None:
 
 
 def test_moved_note_gets_the_id_that_it_had_before(tmp_path: Path, program: Program) -> None:
-    """behaviour 270: also if it moved while no server ran, and no server has started since."""
+    """behaviour 270: this includes moves while no server ran, before the next server start."""
     file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
     trio.run(_start_once, tmp_path)
     file.rename(file.with_name("moved.md"))
@@ -177,8 +177,8 @@ def fix(data: Path) -> Fixing:
     )
 
 
-async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path) -> None:
-    """Also if the new text is as long as the old one, and if the note was derived from its own old id."""
+async def test_later_duplicates_get_new_ids_that_a_server_uses(tmp_path: Path) -> None:
+    """The new text may be as long as the old one, and a note may be derived from its own old id."""
     old = "11111111-1111-4111-8111-111111111111"
     more = f"derived_from_ids: [{old}]\n"
     put_whole(tmp_path, "a.md", note_id=old, title="A", more=more)
@@ -309,7 +309,7 @@ def test_fix_shows_planned_changes_and_asks_first(program: Program, monkeypatch:
         assert "Changes to write to 1 files:\n  a.md: title: a, author: unknown\n" in done.out
         assert "Change 1 files? [y/N]" in done.err
         assert done.code == 1
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # without a terminal, no question is asked
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # Without a terminal, no question is asked.
     done = program.run("validate", "--fix")
     assert "--yes" in done.err
     assert "?" not in done.err

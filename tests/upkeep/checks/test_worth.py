@@ -55,8 +55,8 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
 
         backup = await lithos.create("Backup", "The database is backed up every night.", agent="ann")
         wind = await lithos.create("Wind stations", "They stand on the roof.", agent="ann")
-        # ben makes one retrieval for a task, one search with and one without results, and cites a note by
-        # ann. He reads two notes, one of them twice.
+        # Agent ben makes one retrieval for a task, one search with and one without results, and cites a note
+        # by ann. He reads two notes, one of them twice.
         first = await task("ben")
         shown = await retrieve("ben", QUESTION, task_id=first)
         assert backup in [row["id"] for row in shown["results"]]
@@ -66,8 +66,8 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
         for note in (backup, backup, wind):
             await lithos.read(note, agent_id="ben")
         await complete(first, "ben", backup)
-        # cem asks the same question in a retrieval and a briefing, with the cited note among the first three
-        # results. He asks twice where there are no notes. A request for news is not a question.
+        # Agent cem asks the same question in a retrieval and a briefing, with the cited note among the first
+        # three results. He also asks twice where there are no notes. A request for news is not a question.
         await retrieve("cem", QUESTION)
         await retrieve("cem", QUESTION, namespace_filter=NOWHERE)
         await retrieve("cem", "what is nowhere", namespace_filter=NOWHERE)
@@ -77,7 +77,7 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
         assert backup in [item["id"] for item in brief["items"]]
         clock.advance(minutes=1)
         news = await lithos.call("lithos_context", query=QUESTION, agent_id="cem", since=brief["cursor"])
-        # ann cites two notes of her own. cem had posted a finding about one of them.
+        # Agent ann cites two notes of her own. Agent cem had posted a finding about one of them.
         second = await task("ann")
         await lithos.call(
             "lithos_finding_post",

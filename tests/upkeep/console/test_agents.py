@@ -135,7 +135,7 @@ async def test_long_timeline_has_pages_without_gaps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_hostile_agent_names_and_texts_have_no_effect(tmp_path: Path) -> None:
+async def test_hostile_names_and_texts_of_agents_have_no_effect(tmp_path: Path) -> None:
     """behaviour 236: hostile agent names, titles, queries and texts have no effect on the agent pages"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call

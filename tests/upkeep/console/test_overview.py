@@ -217,7 +217,7 @@ async def test_events_after_a_position_are_shown_completely_and_once(tmp_path: P
         page = await person.look("/console/")
         seen = [row.attributes["data-seq"] for row in rows_of(page)]
         position, written = head_of(page), []
-        for burst in range(4):  # each burst happens while the connection is lost
+        for burst in range(4):  # Each burst happens while the connection is lost.
             for number in range(EVENTS_AWAY):
                 written.append((await person.lithos.write(f"Burst {burst}, {number}"))["id"])
             news = await piece(person, f"&after={position}")
@@ -333,7 +333,7 @@ def test_sentences_are_made_once_and_cached_up_to_a_limit() -> None:
 
 
 async def test_console_stream_shows_the_same_events_as_the_event_stream(tmp_path: Path) -> None:
-    """behaviour 238: an open page gets every write, also one that it missed."""
+    """behaviour 238: an open page gets every write, including writes during a lost connection."""
     async with visiting(tmp_path) as person:
         position = head_of(await person.look("/console/"))
         await person.lithos.write("Missed")
@@ -476,7 +476,7 @@ async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: 
         assert listed.count("line 2 is malformed YAML") == 15
         assert "binary.md" in listed
         assert "it has NUL bytes" in listed
-    async with visiting(tmp_path) as person:  # unserved notes are skipped and counted
+    async with visiting(tmp_path) as person:  # Unserved notes are skipped and counted.
         await person.lithos.server.searchable()
         assert "Knowledge: 16 unreadable." in (await looked_through(person)).text
         listed = (await person.look("/console/notes?status=broken")).text

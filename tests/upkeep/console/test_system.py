@@ -100,7 +100,7 @@ def test_charts_have_gaps_for_times_without_events() -> None:
     assert by_key["writes"].lines[0].last == 16
 
 
-def test_chart_points_are_inside_with_the_newest_at_the_right() -> None:
+def test_newest_chart_point_is_at_the_right_inside_the_chart() -> None:
     chart = make_chart("k", "T", "", [("one", [0.0, 3.0, 7.5, None, 1.0])], 40)
     for line in chart.lines:
         for piece in line.pieces:
@@ -156,7 +156,7 @@ def test_every_setting_is_in_exactly_one_section() -> None:
     assert len({name for name, _ in grouped}) == len(grouped)
 
 
-def test_only_commands_in_sentences_become_markup() -> None:
+def test_only_commands_in_sentences_become_code_markup() -> None:
     assert commands("Run `lithos doctor` <b>now</b>.") == (
         "Run <code>lithos doctor</code> &lt;b&gt;now&lt;/b&gt;."
     )

@@ -45,7 +45,7 @@ def judged(program: Program, content: str, *options: str, code: int) -> Any:
 
 
 def test_question_passes_when_an_expected_note_ranks_high_enough(program: Program) -> None:
-    """Behaviour 234: by path, id and title, with ranks and measures."""
+    """Behaviour 234: expected notes are given by path, id and title. The test checks ranks and measures."""
     before = snapshot(program.data)
     ids = judged(program, PORTS, code=0)["questions"][0]["expect"][0]["id"]
     for name in ("net/ports.md", "net/ports", ids, "Ports", "ports"):
@@ -62,7 +62,7 @@ def test_question_passes_when_an_expected_note_ranks_high_enough(program: Progra
 def test_evaluation_reads_a_vault_as_the_server_does(
     program: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Behaviour 234: including links and the owner's ignored files. The vault is not changed."""
+    """Behaviour 234: this includes links and the owner's ignored files. The vault is not changed."""
     vault = tmp_path_factory.mktemp("vault")
     for path, text in {
         "net/ports.md": "The server uses port 8765.\n",
@@ -182,12 +182,12 @@ def test_unusable_file_is_a_usage_error(
 def test_unreadable_file_is_reported(program: Program, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert "no question" in program.run("evaluate", str(pipe)).err  # without waiting for a writer
+    assert "no question" in program.run("evaluate", str(pipe)).err  # The command does not wait for a writer.
     assert "cannot be read" in program.run("evaluate", str(tmp_path)).err
     locked = tmp_path / "locked.yaml"
     locked.write_text(PORTS)
     locked.chmod(0)
-    if not os.access(locked, os.R_OK):  # the superuser can read everything
+    if not os.access(locked, os.R_OK):  # The superuser can read everything.
         assert "cannot be read" in program.run("evaluate", str(locked)).err
 
 
@@ -231,7 +231,7 @@ def learn(data: Path) -> None:
 def test_citations_of_agents_become_a_test_file_that_runs(
     program: Program, tmp_path: Path, name: str
 ) -> None:
-    """Behaviour 234: newest first, each question once, without private or deleted notes."""
+    """Behaviour 234: questions are listed newest first and once each, without private or deleted notes."""
     learn(program.data)
     before = snapshot(program.data)
     made = tmp_path / "made" / name
@@ -317,7 +317,7 @@ def test_evaluation_reads_and_writes_only_regular_files(
 def test_refused_question_is_reported_in_a_sentence(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is raised among the server's tasks, whose errors come in groups."""
+    """Errors of the server's tasks are raised in exception groups."""
     hostile = "- question: port\n  expect: ['../../../etc/passwd', '/etc/passwd', '(a+)+$', '%2e%2e/']\n"
     assert "no such note" in program.run("evaluate", write(program, hostile)).out
 

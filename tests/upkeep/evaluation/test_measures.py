@@ -38,7 +38,7 @@ def test_ndcg_discounts_by_the_logarithm_of_the_rank() -> None:
     ideal = 1 + 1 / math.log2(3)
     assert ndcg_at(10, [1, 3], 2) == pytest.approx(1.5 / ideal)
     assert ndcg_at(10, [11], 1) == 0
-    assert ndcg_at(2, [1, 2], 5) == 1  # the ideal ranking is cut off too
+    assert ndcg_at(2, [1, 2], 5) == 1  # The ideal ranking is cut off, too.
     assert ndcg_at(10, [], 0) == 0
 
 

@@ -132,7 +132,7 @@ def test_too_many_questions_are_refused() -> None:
 
 @pytest.mark.parametrize("as_json_lines", [True, False])
 def test_written_questions_can_be_read_back(as_json_lines: bool) -> None:
-    """Behaviour 234: with every text that an agent may have asked."""
+    """Behaviour 234: an agent may have asked any text."""
     odd = ["plain", "yes", "2024-01-01", "- a: [b", "\"'", "a\x1b[31m\x7f\u2028b", "😀 語", "# no", "x\ty"]
     written = [
         Question(question=text, expect=(text,), tags=("t",), forbid=("no.md",), within=7) for text in odd

@@ -124,7 +124,7 @@ def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]
     return [(row, store.content(note_id, row.version)) for row in store.rows(note_id, 100)[0]]
 
 
-async def test_no_seq_or_fence_is_issued_again_after_a_restore(tmp_path: Path) -> None:
+async def test_restored_server_never_reissues_a_seq_or_fence(tmp_path: Path) -> None:
     """behaviour 191"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     async with serving(data) as lithos:
@@ -352,14 +352,14 @@ def test_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "escaped").exists()
 
 
-def test_links_among_notes_are_kept_and_other_links_named(
+def test_links_among_notes_are_kept_and_others_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviour 200, docs/spec/lifecycle.md §8"""
     data, backup, target = tmp_path / "data", tmp_path / "backup", tmp_path / "target"
     put_note(data, "shared/plan.txt", "# Plan\n\nzanzibar\n")
     notes = data / "knowledge"
-    (notes / "plan.md").symlink_to(notes / "shared" / "plan.txt")  # an absolute target
+    (notes / "plan.md").symlink_to(notes / "shared" / "plan.txt")  # This link has an absolute target.
     (notes / "shared" / "again.md").symlink_to("../plan.md")
     (notes / "folder").symlink_to("shared", target_is_directory=True)
     (notes / "loop").symlink_to(".")

@@ -121,8 +121,8 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
     for name in list(os.environ):
         if name.startswith("LITHOS_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("LITHOS_PORT", "0")  # use any free port of this machine
-    monkeypatch.setenv(WATCH_MODE, "poll")  # a probe takes a third of a second
+    monkeypatch.setenv("LITHOS_PORT", "0")  # The server may use any free port.
+    monkeypatch.setenv(WATCH_MODE, "poll")  # A probe would take a third of a second.
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "load_embedder", load_once)
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ANSWER_WAIT", 0.3)
     monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ADDRESS_WAIT", 0.2)
@@ -136,7 +136,7 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 @frozen
 class Fault:
-    """How to break a directory, which check must report it, and words of its cause and way out."""
+    """An error of a directory: how to create it, and which check must report it with which words."""
 
     check: str
     status: str
@@ -414,7 +414,7 @@ DESTRUCTIVE = ("delete", "rm ", "wipe", "erase", "drop")
     ],
 )
 def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
-    """Behaviour 210: the checks change no file, not even a broken one."""
+    """Behaviour 210: the checks change no file, not even a broken file."""
     fault = FAULTS[name]
     fault.seed(ward)
     before = snapshot(ward.data)
@@ -486,8 +486,8 @@ def test_missing_data_directory_is_not_created(ward: Ward, kind: str) -> None:
     assert not ward.program.data.is_dir()
 
 
-def test_directory_is_still_named_when_configuration_is_unusable(ward: Ward) -> None:
-    """Its valid settings count: notes are searched in the configured folder."""
+def test_doctor_names_the_directory_when_configuration_is_unusable(ward: Ward) -> None:
+    """Valid settings still count: the notes are searched in the configured folder."""
     (ward.data / "knowledge").rename(ward.data / "texts")
     configure("storage: {knowledge_subdir: texts}\nserver: {port: high, auth_token: 'a b'}\n")(ward)
     ward.monkeypatch.setenv("LITHOS_LOG_LEVEL", "loud")
@@ -526,7 +526,7 @@ async def test_hanging_check_is_reported_and_abandoned(
 
 @pytest.mark.slow
 def test_all_checks_pass_while_a_healthy_server_runs(ward: Ward) -> None:
-    """With a token too. A wrong token is reported."""
+    """The server has a token, and a wrong token is reported."""
     ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
         ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
@@ -592,9 +592,9 @@ def test_tasks_of_a_never_served_upstream_directory_are_counted(tmp_path: Path) 
 
 
 def test_doctor_shows_effects_of_writes_on_files_of_a_vault(tmp_path: Path) -> None:
-    """Issue 25, numbers 7 and 9: birth times, and the place of replaced files.
+    """Issue 25, numbers 7 and 9: doctor shows birth times and the place of replaced files.
 
-    Doctor makes no trial writes.
+    Doctor never writes to the vault to find out.
     """
     vault, data = tmp_path / "vault", tmp_path / "data"
     vault.mkdir()

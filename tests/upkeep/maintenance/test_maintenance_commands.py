@@ -72,7 +72,7 @@ def test_each_reindex_is_journalled_once(program: Program) -> None:
     assert [json.loads(row[0]) for row in rows] == [{"documents": 2, "chunks": 2}] * 3
 
 
-def test_clear_begins_with_empty_indexes(program: Program) -> None:
+def test_clear_option_begins_with_empty_indexes(program: Program) -> None:
     program.run("reindex")
     marker = program.data / ".tantivy" / "left by hand"
     for option, stays in (("--no-clear", True), ("--clear", False)):

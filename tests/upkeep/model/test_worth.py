@@ -60,13 +60,13 @@ def test_later_citations_and_other_tasks_citations_do_not_count() -> None:
     assert tally(*asked, cited=(cite("a", 0.5, task="other"),))[DAY, "ben"].cited_before == 0
 
 
-def test_repeated_question_counts_without_results_but_repeated_news_do_not() -> None:
+def test_repeated_questions_count_even_without_results() -> None:
     asked = (ask(0, "a"), ask(1), ask(2, is_followup=True, tokens=0), ask(3, "a", tokens=120))
     expected = Counts(briefings=2, retrievals=2, tokens=120, asked_again=2, found_nothing=1)
     assert tally(*asked)[DAY, "ben"] == expected
 
 
-def test_earlier_days_are_not_counted_but_remembered() -> None:
+def test_earlier_days_are_remembered_but_not_counted() -> None:
     counts = tally(ask(-30, "a", task="t"), ask(1, "a"), cited=(cite("a", -20),))
     assert counts == {(DAY, "ben"): Counts(retrievals=1, asked_again=1, cited_before=1, found_again=1)}
 
