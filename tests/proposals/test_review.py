@@ -218,7 +218,10 @@ async def test_rejection_needs_a_reason_that_is_offered_again(tmp_path: Path) ->
         bind(lithos)
         ids = [await propose_text(lithos, note, "two") for note in notes]
         fields = form_for(await person.page("/console/review"), ids[0], "reject")
-        for reason, told in (("", "a rejection needs a reason"), ("x" * 501, "501 characters, and at most 500")):
+        for reason, told in (
+            ("", "a rejection needs a reason"),
+            ("x" * 501, "501 characters, and at most 500"),
+        ):
             answer = await person.post("/console/review", **(fields | {"reason": reason}))
             assert answer.status_code == 400
             assert told in check(answer.text).told
