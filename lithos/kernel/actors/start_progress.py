@@ -177,8 +177,8 @@ class Opening:
             why = f" ({self.failure})" if self.failure else ""
             raise StorageFailed(
                 f"The notes are still being read, {self.read} of {self.found} so far{why}. Until "
-                "all are read, Lithos writes nothing and knows no ids. Nothing was changed; "
-                "retry in a minute."
+                "all are read, Lithos writes nothing and knows no ids. Nothing was changed. "
+                "Retry in a minute."
             )
 
 

@@ -106,7 +106,7 @@ def _refuse_twice(where: str, node: yaml.MappingNode, path: Path) -> None:
         return
     if where == "vaults.":
         raise UnusableFile(
-            f"vaults in file {path} names {shorten(twice[0])!r} twice; give each vault a name of its own"
+            f"vaults in file {path} names {shorten(twice[0])!r} twice; give each vault a different name"
         )
     lines = [key.start_mark.line + 1 for key in keys if key.value == twice[0]]
     raise UnusableFile(

@@ -356,7 +356,7 @@ def trouble_of(store: LearningDatabase) -> str | None:
         )
     if store.failure:
         return (
-            f"{store.name} cannot be written ({store.failure}). Free space on its disk and check its "
-            f"permissions; the write is retried every second"
+            f"{store.name} cannot be written ({store.failure}). Free space on its disk and check "
+            "its permissions. Lithos retries the write every second"
         )
     return None

@@ -114,8 +114,8 @@ def check_text(name: str, value: str, limit: int) -> None:
     """Raise `InvalidInput` if `value`, the argument `name`, has more than `limit` characters."""
     if len(value) > limit:
         raise InvalidInput(
-            f"{name} has {len(value):,} characters; at most {limit:,} are accepted. "
-            "Shorten it and send it again; long text belongs in the content of a note."
+            f"{name} has {len(value):,} characters, and at most {limit:,} are accepted. Shorten "
+            "it and send it again. Long text belongs in the content of a note."
         )
 
 
@@ -186,6 +186,7 @@ def check_merged(old: Mapping[str, Any], merged: Mapping[str, Any]) -> None:
     size = json_bytes(merged)
     if size > METADATA_BYTES and size > json_bytes(old):
         raise InvalidInput(
-            f"metadata would have {size:,} bytes of JSON; at most {METADATA_BYTES:,} are accepted. "
-            "Set keys that are not needed any more to null, or put long text into the content of a note."
+            f"metadata would have {size:,} bytes of JSON, and at most {METADATA_BYTES:,} are "
+            "accepted. Set keys that are no longer needed to null, or put long text into the "
+            "content of a note."
         )
