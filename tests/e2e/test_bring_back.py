@@ -49,7 +49,7 @@ def check_commands(data: Path, note: str) -> None:
     back = ask("-d", data, "restore-note", gone["id"], "--version", str(gone["version"]))
     assert (back["status"], back["path"]) == ("created", "noise.md")
     assert (data / "knowledge" / "raft.md").read_text().endswith("\ngood\n")
-    assert "There is no version 99" in ask("-d", data, "restore-note", note, "--version", "99", code=1)
+    assert "The history has no version 99" in ask("-d", data, "restore-note", note, "--version", "99", code=1)
 
 
 def test_bring_back_commands_work_with_a_running_server(tmp_path: Path) -> None:

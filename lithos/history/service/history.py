@@ -225,16 +225,12 @@ class NoteHistory:
         try:
             row = await self.newest(note_id)
         except HistoryDisabled:
-            return (
-                "It cannot be restored after deletion, because no versions are kept "
-                "(history.enabled is false)."
-            )
+            return "The note cannot be restored, because no versions are kept (history.enabled is false)."
         if row is None:
-            return "It cannot be restored after deletion, because no version of it is kept."
+            return "The note cannot be restored, because no version of it is kept."
         return (
-            f"After deletion, restore it with lithos_restore, id={note_id} and "
-            f"version={row.version}, or with `lithos restore-note {note_id} --version "
-            f"{row.version}`."
+            f"The note can be restored by lithos_restore with id={note_id} and version={row.version}, or by "
+            f"`lithos restore-note {note_id} --version {row.version}`."
         )
 
     async def oldest(self, note_id: str) -> VersionRow | None:

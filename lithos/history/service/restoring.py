@@ -59,8 +59,8 @@ class RestoreRequest:
     expected_version: int | None = None
     base: int | None = None
     dry_run: bool = False
-    #: `kernel.values.events.TOOL`, or `TAKING_BACK` for an undo, and the version of the note when the undo
-    #: began.
+    #: `TOOL`, or `TAKING_BACK` for an undo (both from `kernel.values.events`). `undo` is the version of the
+    #: note when the undo began.
     source: str = TOOL
     undo: int | None = None
     #: Path for a deleted note. If None, the note returns to the path where it was deleted.

@@ -288,7 +288,7 @@ def make_analyzer() -> TextAnalyzer:
 
 
 class _WordsAlone(dict[int, int]):
-    """A table for `str.translate` that keeps letters, numbers and marks. The rest becomes spaces.
+    """A table for `str.translate` that keeps letters, numbers and marks. Other characters become spaces.
 
     A character unknown to this Python's Unicode version is kept too, because it may be a letter. Splitting
     words by a regular expression in tantivy would take longer than the rest of indexing.

@@ -14,7 +14,7 @@ from lithos.search.service.search import Hit
 
 T = TypeVar("T")
 
-#: Number of places checked among the notes: the maximum number of strong or fair rows.
+#: Maximum number of file hits to mix with notes: as many as can be rated strong or fair.
 BESIDE: Final = CANDIDATES
 
 

@@ -1,6 +1,6 @@
 """Token counts: the number of a tokenizer's pieces, or UTF-8 bytes / 4 rounded up if that is larger.
 
-Specified in docs/spec/context.md §1.
+The count is specified in docs/spec/context.md §1.
 
 Both numbers are subadditive for parts that are joined at line breaks: the sum of the counts of the parts is
 never less than the count of the whole. Parts that fit one by one therefore fit together.

@@ -174,7 +174,7 @@ async def test_earlier_version_and_diff_of_two_versions_are_shown(tmp_path: Path
         await person.lithos.call("lithos_delete", id=note_id, agent="eve")
         removed = await person.look(f"{address}/diff")
         assert any("-The second text." in one.text for one in removed.all("del"))
-        assert "There is no version 77" in (await person.look(f"{address}/diff?from=1&to=77", 404)).told
+        assert "has no version 77" in (await person.look(f"{address}/diff?from=1&to=77", 404)).told
         for wanted in ("nothing", MISSING_ID, "<script>", "x" * 3_000, "by-path?path=../x", "a\x00b"):
             wrong = await person.look(f"/console/notes/{quote(wanted, safe='?=')}", 404)
             assert "/console/notes" in wrong.links
