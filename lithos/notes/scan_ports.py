@@ -48,7 +48,7 @@ def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes
 
 
 def place_moved(moves: Moves, files: NoteFiles, catalogue: Catalogue) -> None:
-    """Tell the scan the ids of notes that a killed process was moving and whose files lack an id. Blocks."""
+    """Record the ids of notes that a killed process moved, if their files lack an id. Blocks."""
     for intent in moves.pending():
         moved = intent.relinking
         is_moved = files.is_file(moved.new) and not files.is_file(moved.old)

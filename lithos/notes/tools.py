@@ -238,7 +238,7 @@ def _check_schema_version(version: int | None) -> None:
 def _check_written(given: WriteTool) -> None:
     """Raise `InvalidInput` for a new note without title or content, and for a blank id or title."""
     if given.id is not None and not given.id.strip():
-        raise InvalidInput("id must not be blank. Leave it out to create a note.")
+        raise InvalidInput("id must not be blank: that would create a copy. Leave id out to create a note.")
     if given.title is not None and not given.title.strip():
         raise InvalidInput(
             "title must not be blank. To keep the title of a note, leave title out and give id."

@@ -167,7 +167,7 @@ def check_keys(patch: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
     for key in patch:
         if key in PREFIXED or (key in _OWNED and key not in extra):
             raise InvalidInput(
-                f"metadata must not contain {key!r}, because Lithos manages this key. Use the "
+                f"metadata must not contain the reserved key {key!r}, which Lithos manages. Use the "
                 "parameter of that name if there is one, or another key."
             )
 
