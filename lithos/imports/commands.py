@@ -12,7 +12,7 @@ COMMANDS: Final = (
         take("source SOURCE", "file or folder to import"),
         take("--from KIND",
             "kind of source (default: detected; an unknown value prints the list of kinds)", dest="kind"),
-        take("--into FOLDER", "target folder below the notes folder (default: the top)"),
+        take("--into FOLDER", "target folder below the notes folder (default: the notes folder)"),
         take("--agent NAME", "agent name recorded in events and history (default: import)"),
         flag("--recreate", "also import notes again that were imported before and deleted here"),
         DRY_RUN,

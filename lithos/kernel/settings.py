@@ -63,8 +63,8 @@ class StorageConfig:
     conflict_copies: Literal["ask", "merge", "ignore"] = setting(
         "ask",
         "How to treat the conflict copies that programs for folder synchronisation create. `ask` shows them "
-        "until a person merges them. `merge` merges a copy at once if the merge is clear and no person "
-        "would choose such a file name. `ignore` treats them as ordinary notes.",
+        "until a person merges them. `merge` merges a copy at once if the merge has no conflict and only "
+        "programs give such file names. `ignore` treats them as ordinary notes.",
     )
 
     @property

@@ -277,7 +277,7 @@ class WriteTool:
         bound=CONTENT,
     )
     tags: tuple[str, ...] | None = argument("Tags; [] clears them.", None, bound=TAGS)
-    confidence: object = argument("How sure you are, 0 to 1.", None, may_be_blank=True)
+    confidence: object = argument("Your confidence, 0 to 1.", None, may_be_blank=True)
     path: str | None = argument("Folder, or path ending in .md; only to create.", None, bound=PATH)
     id: str | None = argument(
         "Id of the note to update; omit to create one.", None, may_be_blank=True, bound=LOOKUP
@@ -311,7 +311,7 @@ class WriteTool:
         "Texts under the keys short and long.", None, bound=SUMMARIES, is_rare=True
     )
     metadata: dict[str, Any] | None = argument(
-        "Further keys to merge; null deletes a key.", None, bound=METADATA
+        "Metadata keys to merge; null deletes a key.", None, bound=METADATA
     )
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
     replace_all: bool = argument("Also replace parts that you have not read.", False)
@@ -489,7 +489,7 @@ class ListTool:
         "Only notes that have all of these entities.", None, bound=FILTERS, is_rare=True
     )
     kinds: tuple[str, ...] | None = argument(
-        "note (default), attachment.", None, bound=FILTERS, is_listed=False
+        "Kinds to list: note (default), attachment.", None, bound=FILTERS, is_listed=False
     )
 
     async def answer(self, using: Parts) -> Answer:
@@ -554,7 +554,7 @@ class NoteUpdateTool:
     tags: tuple[str, ...] | None = argument("New tags; [] clears them.", None, bound=TAGS)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     metadata: dict[str, Any] | None = argument(
-        "Further keys to merge; null deletes a key.", None, bound=METADATA
+        "Metadata keys to merge; null deletes a key.", None, bound=METADATA
     )
     expected_version: int | None = argument(_EXPECTED, None)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP, is_rare=True)

@@ -72,7 +72,7 @@ class SearchTool:
     )
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Number of results to skip.", 0, is_listed=False)
-    prefix: bool = argument("Whether the last word may be incomplete.", False, is_listed=False)
+    prefix: bool = argument("Treat the last word as the start of a word.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
     explain: bool = argument("In compact answers, also return scores and sources.", False, is_listed=False)
 

@@ -67,7 +67,7 @@ class AgentRegisterTool:
     id: str = argument("Your agent id.", bound=NAME, is_caller=True)
     name: str | None = argument("Display name.", None, bound=NAME)
     type: str | None = argument("Kind of agent, e.g. claude-code.", None, bound=NAME)
-    metadata: dict[str, Any] | None = argument("Further keys about you.", None, bound=METADATA)
+    metadata: dict[str, Any] | None = argument("Metadata keys about you.", None, bound=METADATA)
 
     async def answer(self, using: Parts) -> Answer:
         created = await using.get(Agents).register(self.id, self.name, self.type, self.metadata)
@@ -140,7 +140,7 @@ class TaskCreateTool:
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     tags: tuple[str, ...] | None = argument("Tags.", None, bound=TAGS)
     metadata: dict[str, Any] | None = argument(
-        "Further keys, e.g. project, priority; a gate needs gate_type.", None, bound=METADATA
+        "Metadata keys, e.g. project, priority; a gate needs gate_type.", None, bound=METADATA
     )
     task_type: str = argument("Kind of task.", "task", one_of=TASK_TYPES, bound=LOOKUP)
     depends_on: tuple[str, ...] = argument("Ids of the tasks to complete first.", (), bound=IDS)
@@ -184,7 +184,7 @@ class TaskUpdateTool:
     )
     tags: tuple[str, ...] | None = argument("New tags; [] clears them.", None, bound=TAGS)
     metadata: dict[str, Any] | None = argument(
-        "Further keys to merge; null deletes a key.", None, bound=METADATA
+        "Metadata keys to merge; null deletes a key.", None, bound=METADATA
     )
 
     async def answer(self, using: Parts) -> Answer:
@@ -200,7 +200,7 @@ class TaskUpdateTool:
 @tool("lithos_task_complete", "core", "I", place=21, paged=CuttableAnswer(beside=("unblocked",)), of="both")
 class TaskCompleteTool:
     """Complete a task and release its claims. Cite the notes that helped (cited_nodes) or misled
-    (misleading_nodes): it improves later retrieval.
+    (misleading_nodes) to improve later retrieval.
     """
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
@@ -222,7 +222,7 @@ class TaskCancelTool:
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
-    reason: str | None = argument("Why the task is cancelled.", None, bound=OUTCOME)
+    reason: str | None = argument("Reason for the cancellation.", None, bound=OUTCOME)
 
     async def answer(self, using: Parts) -> Answer:
         await using.get(Coordination).run(as_command(CancelTask, self))

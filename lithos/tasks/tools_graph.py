@@ -106,7 +106,7 @@ class TaskEdgeUpsertTool:
     to_task_id: str = argument("Id of the other task.", bound=LOOKUP)
     type: str = argument("Kind of link.", one_of=EDGE_TYPES, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
-    metadata: dict[str, Any] | None = argument("Further keys.", None, bound=METADATA)
+    metadata: dict[str, Any] | None = argument("Metadata of the link.", None, bound=METADATA)
 
     async def answer(self, using: Parts) -> Answer:
         source, target = self.from_task_id, self.to_task_id
@@ -130,7 +130,7 @@ class TaskEdgeListTool:
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     direction: str = argument(
-        "Which links to list.", "both", one_of=("both", "incoming", "outgoing"), bound=LOOKUP
+        "Direction of the listed links.", "both", one_of=("both", "incoming", "outgoing"), bound=LOOKUP
     )
     types: tuple[str, ...] = argument("Only links of these kinds.", (), bound=FILTERS)
 

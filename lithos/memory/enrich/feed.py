@@ -173,9 +173,7 @@ class JournalFeed:
 
     async def _take_all(self, position: int, pruned_through: int) -> None:
         """Enqueue all notes after unread events were pruned, because the events may concern any note."""
-        log.warning(
-            "events lost to enrichment; all notes are queued", cursor=position, lost_to=pruned_through
-        )
+        log.warning("enrichment missed events, all notes queued", cursor=position, lost_to=pruned_through)
         async for some in slices(list(self._catalogue)):
             triggers = [EnrichTrigger(trigger_type=NOTE_UPDATED, node_id=each.note.id) for each in some]
             await self._queue.submit(Enqueue(tuple(triggers)))

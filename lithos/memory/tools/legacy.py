@@ -30,7 +30,7 @@ class LinksTool:
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     direction: str = argument(
-        "Which links to list.", "both", one_of=("both", "outgoing", "incoming"), bound=LOOKUP
+        "Direction of the listed links.", "both", one_of=("both", "outgoing", "incoming"), bound=LOOKUP
     )
     depth: int = argument("Number of steps, 1 to 3.", 1)
 
@@ -95,7 +95,7 @@ class ProvenanceTool:
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     direction: str = argument(
-        "Which side to list.", "both", one_of=("both", "sources", "derived"), bound=LOOKUP
+        "Direction of the listed notes.", "both", one_of=("both", "sources", "derived"), bound=LOOKUP
     )
     depth: int = argument("Number of steps, 1 to 3.", 1)
     include_unresolved: bool = argument("Also list sources that do not exist.", True)

@@ -123,7 +123,7 @@ class ConflictResolveTool:
     """
 
     edge_id: str = argument("Id of the contradicts edge (lithos_edge_list).", bound=LOOKUP)
-    resolution: str = argument("How the conflict was settled.", one_of=RESOLUTIONS, bound=LOOKUP)
+    resolution: str = argument("Resolution of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
     resolver: str = argument("Your agent id.", bound=NAME, is_caller=True)
     winner_id: str | None = argument("Id of the note that stays valid.", None, bound=LOOKUP, note="there")
 

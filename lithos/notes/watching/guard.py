@@ -90,7 +90,7 @@ class DeletionGuard:
             return None
         approved = await self.blocking.run(self._store.approved)
         given_up = [note_id for note_id, path in self._kept.items() if path in approved]
-        log.info("vanished files given up", approved=len(approved), kept=len(self._kept))
+        log.info("vanished files accepted as deleted", approved=len(approved), kept=len(self._kept))
         return given_up
 
     async def settle_approval(self) -> None:

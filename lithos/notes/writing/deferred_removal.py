@@ -128,7 +128,7 @@ class Keeper:
     def _note(self, each: _Waiting, outcome: _Outcome) -> None:
         note = self.files.relative(each.kept.note)
         for path in outcome.saved:
-            log.warning("bytes saved by another program were displaced", path=note, kept_as=path)
+            log.warning("external edit moved aside", path=note, kept_as=path)
             self._on_saved()
         if outcome.failure is not None:
             log.error("displaced file not settled", path=note, reason=outcome.failure)

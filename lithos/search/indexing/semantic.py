@@ -188,7 +188,7 @@ class SemanticBackend:
             log.warning("former model cannot answer", model=stored.name, reason=problem.reason)
             return None
         if embedder.identity != stored:
-            log.warning("former model cannot answer", model=stored.name, reason="its files have changed")
+            log.warning("former model cannot answer", model=stored.name, reason="model files changed")
             return None
         return EmbeddedNotes(embedder, VectorIndex.open(self._directory, stored))
 

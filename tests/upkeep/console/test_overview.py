@@ -98,7 +98,7 @@ async def test_each_event_type_is_shown_as_sentence_with_links(tmp_path: Path) -
             f"bob related {one[:8]} → Second note supports",
             "ann created task A task",
             "bob claimed review of A task",
-            "bob found for A task, in Second note It works.",
+            "bob posted a finding for A task, in Second note It works.",
             "bob completed A task Done well.",
             "ann deleted first-note.md raft",
         ]
