@@ -63,7 +63,7 @@ COMMANDS: Final = (
         flag("--write", "write the entry into the client's configuration", alone=True),
         flag("--remove", "remove the entry from the client's configuration", alone=True),
         flag("--list", "list the installed clients and their connections", alone=True),
-        take("--scope", "configuration to use: yours (user, the default), or that of the project in this folder (project)",
+        take("--scope", "configuration of the user (default) or of the project in this folder",
             choices=("user", "project")),
         take("--transport",
             "how the client connects (default for --write: stdio; http in a project and for agent-zero)",
