@@ -17,7 +17,7 @@ CLIENTS = (
 )  # fmt: skip
 #: Hosted clients, for which `lithos connect` prints the steps in their settings.
 HOSTED = ("chatgpt", "claude-ai")
-_CLIENT: Final = take("--client NAME", "the client's name: without --agent the agent is NAME@HOST")
+_CLIENT: Final = take("--client NAME", "name of the client; without --agent, the agent is NAME@HOST")
 
 
 def agent(text: str) -> str:

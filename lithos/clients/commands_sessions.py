@@ -96,7 +96,7 @@ def _read_text(typed: dict[str, Any]) -> str:
             text = read_file(Path(file))
         except OSError as failure:
             raise CommandFailed(
-                f"Cannot read {file}: {failure.strerror}. Name a file that exists.", 2
+                f"Cannot read {file}: {failure.strerror}. Name a readable file.", 2
             ) from failure
     elif sys.stdin is None or os.isatty(0):
         raise CommandFailed("The text is missing. Give it with --text TEXT, in a FILE, or on stdin.", 2)

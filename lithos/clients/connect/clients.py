@@ -81,8 +81,7 @@ def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
 def _connect_agent_zero(target: ConnectTarget) -> dict[str, Recipe]:
     place = "Settings > MCP/A2A > External MCP Servers:"
     inside = (
-        f"{place[:-1]}. Inside its container, the name of this machine is "
-        "host.docker.internal. Allow that name"
+        f"{place[:-1]}. Inside its container, this machine is called host.docker.internal. Allow that name"
     )
     inside += " with server.allowed_hosts:"
     headers = target.headers(f"<{TOKEN_VARIABLE}>")
@@ -274,10 +273,12 @@ def _zed_folder(around: Surroundings) -> Path:
 
 
 _CONSENT: Final = (
-    "It opens your console: log in with the link of `lithos login`, load the page again, choose "
-    "the permissions, and confirm."
+    "The client opens your console. Log in with the link of `lithos login`, load the page again, "
+    "choose the permissions, and confirm."
 )
-_THROW_OUT: Final = "To remove its access: console, Agents, Remote clients, Revoke; or lithos token revoke."
+_THROW_OUT: Final = (
+    "To remove the client's access: console, Agents, Remote clients, Revoke; or lithos token revoke."
+)
 #: Steps to connect a hosted client, by client name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     "chatgpt": (
@@ -285,14 +286,14 @@ HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
         "Settings > Apps & Connectors > Create: enter a name, the address {url}, and the "
         "authentication OAuth.",
         _CONSENT,
-        "In a chat, press + and choose it.",
+        "In a chat, press + and choose the new connector.",
         _THROW_OUT,
     ),
     "claude-ai": (
         "Settings > Connectors > Add custom connector: enter a name and the address {url} only.",
-        "Press Connect next to it.",
+        "Press Connect next to the new connector.",
         _CONSENT,
-        "In a chat, the tools menu shows it, on the web and on a phone.",
+        "In a chat, the tools menu shows the connector, on the web and on a phone.",
         _THROW_OUT,
     ),
 }

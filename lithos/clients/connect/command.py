@@ -171,7 +171,10 @@ def _print(session: CommandSession, client: Client, target: ConnectTarget, aroun
     wanted = session.typed.get("transport")
     recipes = make_recipes(client, target, around)
     if wanted is not None and wanted not in recipes:
-        raise CommandFailed(f"{client.title} reaches servers on this machine only over {', '.join(recipes)}.")
+        raise CommandFailed(
+            f"{client.title} reaches servers on this machine only over "
+            f"{', '.join(recipes)}. Choose that with --transport."
+        )
     shown = {way: recipe for way, recipe in recipes.items() if wanted in (None, way)}
     if session.as_json:
         print_json({
@@ -274,7 +277,7 @@ def _advice(
             "The entry contains paths of this machine. For other users of this project, use --transport http."
         )
     yield place.client.then
-    yield f'Instruct its agents to use the agent id "{agent}" in every session.'
+    yield f'Instruct the client\'s agents to use the agent id "{agent}" in every session.'
 
 
 def _report(

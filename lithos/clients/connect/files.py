@@ -77,7 +77,7 @@ def read_config(path: Path) -> ConfigFile:
     except NotRegular:
         raise CannotUse(f"{path} is not a file. Move it away, or name another file with --file.") from None
     except OSError as error:
-        raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
+        raise CannotUse(f"{path} cannot be read: {error.strerror}. Check its permissions.") from error
     if len(data) > LARGEST:
         raise CannotUse(
             f"{path} is larger than {LARGEST // 1024 // 1024} MB, so it is unchanged. Paste the "
@@ -100,7 +100,9 @@ def replace_config(file: ConfigFile, data: bytes | None) -> None:
         file.real.parent.mkdir(parents=True, exist_ok=True)
         _replace(file, data)
     except OSError as error:
-        raise CannotUse(f"{file.path} cannot be written: {error.strerror}.") from error
+        raise CannotUse(
+            f"{file.path} cannot be written: {error.strerror}. Check its permissions and free space."
+        ) from error
     finally:
         if not file.real.exists():
             _remove_empty(file.real)
@@ -128,7 +130,10 @@ def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -
     try:
         _write_new(backup, data)
     except OSError as error:
-        raise CannotUse(f"The backup {backup} cannot be written: {error.strerror}.") from error
+        raise CannotUse(
+            f"The backup {backup} cannot be written: {error.strerror}. Nothing was "
+            "changed. Check permissions and free space."
+        ) from error
     return backup
 
 

@@ -92,7 +92,7 @@ class Format(ABC):
         except UnicodeEncodeError:
             lost = {"half a character"}
         if self.tree(new) != wanted or lost:
-            raise CannotEdit("The entry cannot be changed without changing something else.")
+            raise CannotEdit("The entry cannot be changed without changing other content.")
         return new
 
 

@@ -198,20 +198,20 @@ def _stored(status: str, answer: ToolAnswer) -> StoredCheckpoint:
 
 
 _BEFORE: Final = """\
-Keep in the summary, under the heading "To store in Lithos", what this session learned and has not stored in
-Lithos yet: facts with their sources, decisions with their reasons, what was tried and failed. Keep the ids of
-notes and tasks in use, and of each claim its task id, aspect, fence and expiry. Write "nothing" where
-there is nothing.
+In the summary, keep a section "To store in Lithos" with everything that this session learned and has not
+stored in Lithos yet: facts with their sources, decisions with their reasons, failed attempts. Also keep the
+ids of notes and tasks in use, and the task id, aspect, fence and expiry of each claim. Write "nothing" if
+there is nothing to keep.
 """
 _AFTER: Final = """\
-The conversation was shortened. Before you continue, store the items that the summary lists under
-"To store in Lithos": one topic a note, with lithos_write, or with lithos_note_edit if there is a note of the
-topic (check with lithos_search). Renew the claims you still need with lithos_task_renew.
+The conversation was shortened. Before you continue, store the items that the summary lists under "To store in
+Lithos", one note per topic: use lithos_note_edit if the topic already has a note (check with lithos_search),
+otherwise lithos_write. Renew the claims that you still need with lithos_task_renew.
 """
 _ANYTIME: Final = """\
-Before this session's context is lost, store in Lithos what it learned and others will need: one topic a note,
-with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post
-results of tasks with lithos_finding_post.
+Before this session's context is lost, store in Lithos what it learned and other agents will need, one note
+per topic: use lithos_note_edit if the topic already has a note (check with lithos_search), otherwise
+lithos_write. Post task results with lithos_finding_post.
 """
 #: Reminders by event name of Claude Code.
 _BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}

@@ -174,7 +174,7 @@ def before(now: datetime, days: int) -> datetime | None:
 
 
 class HistoryFailed(StorageFailed):
-    """Raised if `history.db` cannot be read or written at the moment."""
+    """The database `history.db` cannot be read or written at the moment."""
 
 
 @frozen(kw_only=True)

@@ -335,7 +335,7 @@ class Knowledge:
             found += [entry for entry in entries if name_key(entry.note.title) == wanted]
         if not found:
             raise DocNotFound(
-                f"No note has the title {title[:100]!r}. Find it with lithos_search or lithos_list."
+                f"No note has the title {title[:100]!r}. Find the note with lithos_search or lithos_list."
             )
         if len(found) > 1:
             some_paths = ", ".join(repr(entry.path[:150]) for entry in found[:5])
@@ -446,7 +446,7 @@ class Knowledge:
                 entry = None  # Only the scan knows the name of this file.
             else:
                 if entry is None:
-                    raise DocNotFound(f"No note at {resolved!r}. Find its path with lithos_list.")
+                    raise DocNotFound(f"No note exists at {resolved!r}. Find the path with lithos_list.")
             if entry is not None:
                 return entry
         await self._opening.wait_known()
@@ -467,7 +467,7 @@ class Knowledge:
         """Return the error for a path without a note."""
         skipped = self._catalogue.skipped.get(path)
         if skipped is None:
-            return DocNotFound(f"No note at {path!r}. Find its path with lithos_list.")
+            return DocNotFound(f"No note exists at {path!r}. Find the path with lithos_list.")
         holder = self._catalogue.get(skipped.note_id) if skipped.note_id else None
         if holder is None:
             return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")

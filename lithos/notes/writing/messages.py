@@ -26,16 +26,16 @@ from lithos.text.outline.section_edit import SectionEdit
 
 
 class NoteBusy(StorageFailed):
-    """Raised if another program is writing the note's file. Nothing was changed.
+    """Another program is writing the note's file. Nothing was changed.
 
     A retry of the same request may succeed soon.
     """
 
 
 class NoteAway(NoteBusy):
-    """Raised if the file of the note is not at its path, because it was moved or removed.
+    """The file of the note is not at its path, because it was moved or removed.
 
-    The error has the extra fields of `VersionConflict`: read the note again and retry.
+    Read the note again and retry. Extras: those of `VersionConflict`.
     """
 
     code = VersionConflict.code
@@ -199,7 +199,7 @@ class PatchNote(_OfNote):
 
 
 class OutlineNeeded(LithosError):
-    """Raised if the outline of a long body is unknown. Nothing was changed. Read the outline, then retry."""
+    """The outline of a long body is unknown. Nothing was changed. Read the outline, then retry."""
 
 
 @frozen(kw_only=True)
@@ -299,7 +299,7 @@ class MoveNote(_OfNote):
 
 
 class NothingToRelink(LithosError):
-    """Raised if the note has no link to rewrite. Nothing was changed."""
+    """The note has no link to rewrite. Nothing was changed."""
 
 
 @frozen(kw_only=True)
