@@ -75,7 +75,9 @@ def run_checkpoint(session: CommandSession) -> int:
     typed = session.typed
     name = typed.get("session")
     if name is not None and not 0 < len(name) <= _LONGEST_SESSION:
-        raise CommandFailed(f"A session id has 1 to {_LONGEST_SESSION:,} characters. Use a shorter one.", 2)
+        raise CommandFailed(
+            f"A session id has 1 to {_LONGEST_SESSION:,} characters. Give an id of that length.", 2
+        )
     checkpoint = checkpoint_of(_read_text(typed), typed, name, None)
     stored = trio.run(partial(_store, session, checkpoint))
     line = f"The text is already in {stored.path}; nothing was changed."

@@ -73,7 +73,7 @@ def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterato
     Raises `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
     """
     if not session or len(session) > LONGEST:
-        raise ValueError(f"A session id has 1 to {LONGEST:,} characters. Use a shorter one.")
+        raise ValueError(f"A session id has 1 to {LONGEST:,} characters. Give an id of that length.")
     real = os.path.realpath(data)
     name = hashlib.sha256(os.fsencode(real) + b"\0" + session.encode("utf-8", "surrogateescape")).hexdigest()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

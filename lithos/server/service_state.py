@@ -51,7 +51,7 @@ class ServerState:
 
     @cached_property
     def _numbers(self) -> Sequence[Callable[[], Any]]:
-        """Return the sources of the statistics, slow sources first."""
+        """Return the sources of the statistics; the sources that must be awaited come first."""
         found = [each for one in self._capabilities.listed for each in one.statistics]
         found.sort(key=iscoroutinefunction, reverse=True)
         return [self._parts.bind(each) for each in found]

@@ -83,7 +83,7 @@ class NotePages:
         path = request.args.get("path", "")[:4_096]
         entry = self._console.parts.get(Catalogue).spelled(path)
         if entry is None:
-            raise PageRefused("There is not a note at this path. Find the note under Notes.", 404)
+            raise PageRefused("There is no note at this path. Find the note under Notes.", 404)
         return redirect(_address(entry.note.id), 302)
 
     # -- looking -------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ class NoteTexts:
             try:
                 self._files.read(entry.path)
             except FileInCloud as away:
-                return f"{away.strerror}; open it, so that it is downloaded"
+                return f": {away.strerror}; open it, so that it is downloaded"
             except (OSError, OutsideKnowledge):
                 return ""
             return ""

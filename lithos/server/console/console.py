@@ -126,7 +126,7 @@ class Console:
 
     @property
     def tools(self) -> ToolBox:
-        """Return the tools with the current user's rights."""
+        """Return the tools with the current user's rights, including those of Lithos's own pages."""
         return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
@@ -299,7 +299,7 @@ class Console:
 
         @blueprint.route("/<whole:rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
         async def missing(rest: str) -> Response:
-            raise AssertionError("only admitted requests reach this endpoint")
+            raise AssertionError("no request is admitted to this endpoint")
 
         app.url_map.converters["whole"] = WholePath
         app.register_blueprint(blueprint)

@@ -63,7 +63,7 @@ def read_diff(text: str, *, is_cut: bool) -> Difference:
 
 #: Width and height of the box that contains all points.
 WIDTH, HEIGHT = 240, 48
-#: Minimum number of points of a small line: ten minutes of samples.
+#: Minimum number of places for samples in a small line: ten minutes of samples.
 SPARK_SLOTS: Final = 40
 #: A scale ends at one of these values times a power of ten.
 _ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -232,7 +232,10 @@ def short_id(value: str) -> Markup:
 
 
 def as_json(value: Mapping[str, Any], most: int) -> str:
-    """Return metadata as indented JSON without control characters, cut at `most`; "" if empty."""
+    """Return metadata as indented JSON, cut at `most`; "" if empty.
+
+    Control and direction characters are escaped.
+    """
     text = json.dumps(dict(value), ensure_ascii=False, indent=1)[:most] if value else ""
     return "\n".join(_UNSEEN.sub(_escape, line) for line in text.split("\n"))
 

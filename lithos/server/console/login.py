@@ -130,7 +130,7 @@ class WrongToken:
     seconds: float
 
     def slowing(self, page: Response) -> Response:
-        """Return the page with the response's status and, if needed, the seconds to wait."""
+        """Return the page, with the seconds to wait in `Retry-After` if a wait is needed."""
         if self.seconds:
             page.headers["Retry-After"] = str(ceil(self.seconds))
         return page

@@ -132,7 +132,7 @@ class BrowserSession:
         return hmac.compare_digest(csrf.encode(), self.csrf.encode())
 
     async def once(self, key: str, act: Callable[[], Awaitable[str]]) -> str:
-        """Carry out a submission, or wait for a running repetition; return the location of its outcome.
+        """Carry out a submission, or wait if it is already running; return the location of its outcome.
 
         `key` was created for the form. If `act` raises, the form may be submitted again: one waiting
         repetition is then carried out, and the others wait for it. `act` has its own deadlines, so the
@@ -217,7 +217,7 @@ class Sessions:
         """Return why a session has to end now, or an empty text if it has not."""
         # A session that ends much later than a new one would was created before the clock was set back.
         if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
-            return f"Your session has ended because it lasts {LIFE // timedelta(hours=1)} hours."
+            return f"Your session has ended: a session lasts {LIFE // timedelta(hours=1)} hours."
         if self.keyring.is_valid(session.principal):
             return ""
         if session.principal == ANYONE:

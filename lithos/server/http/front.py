@@ -47,7 +47,7 @@ class Front:
 
 @frozen
 class FrontParts:
-    """Arguments of `Application` except tools and state, the console's sessions, and its factory."""
+    """The console's sessions and factory, and the arguments of `Application` except tools and state."""
 
     application: Mapping[str, Any]
     sessions: Sessions | None

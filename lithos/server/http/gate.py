@@ -225,7 +225,7 @@ def read_head(scope: Scope) -> RequestHead:
 
 
 def _with_readable_host(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers without an invalid Host, on which the application would fail."""
+    """Return the headers with an invalid Host replaced, because the application would fail on it."""
     return [
         (name, value if name != b"host" or is_host(value.decode("latin-1")) else b"localhost")
         for name, value in headers

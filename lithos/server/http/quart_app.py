@@ -16,7 +16,7 @@ RouteModule = Callable[[QuartTrio], None]
 
 
 def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
-    """Return the application. Streams have no time limit, because the gate limits the bodies."""
+    """Return the application. Streams have no time limit; the gate limits the bodies."""
     app = QuartTrio("lithos.server.http.quart_app", static_folder=None)
     app.config.update(RESPONSE_TIMEOUT=None, MAX_CONTENT_LENGTH=None, BACKGROUND_TASK_SHUTDOWN_TIMEOUT=None)
     app.url_map.merge_slashes = False  # an address has exactly one spelling

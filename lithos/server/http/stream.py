@@ -85,7 +85,7 @@ class Connection:
         self._leave()
 
     def upgrade(self) -> None:
-        """Record that the client was informed about the following frames."""
+        """Record that the client was told that WebSocket frames follow."""
         self._turn(_Phase.SOCKET)
 
     async def ping(self) -> None:
@@ -103,7 +103,7 @@ class Connection:
         self.abort()
 
     async def send_frames(self, data: bytes) -> None:
-        """Send whole encoded frames, or drop them if a close frame was exchanged or the client left."""
+        """Send whole encoded frames, or drop them if either side has begun to close or the client left."""
         if self._frames.is_open:
             try:
                 await self.send_all(data)

@@ -58,7 +58,7 @@ class OwnerClient:
         return _accepted(await self._request("GET", f"/audit?{urlencode(query)}", None))
 
     async def reconcile(self, scope: str) -> list[dict[str, Any]] | None:
-        """Return what a dry run of `reconcile` finds, or None if the server has no such call.
+        """Return the findings of a dry run of `reconcile`, by scope, or None if the server has no such call.
 
         Raises `OwnerUnreachable`.
         """

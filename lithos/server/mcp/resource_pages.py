@@ -41,7 +41,10 @@ LONGEST_URI: Final = 2_000
 
 
 class TooMuchFollowed(Exception):
-    """The client follows the maximum number of resources, or the URI is too long; the message says which."""
+    """The client follows the maximum number of resources, or the URI is too long.
+
+    The message names both limits.
+    """
 
 
 class ChangesEnded(Exception):

@@ -34,7 +34,7 @@ SERVED: Final = 0.2
 
 @define(eq=False)
 class _Slot:
-    """A heavy read that occupies a slot or waits for one."""
+    """A running change, or a heavy read that occupies a slot or waits for one."""
 
     admitted: trio.Event = field(factory=trio.Event)
     #: Its deadline is the time when a slot may become free although no read has ended.

@@ -161,7 +161,7 @@ class Outline:
                 return found[0]
             if found:
                 raise SectionNotFound(
-                    f"{len(found)} sections have the path {given[:200]!r}. Give the full path of "
+                    f"{len(found)} sections match {given[:200]!r}. Give the full path of "
                     "one of them: see candidates.",
                     candidates=[each.path for each in found[:CANDIDATES]],
                 )
