@@ -190,7 +190,7 @@ def _read_expiry(
 ) -> datetime | Literal[""] | None:
     """Return when a note becomes stale.
 
-    A result of None keeps the current time, and "" clears it. `ttl_hours` is already checked.
+    A result of None keeps the note's expiry time, and "" clears it. `ttl_hours` is already checked.
     """
     if ttl_hours is not None:
         try:
@@ -222,7 +222,7 @@ def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
 
 
 def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Parts) -> None:
-    """Raise `InvalidInput` for keys that Lithos owns, or that the note's file uses otherwise."""
+    """Raise `InvalidInput` for blank keys, and for keys of Lithos that the note's person does not use."""
     if metadata and not all(key.strip() for key in metadata):
         raise InvalidInput("A key in metadata is blank. Name every key.")
     if metadata:
@@ -253,7 +253,7 @@ def _check_written(given: WriteTool) -> None:
 
 
 def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
-    """Raise `InvalidInput` for an unknown value, and for `merge` without `expected_version`."""
+    """Raise `InvalidInput` for an unknown value, and for an update with `merge` but no `expected_version`."""
     check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
     if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
         raise InvalidInput(

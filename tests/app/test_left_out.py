@@ -40,7 +40,7 @@ async def test_changes_that_need_a_person_are_refused_without_proposals(
             {"id": note, "op": "append", "text": "More."},
             Principal("t", "write", "other"),
         )
-        assert "only after a person's approval, and other proposes nothing" in refusal(answer, "forbidden")
+        assert "only after a person's approval, but other makes no proposals" in refusal(answer, "forbidden")
         read = await lithos.call("lithos_read", id=note)
         assert (read["content"].strip(), read["metadata"]["version"]) == ("Stripes.", 1)
         assert "pending_proposals" not in await lithos.call("lithos_context", query="zebra stripes")

@@ -132,7 +132,7 @@ def test_number_of_checkpoints_in_a_note_is_bounded(session: Session) -> None:
     )
     assert waited.returncode == 0
     full = session.run("--session", "full", "--text", "late")
-    assert (full.code, f"has {MOST} checkpoints" in full.err) == (1, True)
+    assert (full.code, f"maximum of {MOST} checkpoints" in full.err) == (1, True)
     assert session.hook("--session", "full", told="late") == ""
     assert "late" not in file.read_text()
 
@@ -155,7 +155,7 @@ def test_hook_reminds_at_events_whose_output_reaches_the_model(session: Session)
     """Behaviour 244: the reminder is plain text, since JSON is refused before a compaction."""
     before = session.hook(told=event("PreCompact", trigger="auto"))
     after = session.hook(told=event("SessionStart"))
-    assert before.startswith("Keep in the summary")
+    assert before.startswith("In the summary, keep")
     assert after.startswith("The conversation was shortened.")
     assert "lithos_write" in session.hook()
     assert session.hook(told=event("SessionEnd", reason="clear")) == ""

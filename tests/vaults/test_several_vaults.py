@@ -373,7 +373,7 @@ def test_backup_has_one_folder_per_vault(place: Path, capsys: pytest.CaptureFixt
     told = [json.loads(line) for line in out.splitlines()]
     assert (code, [each["vault"] for each in told]) == (1, ["work", "home"])
     assert "does not exist" in told[0]["error"]
-    assert "Not backed up: work; the others (1) are in rest" in err
+    assert "Not backed up: work. The backups of the other vaults (1) are in rest" in err
 
 
 def test_doctor_checks_each_vault(

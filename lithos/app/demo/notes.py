@@ -98,7 +98,7 @@ The forecast has to be at most six hours old [^1]. Line 40 is sheltered and keep
     DemoNote("Delays on the map", "product", "planner", ("product", "delays"), """\
 A crossing that will be late is drawn amber, one that is cancelled red, with the minutes next to it.
 
-It rests on the [[Delay model]]; the map itself waits for the tiles ([[Map tiles: licence]]).
+It depends on the [[Delay model]]; the map itself waits for the tiles ([[Map tiles: licence]]).
 """, ("Delay model",), "concept"),
     DemoNote("Map tiles: licence", "research", "scout", ("research", "legal"), """\
 The tiles may be shown with a visible credit. Offline copies need a written permission, which takes two weeks.

@@ -183,9 +183,9 @@ class Lineage:
         """Return why a note cannot be trusted."""
         entry = self._catalogue.get(note_id)
         if entry is None or entry.note.status != "quarantined":
-            return "rests on a superseded note"
+            return "depends on a superseded note"
         reason = entry.note.quarantine_reason
-        return f"rests on a quarantined note: {reason}" if reason else "rests on a quarantined note"
+        return f"depends on a quarantined note: {reason}" if reason else "depends on a quarantined note"
 
     # -- backward walk: notes that may be suspect ----------------------------------------------------
 

@@ -375,8 +375,8 @@ def _find_copies(
         return None if path in found or _is_second(entry, named) else entry
 
     kinship = Kinship(files, at, catalogue.records.is_own, versions)
-    # A file that was a note, at this path or another, stays a note even if its name looks like that of a
-    # copy.
+    # A file that was a note, at this path or another, stays a note if its name could also be chosen by a
+    # person.
     held = {row.note.id for row in rows.values()}
     known = {path for path, entry in named.items() if path in rows or entry.note.id in held}
     doubtful = {

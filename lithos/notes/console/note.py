@@ -377,7 +377,7 @@ def reasons(
     versions: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> list[Reason]:
-    """Return the reasons why a note ranks higher or lower in searches, most important first."""
+    """Return why a note ranks higher or lower in searches and retrievals, most important reason first."""
     found = [*(_of_warning(warning) for warning in warnings), *learned]
     found += _of_changes(note_id, versions, now)
     return found

@@ -431,7 +431,7 @@ class NoteFiles:
             if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
                 return self._real_root
         except OSError:
-            pass  # the file was deleted or moved
+            pass  # the folder was deleted or moved
         self._real_root = os.path.realpath(self.root)
         return self._real_root
 

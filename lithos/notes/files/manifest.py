@@ -140,7 +140,7 @@ class Manifest(Database):
     def view(cls, connection: apsw.Connection | None, reading: str = "") -> Manifest:
         """Return the manifest for a read-only connection.
 
-        The manifest is empty if the tables are missing or have another format.
+        The manifest is empty if the connection or the tables are missing, or the format is another one.
 
         A manifest whose notes were read by other rules than `reading` also counts as empty.
         """

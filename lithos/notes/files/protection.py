@@ -46,11 +46,12 @@ class Protection:
 def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) -> Protection:
     """Probe with two temporary files.
 
-    If there is a folder for private files (`place`), they are created in it.
+    If there is a folder for private files (`place`), at least one of them is created in it.
 
     The place may be on another volume, and only a test shows that: a bind mount has the same device number, a
-    subvolume another one. So the test exchanges a file of the notes folder, if possible a file without a
-    name, with a file of the place. Raises `OSError` if the notes folder cannot be written.
+    subvolume another one. So the test uses a file of the notes folder. If possible, this file is created
+    without a name and gets its name in the place. Otherwise it is exchanged with a file of the place. Raises
+    `OSError` if the notes folder cannot be written.
     """
     if place is not None:
         with suppress(OSError):  # errors of the notes folder are reported later, without the place
@@ -134,7 +135,7 @@ def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
 def _can_lease(calls: SystemCalls, path: str) -> bool:
     """Return whether leases work.
 
-    A lease must be granted on an unopened file, and refused while the file is open for writing.
+    A lease must be granted while nobody has the file open for writing, and refused otherwise.
     """
     reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

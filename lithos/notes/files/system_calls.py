@@ -170,7 +170,7 @@ class KernelCalls:
     def lease(self, descriptor: int) -> None:
         if _LEASES is None:
             raise OSError(errno.ENOSYS, "Leases are not supported on this system")
-        # The default signal of a breaking lease ends the process. This signal is ignored.
+        # The default signal of a breaking lease ends the process. SIGURG is ignored.
         fcntl.fcntl(descriptor, _LEASES.signal, signal.SIGURG)
         fcntl.fcntl(descriptor, _LEASES.take, fcntl.F_RDLCK)
 

@@ -135,7 +135,7 @@ class VaultSettings:
         return tuple(_stamp(self._file(name)) for name in (_HIDDEN, *{**_FOLDERS, **_FILES}))
 
     def _parsed(self, name: str, otherwise: Any) -> Any:
-        """Return the parsed settings file, or `otherwise` if the file is missing."""
+        """Return the parsed settings file, or `otherwise` if it is missing, broken or too large."""
         path = self._file(name)
         try:
             with open_regular(path) as file:

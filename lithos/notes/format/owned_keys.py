@@ -28,7 +28,7 @@ PREFIXED: Final = frozenset(PREFIX + key for key in OWNED_KEYS)
 _OWNED: Final = frozenset(OWNED_KEYS)
 #: Keys whose values follow from every change. Lithos knows these values without the file.
 _STAMPS: Final = ("version", "updated_at")
-#: Keys that accept any kind of value. They belong to Lithos only in notes managed by Lithos.
+#: Keys whose values do not show their owner. They belong to Lithos only in notes managed by Lithos.
 _ONLY_MANAGED: Final = (*_STAMPS, "source")
 _NO_ID: Final = "00000000-0000-0000-0000-000000000000"
 

@@ -21,7 +21,7 @@ from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at, tail_of
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Keys that a write does not have an argument for. They are compared with the note and not taken over.
+#: Keys that no argument of a write changes. They are compared with the note and not taken over.
 KEPT: Final = frozenset({
     "id", "author", "created_at", "updated_at", "contributors", "supersedes", "version", "quarantine_reason",
     "entities", "entities_extractor",

@@ -255,7 +255,7 @@ def _normalise(name: str) -> str:
 
 
 def file_alias(path: str) -> str:
-    """Return the file name as a case-folded link target, as Obsidian uses it."""
+    """Return the file name without `.md` as a link target, in its own case. Obsidian ignores the case."""
     return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
 
 

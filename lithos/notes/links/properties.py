@@ -1,7 +1,7 @@
 """Links in the properties of a note: in frontmatter texts with or without quotes, in lists and in mappings.
 
-`up: [[Note]]` without quotes is a nested list to YAML, but a link to its author. A changed property keeps its
-style. If the new text would not read back correctly in that style, it is put in quotes.
+YAML reads `up: [[Note]]` without quotes as a nested list, but the person who wrote it means a link. A changed
+property keeps its style. If the new text would not read back correctly in that style, it is put in quotes.
 """
 
 from __future__ import annotations

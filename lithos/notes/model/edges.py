@@ -130,7 +130,7 @@ def other_end(edge: Edge, note_id: str) -> str:
 def announce_edge(edge: Edge, agent: str, delivery: str, source: str = TOOL) -> EventDraft:
     """Return the event for a changed edge. `delivery` is its unique key, so that it is journalled only once.
 
-    `source` is recorded as the source of the event.
+    `source` is the source in the hidden origin of the event.
     """
     return EventDraft(
         type=EDGE_UPSERTED,

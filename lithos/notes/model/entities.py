@@ -252,7 +252,7 @@ def is_stale(note: Note) -> bool:
 def may_extract(note: Note, *, force: bool = False) -> bool:
     """Return whether a note may be extracted.
 
-    Curated notes and notes that the current rules extracted are never extracted again.
+    Notes with entities that a person chose or that the current rules found are extracted only with `force`.
     """
     return force or not note.entities or is_stale(note)
 

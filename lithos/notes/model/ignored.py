@@ -21,7 +21,7 @@ MOST_FILTERS: Final = 1_000
 LONGEST_FILTER: Final = 500
 #: Maximum number of unbounded repetitions in an expression. Each one multiplies its time by the path length.
 _MOST_REPEATS: Final = 2
-#: A repeated group: `*`, `+`, `?` or `{n,m}` directly after a closing bracket.
+#: A repeated group: `*`, `+` or `{n,m}` directly after a closing bracket.
 _REPEATED_GROUP: Final = re.compile(r"\)[*+{]")
 _GLOB_PARTS: Final = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 _GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}

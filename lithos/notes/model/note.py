@@ -172,10 +172,11 @@ class NoteWarning:
     """One warning about a note.
 
     `id` and `title` name the note that is the cause. For `quarantined`, `expired`, `conflict_markers`,
-    `duplicated` and `conflict_copy` this is the note itself, and `reason` names other files with its id or
-    its other version. For `superseded` it is the successor, for `suspect` the nearest note of the lineage
-    that is quarantined or superseded, and for `contradicted` the other note of the contradiction. `distance`
-    is the number of steps to it, 0 for the note itself.
+    `duplicated` and `conflict_copy` this is the note itself. For `duplicated`, `reason` names the other files
+    with its id, and for `conflict_copy` the files with its other version. For `superseded` the cause is the
+    successor, for `suspect` the nearest note of the lineage that is quarantined or superseded, and for
+    `contradicted` the other note of the contradiction. `distance` is the number of steps to it, 0 for the
+    note itself.
     """
 
     kind: WarningKind

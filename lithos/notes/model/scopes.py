@@ -122,7 +122,8 @@ def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
 def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
     """Return the scope that a person entered in a form. An empty `write` list means everywhere.
 
-    Return None if both lists are empty. Raises `ValueError` like `check_typed`.
+    Paths in `propose` are excluded from `write`, so changes there wait for approval. Return None if both
+    lists are empty. Raises `ValueError` like `check_typed`.
     """
     if not (write or propose):
         return None

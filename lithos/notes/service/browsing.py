@@ -133,7 +133,10 @@ class Folder:
 
 @frozen
 class Ancestor:
-    """A note that another note depends on, with its distance in steps. `via` is the note of the last step."""
+    """A note that another note depends on, with its distance in steps.
+
+    `via` is the kind of the last step: `derived_from_ids` or the type of a typed edge.
+    """
 
     entry: Entry
     distance: int
@@ -333,7 +336,8 @@ def _is_named(entry: Entry, wanted: str) -> bool:
 def _rank(entry: Entry, wanted: str, starts: re.Pattern[str]) -> tuple[int, int]:
     """Return the sort rank of a name: exact match, then a match at its start, then at a word start.
 
-    Within each rank, titles come before aliases and paths, and shorter titles before longer ones.
+    Within each rank, titles come before aliases and aliases before paths, then shorter titles before longer
+    ones.
     """
     names = ((entry.note.title,), entry.note.aliases, (entry.path.removesuffix(".md"), entry.path))
     ranks = (

@@ -404,7 +404,7 @@ class Knowledge:
     async def locate(self, path: str, which: str) -> str:
         """Return the id of the note at a path.
 
-        With "kept", the id of a former note is accepted too. Raises `DocNotFound`.
+        If `which` is "kept", a note that was at this path before is found too. Raises `DocNotFound`.
         """
         await self._opening.wait_known()
         if which == "kept":

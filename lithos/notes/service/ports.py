@@ -32,12 +32,15 @@ class EarlierVersions(Protocol):
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
     ) -> KeptNote:
-        """Return a note in a version or at a time. Raises `VersionNotFound`, `DocNotFound`."""
+        """Return a note in a version or at a time, even if it was deleted.
+
+        Raises `VersionNotFound`, `DocNotFound`.
+        """
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """Return the id of a note by id or path, or of a deleted note by its former path, or None.
+        """Return the id of a note by id or path, or of a deleted note by its former path.
 
-        Raises `DocNotFound` for a path that no note has or had.
+        Return None if neither is given. Raises `DocNotFound` for a path that no note has or had.
         """
 
     async def way_back(self, note_id: str) -> str:

@@ -107,8 +107,8 @@ PROBE_NAME = f"{TEMPORARY_PREFIX}probe{TEMPORARY_SUFFIX}"
 PROBE_BOUND = 2.0
 PROBE_PAUSE = 0.1
 
-#: Interval in milliseconds at which the library checks its queue and reports silence, and maximum time it
-#: collects.
+#: Times of the library in milliseconds: interval of its queue checks, maximum time it collects changes, and
+#: interval at which it reports silence.
 _STEP = 40
 _GATHER = 200
 _SILENCE = 1_000

@@ -48,9 +48,10 @@ class Applying:
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
     ) -> Sequence[FileState | Exception | None]:
-        """Change the files, with intents and versions on disk first. Return each file's result, in order.
+        """Change the files. Return each file's result, in order.
 
-        States that exist only in their files are recorded first. If recording versions failed lately, all
+        Intents and versions are committed in parallel, and are on disk before a reader sees them. States
+        that exist only in their files are recorded first. If recording versions failed lately, all
         states are recorded first, because no file is changed without its version. The same applies to notes
         from another vault, whose past must be recorded before them.
         """
@@ -156,6 +157,6 @@ class Applying:
         results.reverse()
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):
-                with suppress(OSError):  # The next start undoes the rest.
+                with suppress(OSError):  # The next start finds the move undone and drops its intent.
                     self._moves.remove(change.intent.id)
         return results

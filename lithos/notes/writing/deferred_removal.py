@@ -107,7 +107,7 @@ class Keeper:
 
     async def finish(self) -> None:
         """Settle the leased files at shutdown. The next start settles the other files."""
-        for _ in range(2):  # The second turn finds files whose folder was renamed.
+        for _ in range(2):  # The first turn finds files whose folder was renamed, the second settles them.
             leased = [each for each in self._waiting if each.kept.is_leased]
             if leased:
                 await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)

@@ -186,7 +186,7 @@ class EditPreparation:
             if old.note.id != entry.note.id:
                 raise no_such_note(request)
             version = entry.note.version
-            if is_read:  # A person's edit since the read counts as a version.
+            if is_read:  # A person's edit since the last version counts as a version.
                 version = version_read(self._catalogue, entry, source, old.note.version)
             note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)

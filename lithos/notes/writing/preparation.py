@@ -103,7 +103,8 @@ class Passed:
 class Prepared:
     """A validated change, ready to be written. `document` is `None` for a deletion.
 
-    If the operation is a `Passed` state, `entry` and `document` are those of the next change of the note.
+    If the operation is a `Passed` state, `entry` and `document` are those of the note's last edit in the
+    round.
     """
 
     operation: Put | Remove | Move | Passed

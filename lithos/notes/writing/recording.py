@@ -25,7 +25,10 @@ from lithos.notes.writing.preparation import Passed, Prepared
 
 
 class NotKept(Exception):
-    """Raised if the file was changed, but its version could not be kept. `state` is that of the new file."""
+    """The result for a file that was changed, but whose version could not be kept.
+
+    `state` is that of the new file, or None if the file was removed.
+    """
 
     def __init__(self, failure: HistoryFailed, state: FileState | None) -> None:
         super().__init__(failure.message)

@@ -71,7 +71,8 @@ class RestorePreparation:
         entry = self._catalogue.get(request.id)
         if entry is None:
             return self._prepare_return(request)
-        entry, source = find_note(self._catalogue, request, source)  # The note was restored meanwhile.
+        # `source` is None if the note was restored meanwhile. Then this raises a refusal.
+        entry, source = find_note(self._catalogue, request, source)
         current = self._current(entry, source)
         if current.id != entry.note.id:
             raise no_such_note(request)

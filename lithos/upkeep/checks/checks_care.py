@@ -70,7 +70,7 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "quarantined": ("warning", "Quarantined notes",
         "Quarantined notes are left out of retrieval until a person clears them."),
     "duplicated": ("warning", "Notes with a second file",
-        "Copy what you need from the second file into the note and delete the file. Or give the file its "
+        "Copy what you need from the second file into the note, then remove the file. Or give the file its "
         "own id with `lithos validate --fix ids`."),
     "conflict_copies": ("warning", "Notes with a conflict copy",
         "Merge the copy on the console page Copies or with `lithos conflicts`, or keep it as a separate "

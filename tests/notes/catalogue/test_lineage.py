@@ -243,7 +243,7 @@ def test_nearest_cause_is_reported_and_ties_are_broken_by_id() -> None:
     vault.put("c", status="quarantined", quarantine_reason="wrong numbers")
     assert vault.suspicion("a") == ("c", 1)
     (warning,) = vault.lineage.warnings("a", NOW)
-    assert (warning.title, warning.reason) == ("Tc", "rests on a quarantined note: wrong numbers")
+    assert (warning.title, warning.reason) == ("Tc", "depends on a quarantined note: wrong numbers")
 
 
 def test_source_cycle_ends_and_no_note_makes_itself_suspect() -> None:
@@ -281,7 +281,7 @@ def test_note_superseding_its_superseded_source_is_not_suspect() -> None:
     assert vault.suspicion("a") is None
     assert vault.suspicion("e") == ("d", 1)
     vault.put("e", "d", "f")
-    vault.put("f", "c")  # `e` also rests on `c`, the successor of `d`, two steps away.
+    vault.put("f", "c")  # `e` also depends on `c`, the successor of `d`, two steps away.
     assert vault.suspicion("e") == ("c", 2)  # `a` supersedes `c`.
     vault.put("f", "c", "a")
     assert vault.suspicion("e") is None
@@ -337,7 +337,7 @@ def test_warnings_are_ordered_by_kind() -> None:
     assert [attrs.astuple(w) for w in warnings] == [
         ("quarantined", "a", "Ta", "x", 0),
         ("superseded", "c", "Tc", "superseded by this note", 1),
-        ("suspect", "b", "Tb", "rests on a quarantined note", 1),
+        ("suspect", "b", "Tb", "depends on a quarantined note", 1),
         ("expired", "a", "Ta", f"expired at {START.isoformat(timespec='microseconds')}", 0),
         ("contradicted", "b", "Tb", "unresolved contradiction", 1),
     ]
@@ -357,7 +357,7 @@ def test_adopted_catalogue_replaces_notes_and_keeps_typed_edges() -> None:
 
 
 def chain_of(length: int, width: int = 1) -> Vault:
-    """Build a vault in which each note rests on the `width` notes before it, and note 0 is quarantined."""
+    """Build a vault in which each note depends on the `width` notes before it, and note 0 is quarantined."""
     vault = Vault()
     entries = [
         make_entry(
@@ -387,9 +387,9 @@ async def test_suspicious_source_beyond_the_step_limit_is_reported_once_computed
 
 
 def test_long_version_chain_is_checked_in_linear_time() -> None:
-    """Each version rests on the version before it and supersedes it.
+    """Each version depends on the version before it and supersedes it.
 
-    Other notes rest on the last version and share its successors.
+    Other notes depend on the last version and share its successors.
     """
 
     def calls(length: int) -> int:

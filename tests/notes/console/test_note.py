@@ -363,17 +363,17 @@ async def test_backlinks_are_sorted_and_paged_with_their_sentence(tmp_path: Path
         target = await person.lithos.create("Target", "The end.")
         for number in range(23, 0, -1):
             await person.lithos.create(
-                f"Note {number:02}", f"Before. It rests on [[Target]], says {number}. After."
+                f"Note {number:02}", f"Before. It depends on [[Target]], says {number}. After."
             )
         page = await person.look(f"/console/notes/{target}")
         (links,) = page.all("ul", "backlinks")
         rows = [row.told for row in links.all("li")]
-        assert rows[0] == "Note 01 It rests on Target, says 1."
+        assert rows[0] == "Note 01 It depends on Target, says 1."
         assert len(rows) == 20
         assert "Links here 23" in page.told
         (more,) = [link.attributes["href"] for link in page.all("a") if link.text == "more →"]
         page = await person.look(f"/console/notes/{target}{more}")
         assert [row.told for row in page.all("ul", "backlinks")[0].all("li")] == [
-            f"Note {number} It rests on Target, says {number}." for number in (21, 22, 23)
+            f"Note {number} It depends on Target, says {number}." for number in (21, 22, 23)
         ]
         assert any(link.text == "← before" for link in page.all("a"))

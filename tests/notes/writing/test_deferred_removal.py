@@ -69,7 +69,7 @@ async def test_late_write_to_a_displaced_file_is_saved_and_reported(house, caplo
     (kept,) = house.displaced.list()
     assert kept.path.read_bytes().endswith(b"late")
     assert kept.note == note.path == "a/note.md"
-    assert "displaced" in caplog.text
+    assert "moved aside" in caplog.text
 
 
 async def test_displaced_file_is_kept_while_a_program_has_it_open(house):

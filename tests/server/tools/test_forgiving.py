@@ -158,7 +158,7 @@ async def test_blank_id_creates_no_copy(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
     for blank in ("", " "):
         answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
-        assert "leave it out" in refusal(answer, "invalid_input")
+        assert "Leave id out" in refusal(answer, "invalid_input")
     assert lithos.files() == []
 
 

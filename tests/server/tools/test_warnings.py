@@ -114,7 +114,7 @@ async def test_quarantined_source_warns_of_all_dependents_immediately(lithos: Li
         "kind": "suspect",
         "id": source,
         "title": "Source",
-        "reason": "rests on a quarantined note: numbers invented",
+        "reason": "depends on a quarantined note: numbers invented",
         "distance": 1,
     }
     assert kinds(await lithos.read(loop)) == [("suspect", source, 3)]
