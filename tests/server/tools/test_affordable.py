@@ -301,7 +301,8 @@ async def test_query_syntax_error_names_position_and_alternative(lithos: Lithos)
     await lithos.create("Zebra", "zebra")
     for query, position, reason in (
         ('zebra "herd', 7, "quotation mark"), ("(zebra", 1, "parenthesis"), ("zebra)", 6, "parenthesis"),
-        ("+zebra AND", 11, "word is missing"), ("x nope:zebra", 3, "unknown field 'nope'"), ("  -", 3, "word"),
+        ("+zebra AND", 11, "word is missing"), ("x nope:zebra", 3, "unknown field 'nope'"),
+        ("  -", 3, "word"),
     ):  # fmt: skip
         answer = await lithos.call("lithos_search", query=query, mode="fulltext")
         assert list(answer) == ["results", "message"]
