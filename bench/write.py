@@ -139,7 +139,7 @@ async def written_ids(server: Serving, most: int) -> list[str]:
 
 
 def updating(texts: list[str], ids: Sequence[str], series: str) -> Callable[[int], Request]:
-    """Return updates that give existing notes another body and keep the title of each id."""
+    """Return a maker of updates that give existing notes another body and a title made from the id."""
     write = writing(texts, series)
 
     def request(number: int) -> Request:

@@ -146,7 +146,7 @@ def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable
 def ensure_logging(stream: TextIO) -> None:
     """Log as JSON to `stream` unless `configure_logging` was called.
 
-    Then earlier failures are logged, too.
+    Failures before that call are thereby logged too.
     """
     if not any(isinstance(handler, _LineHandler) for handler in logging.getLogger().handlers):
         configure_logging("info", "json", stream)

@@ -131,7 +131,7 @@ class HistoryReading(LearningDatabase):
         return found
 
     def rows(self, note_id: str, limit: int, before: int | None = None) -> tuple[Sequence[VersionRow], int]:
-        """Return the newest versions of a note (below `before`), and the number of all kept versions."""
+        """Return the newest versions of a note (below `before`), newest first, and the number of all kept."""
         sql = (
             f"SELECT {COLUMNS} FROM {JOINED} WHERE n.id=?1 AND (?2 IS NULL OR v.version<?2)"  # noqa: S608
             " ORDER BY v.version DESC, v.place DESC LIMIT ?3"

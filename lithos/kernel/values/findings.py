@@ -193,7 +193,7 @@ class CheckResult:
 
     @property
     def told(self) -> tuple[CheckFinding, ...]:
-        """Return the findings to report, worst first: all problems, or all findings without problems."""
+        """Return the findings to report: all problems, worst first, or all findings if none is a problem."""
         bad = [finding for finding in self.findings if finding.status != "ok"]
         return tuple(sorted(bad, key=lambda each: -_ORDER.index(each.status))) or self.findings
 

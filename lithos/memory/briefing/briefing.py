@@ -42,7 +42,7 @@ from lithos.text.words.tokens import Count, fitting_length
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
 #: Maximum share of the budget for one note if there are others. If the budget minus a fixed number of tokens
-#: is larger, that number applies instead.
+#: is larger, this difference applies instead.
 NOTE_SHARE: Final = 0.5
 FOR_OTHERS: Final = 1_500
 #: Budget shares of the parts around the excerpts, if there are excerpts.

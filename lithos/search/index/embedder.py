@@ -215,8 +215,6 @@ def _read_builtin(paths: Sequence[Path]) -> StaticModel:
     """Read the built-in model from its files.
 
     `StaticModel.from_pretrained` takes twice as long, because it loads the hub client first.
-
-    `StaticModel.from_pretrained` takes twice as long, because it loads the hub client first.
     """
     from model2vec import StaticModel  # noqa: PLC0415 - slow to import
     from safetensors.numpy import load_file  # noqa: PLC0415

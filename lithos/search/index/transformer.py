@@ -222,7 +222,7 @@ class Transformer:
 
 
 def _pack(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of texts.
+    """Yield batches of texts as lists of their indices.
 
     No batch has more than `TOKENS_AT_ONCE` tokens when padded to its longest text.
     """

@@ -107,9 +107,10 @@ class AccurateTier:
         return Progress(STATIC if self.answering is None else TIER, done, total)
 
     async def run(self, static: trio.Event) -> None:
-        """Background task: embed the notes once the event `static` is set and there are notes. Never ends.
+        """Background task: embed the notes once the event `static` is set and there are notes.
 
-        Nothing is loaded before the first note exists.
+        Returns early if the tier cannot be used, otherwise never ends. Nothing is loaded before the first
+        note exists.
         """
         await static.wait()
         target = self._port.target

@@ -55,8 +55,8 @@ class SearchRequest:
     """The query, mode, filters and limit of one search. If `threshold` is None, the configured one applies.
 
     Only graph searches use seeds and a depth. Without seeds, a graph search starts from the notes that match
-    the query. `offset` is the number of rows to skip. `prefix`: in full-text searches the last word may be
-    the beginning of a word. `room`: maximum number of JSON characters of all rows, 0 for no limit.
+    the query. `offset` is the number of rows to skip. `prefix`: the last word may be the beginning of a word
+    in modes that use full text. `room`: maximum number of JSON characters of all rows, 0 for no limit.
     """
 
     query: str

@@ -131,7 +131,7 @@ class ImpactRows(Rows):
         )
 
     def posters(self, note_ids: Iterable[str]) -> dict[str, dict[str, datetime]]:
-        """Return by note the agents that posted findings about it, with the time of each agent's finding."""
+        """Return by note the agents that posted findings about it, with the time of each agent's first."""
         found: dict[str, dict[str, datetime]] = {}
         for note_id, agent, at in self._all(_POSTED, listed(note_ids)):
             found.setdefault(note_id, {})[agent] = stored_time(at)

@@ -123,7 +123,7 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
-    """Yield the pieces of a text, each with the name to show for it. Quiet characters stay in the text."""
+    """Yield the pieces of a text, each with its sign, or None for plain text with its quiet characters."""
     done = 0
     for sign in find_signs(text):
         if sign.is_quiet:
@@ -147,7 +147,7 @@ def spell_out(text: str) -> str:
 def count_names(
     texts: Iterable[str], most: int = MOST_COUNTED
 ) -> tuple[dict[str, int], dict[str, int], bool]:
-    """Count the loud and the quiet characters of these texts by name.
+    """Return by name the counts of special characters in texts: first those not quiet, then the quiet ones.
 
     Also return whether the counts are complete. At most `most` such characters are counted.
     """

@@ -185,7 +185,7 @@ class _Editor:
         return apply_edits(self._source, [*edits, (len(self._source), len(self._source), "".join(missing))])
 
     def untie(self, changes: KeyChanges) -> KeyChanges:
-        """Add the keys that depend on changed anchors to `changes`, and all keys from merge keys."""
+        """Return `changes` with the keys that depend on changed anchors, and all keys from merge keys."""
         changed = set(changes.values) | changes.removed
         explicit = {entry.key for entry in self._entries if not entry.merge}
         leaning: set[str] = set()

@@ -143,7 +143,7 @@ class ValueReader:
         return " ".join(self._source[start:end].split())
 
     def pairs(self, node: yaml.MappingNode, depth: int = 0) -> dict[str, yaml.Node]:
-        """Return key text to value node, with merge keys (`<<`) expanded. The last of equal keys wins."""
+        """Return value nodes by key text, with merge keys (`<<`) expanded. The last of equal keys wins."""
         self._charge(1 + len(node.value), depth)
         merged: dict[str, yaml.Node] = {}
         own: dict[str, yaml.Node] = {}

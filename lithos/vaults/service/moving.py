@@ -58,7 +58,7 @@ class VaultMove:
 
 
 class VaultMoving:
-    """Service that moves notes between two vaults, one note at a time. Callers share one object per pair.
+    """Service that moves notes between two vaults, one note at a time.
 
     All callers share one object per pair of vaults.
     """
