@@ -135,7 +135,7 @@ def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
 def _can_lease(calls: SystemCalls, path: str) -> bool:
     """Return whether leases work.
 
-    A lease must be granted while nobody has the file open for writing, and refused otherwise.
+    A lease must be granted while no process has the file open for writing, and refused otherwise.
     """
     reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

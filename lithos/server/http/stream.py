@@ -85,7 +85,7 @@ class Connection:
         self._leave()
 
     def upgrade(self) -> None:
-        """Record that the client was told that WebSocket frames follow."""
+        """Record that the response has announced WebSocket frames to the client."""
         self._turn(_Phase.SOCKET)
 
     async def ping(self) -> None:
