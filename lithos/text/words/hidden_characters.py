@@ -123,7 +123,7 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
-    """Yield the pieces of a text, each with its hidden character, or None for plain text with its quiet characters."""
+    """Yield the pieces of a text with their hidden characters; plain text has None."""
     done = 0
     for sign in find_signs(text):
         if sign.is_quiet:
