@@ -70,13 +70,13 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "quarantined": ("warning", "Quarantined notes",
         "Quarantined notes are left out of retrieval until a person clears them."),
     "duplicated": ("warning", "Notes with a second file",
-        "Copy what you need from the second file into the note and delete the file. Or give the file its "
+        "Copy what you need from the second file into the note and remove the file. Or give the file its "
         "own id with `lithos validate --fix ids`."),
     "conflict_copies": ("warning", "Notes with a conflict copy",
         "Merge the copy on the console page Copies or with `lithos conflicts`, or keep it as a separate "
         "note."),
     "conflict_markers": ("warning", "Notes with a git conflict",
-        "Keep one side or both, and delete the lines <<<<<<<, ======= and >>>>>>>."),
+        "Keep one side or both, and remove the lines <<<<<<<, ======= and >>>>>>>."),
     "contradicted": ("warning", "Contradictions", "Decide which note is right with lithos_conflict_resolve."),
     "suspect": ("warning", "Suspect notes",
         "The sources of these notes are quarantined or superseded. Verify the notes again, or base them "

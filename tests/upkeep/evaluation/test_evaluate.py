@@ -88,7 +88,7 @@ def test_a_vault_is_read_as_it_is_served(program: Program, tmp_path_factory: pyt
         ("expect: [gone.md]", "no such note: gone.md"),
         ("expect: [net/ports.md, gone.md]", "no such note: gone.md"),
         ("expect: [Raft]", "ambiguous title 'Raft': old/raft.md, raft.md; give the path"),
-        ("expect: [bread.md]\n  tags: [nowhere]", "not among the first 10"),
+        ("expect: [bread.md]\n  tags: [nowhere]", "expected note not among the first 10"),
         ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden note at rank 1: Ports"),
     ],
 )
@@ -280,7 +280,7 @@ def test_the_doctor_runs_the_tests_of_the_data_directory(
     assert found["code"] == 1
     told = found["knowledge_tests"]
     assert told["status"] == "fail"
-    assert "1 of 2 knowledge tests pass. These do not: 'dough'." in told["message"]
+    assert "1 of 2 knowledge tests pass. These tests fail: 'dough'." in told["message"]
     assert f"lithos evaluate {tests}" in told["message"]
     tests.write_text("")
     assert "The file has no questions" in doctor(program, monkeypatch)["knowledge_tests"]["message"]
@@ -322,4 +322,4 @@ def test_refused_question_is_reported_in_a_sentence(
     done = program.run("evaluate", write(program, PORTS))
     assert (done.code, "The tests could not be run: not today" in done.err) == (1, True)
     (program.data / "knowledge-tests.yaml").write_text(PORTS)
-    assert "could not be asked: not today" in program.run("doctor").out
+    assert "could not be run: not today" in program.run("doctor").out

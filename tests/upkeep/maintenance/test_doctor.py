@@ -316,7 +316,7 @@ FAULTS = {
     "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Free some space", fill_the_disk),
     "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Free some space", use_up_inodes),
     "newer layout": Fault(
-        "layout", "fail", "newer Lithos: its layout is 99", "Install that version", be_of_tomorrow
+        "layout", "fail", "newer Lithos: its layout is 99", "Install that Lithos version", be_of_tomorrow
     ),
     "layout unreadable": Fault(
         "layout", "warn", "registry.json is not a valid layout file", "backup",
@@ -386,17 +386,17 @@ FAULTS = {
         lambda ward: (ward.data / ".tantivy" / ".schema_version").write_text("older"),
     ),
     "vectors of another model": Fault(
-        "indexes", "warn", "those of 'older-model'", "lithos reconcile", take_vectors_of_another_model
+        "indexes", "warn", "belong to 'older-model'", "lithos reconcile", take_vectors_of_another_model
     ),
     "notes changed while nothing ran": Fault(
-        "indexes", "warn", "not in line with the notes (1 missing", "start the server",
+        "indexes", "warn", "does not match the notes (1 missing", "start the server",
         lambda ward: put_note(ward.data, "new.md", "New.\n"),
     ),
     "notifications do not work": Fault(
         "watcher", "warn", "does not report changes", "every second", notice_nothing
     ),
     "probe not written": Fault("watcher", "warn", "Permission denied", "every second", forbid_the_probe),
-    "clock behind": Fault("clock", "fail", "newest event is of 2999-01-01", "Set the clock", age_the_clock),
+    "clock behind": Fault("clock", "fail", "newest event is from 2999-01-01", "Set the clock", age_the_clock),
     "file of the future": Fault(
         "clock", "warn", "1 note files are dated in the future: notes/n00.md", "touch",
         lambda ward: os.utime(ward.data / "knowledge" / "notes" / "n00.md", (4e9, 4e9)),
