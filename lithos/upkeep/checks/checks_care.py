@@ -76,7 +76,7 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
         "Merge the copy on the console page Copies or with `lithos conflicts`, or keep it as a separate "
         "note."),
     "conflict_markers": ("warning", "Notes with a git conflict",
-        "Keep one side or both, and delete the lines <<<<<<<, ======= and >>>>>>>."),
+        "Keep one side or both, and remove the lines <<<<<<<, ======= and >>>>>>>."),
     "contradicted": ("warning", "Contradictions", "Decide which note is right with lithos_conflict_resolve."),
     "suspect": ("warning", "Suspect notes",
         "The sources of these notes are quarantined or superseded. Verify the notes again, or base them "

@@ -98,7 +98,7 @@ async def _check_knowledge(patient: Installed) -> list[CheckFinding]:
     try:
         questions = await look_aside(lambda: load_questions(path))
     except UnusableTests as error:
-        return [fail(f"The knowledge tests cannot be run. {error}", "Correct the file, or delete it.")]
+        return [fail(f"The knowledge tests cannot be run. {error}", "Correct the file, or remove it.")]
     if is_live and (owner is None or owner.url is None):
         return [warn("The knowledge tests were not run.", "See the owner check.")]
     if not config.of(StorageConfig).notes_folder.is_dir():
