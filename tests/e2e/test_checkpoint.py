@@ -132,7 +132,7 @@ def test_a_note_has_a_bounded_number_of_checkpoints(session: Session) -> None:
     )
     assert waited.returncode == 0
     full = session.run("--session", "full", "--text", "late")
-    assert (full.code, f"has {MOST} checkpoints" in full.err) == (1, True)
+    assert (full.code, f"maximum of {MOST} checkpoints" in full.err) == (1, True)
     assert session.hook("--session", "full", told="late") == ""
     assert "late" not in file.read_text()
 
@@ -155,7 +155,7 @@ def test_a_hook_reminds_where_its_words_reach_the_model(session: Session) -> Non
     """Behaviour 244: plain text, since JSON is refused before a compaction."""
     before = session.hook(told=event("PreCompact", trigger="auto"))
     after = session.hook(told=event("SessionStart"))
-    assert before.startswith("Keep in the summary")
+    assert before.startswith("In the summary, keep")
     assert after.startswith("The conversation was shortened.")
     assert "lithos_write" in session.hook()
     assert session.hook(told=event("SessionEnd", reason="clear")) == ""
@@ -206,7 +206,7 @@ def test_a_hook_does_not_wait_for_a_client_that_leaves_stdin_open(data: Path) ->
     """Behaviour 244: neither for a silent session, nor for one that reported everything and continues."""
     for told, expected in (
         (b"", b"Before this session"),
-        (event("PreCompact").encode(), b"Keep in the summary"),
+        (event("PreCompact").encode(), b"In the summary, keep"),
     ):
         process = subprocess.Popen(
             [*LITHOS, "-d", str(data), "checkpoint", "--hook"],

@@ -213,7 +213,7 @@ def test_a_backup_with_settings_that_the_file_lost_stays(person: Person) -> None
     path.write_text(json.dumps({"mcpServers": {"lithos": tree["mcpServers"]["lithos"]}}))
     removed = person.connect("gemini-cli", "--remove")
     assert removed["backup"] == done["backup"]
-    assert "stays" in removed["notes"][0]
+    assert "is kept" in removed["notes"][0]
     assert Path(done["backup"]).read_bytes() == sample
     assert json.loads(path.read_bytes()) == {"mcpServers": {}}
 
@@ -560,4 +560,4 @@ def test_contradictory_arguments_are_usage_errors(typed: list[str], person: Pers
 
 def test_only_a_client_with_such_a_file_has_the_scope(person: Person) -> None:
     refused = person.connect("windsurf", "--write", "--scope", "project", code=1)
-    assert "it knows user" in refused["error"]
+    assert "Use --scope user" in refused["error"]
