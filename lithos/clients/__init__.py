@@ -1,4 +1,5 @@
 """Agent clients: their connection, hooks, plugin and session cursors.
 
-Only `app` uses this package. The package must not open a vault itself.
+Only `app` uses this package.
+Never here: code that opens a vault.
 """

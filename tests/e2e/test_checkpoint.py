@@ -206,7 +206,7 @@ def test_hook_does_not_wait_for_an_open_stdin(data: Path) -> None:
     """Behaviour 244: the client sends nothing, or sends all its input and keeps stdin open."""
     for told, expected in (
         (b"", b"Before this session"),
-        (event("PreCompact").encode(), b"Keep in the summary"),
+        (event("PreCompact").encode(), b"In the summary, keep"),
     ):
         process = subprocess.Popen(
             [*LITHOS, "-d", str(data), "checkpoint", "--hook"],

@@ -68,7 +68,7 @@ def test_plugin_informs_a_session_through_its_hooks(tmp_path: Path) -> None:
         assert "A raft log is replicated." in told
         assert run_hooks(plugin, "SessionStart", folder, source="resume") == [""]
         (kept,) = expect_words(plugin, "PreCompact", folder, trigger="auto")
-        assert kept.startswith("Keep in the summary")
+        assert kept.startswith("In the summary, keep")
         again, reminded = expect_words(plugin, "SessionStart", folder, source="compact")
         assert "A raft log is replicated." in again
         assert reminded.startswith("The conversation was shortened.")

@@ -1,6 +1,7 @@
 """The command `connect`, which adds Lithos to the configuration of clients and removes it.
 
-Only the package `clients` uses this package. The package must not change files without the user's consent.
+Only the package `clients` uses this package.
+Never here: changes to files without the user's consent.
 """
 
 ROLE = "commands"

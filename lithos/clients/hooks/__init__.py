@@ -1,6 +1,7 @@
 """The hooks of clients: briefing and checkpoint.
 
-Only the package `clients` uses this package. Failures of hooks must not stop a client.
+Only the package `clients` uses this package.
+Never here: failures that stop a client.
 """
 
 ROLE = "commands"

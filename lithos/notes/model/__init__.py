@@ -1,6 +1,7 @@
 """Value types that describe a note: paths, copies, versions, scopes and entities.
 
-This package must not use files, clocks, threads or logs.
+The package `notes` and later packages use this package.
+Never here: files, clocks, threads and logs.
 """
 
 ROLE = "model"

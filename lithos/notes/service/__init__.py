@@ -1,6 +1,7 @@
 """Note use cases: reading, listing, writing, merging and moving notes.
 
-This package must not contain rules about writing notes.
+The package `notes` and later packages use this package.
+Never here: rules about writing notes.
 """
 
 ROLE = "service"

@@ -1,6 +1,7 @@
 """The watcher for changes by other programs, and its deletion guard.
 
-This package must not contain code that writes notes.
+The package `notes` and later packages use this package.
+Never here: code that writes notes.
 """
 
 ROLE = "actor"

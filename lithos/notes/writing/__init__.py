@@ -1,6 +1,7 @@
 """The only writer of notes. It prepares, applies and publishes each change.
 
-This package must not know tools or tokens.
+The package `notes` and later packages use this package.
+Never here: tools and tokens.
 """
 
 ROLE = "actor"
