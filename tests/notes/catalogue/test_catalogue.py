@@ -38,7 +38,7 @@ def test_serial_numbers_are_never_reused(catalogue):
     assert [catalogue.take_serial(), catalogue.take_serial()] == [10, 11]
 
 
-def test_listing_follows_the_order_of_first_indexing(catalogue):
+def test_notes_are_listed_in_the_order_of_first_indexing(catalogue):
     catalogue.load([make_entry(2, "a.md"), make_entry(1, "z.md"), make_entry(3, "b.md")])
     catalogue.put(make_entry(1, "z.md", title="Renamed"))
     catalogue.put(make_entry(4, "0.md"))
@@ -88,7 +88,7 @@ def test_tags_are_counted_once_per_note_until_the_last_removal(catalogue):
     assert catalogue.tags.counts() == {"c": 1}
 
 
-def test_both_notes_are_found_after_swapping_files(catalogue):
+def test_both_notes_are_found_after_they_swap_files(catalogue):
     one, other = make_entry(1, "a.md"), make_entry(2, "b.md")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, path="b.md"))
@@ -97,7 +97,7 @@ def test_both_notes_are_found_after_swapping_files(catalogue):
     assert catalogue.at_path("b.md").note.id == one.note.id
 
 
-def test_note_under_a_new_serial_number_replaces_the_old_entry(catalogue):
+def test_note_with_a_new_serial_number_replaces_its_old_entry(catalogue):
     catalogue.put(make_entry(1, id="same"))
     catalogue.put(make_entry(7, id="same"))
     assert catalogue.at_serial(1) is None
@@ -119,7 +119,7 @@ def test_link_counts_include_placeholders_and_follow_every_change(catalogue):
     assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=3, unresolved=3)
 
 
-def test_stamp_changes_only_with_path_or_bytes():
+def test_entry_stamp_changes_only_with_path_or_bytes():
     entry = make_entry(1)
     assert attrs.evolve(entry, serial=2, identified=False).stamp == entry.stamp
     assert attrs.evolve(entry, path="z.md").stamp != entry.stamp
@@ -127,7 +127,7 @@ def test_stamp_changes_only_with_path_or_bytes():
     assert 0 <= entry.stamp < 2**63
 
 
-def test_key_ownership_passes_on_in_the_order_of_claims():
+def test_key_ownership_passes_to_claimants_in_the_order_of_claims():
     claims = UniqueKeys()
     for note_id in "abc":
         claims.add("k", note_id)
@@ -144,7 +144,7 @@ def test_key_ownership_passes_on_in_the_order_of_claims():
 class Twin:
     """Naive model of the catalogue.
 
-    The model keeps a list of entries and rebuilds the key queues from the history.
+    The model stores a list of entries and rebuilds the key queues from the history.
     """
 
     entries: dict[str, Entry] = attrs.field(factory=dict)
@@ -196,7 +196,7 @@ removals = st.integers(1, 5)
 
 
 @given(st.lists(st.one_of(puts, removals), max_size=25))
-def test_catalogue_equals_a_naive_model_after_any_history(history):
+def test_catalogue_equals_a_naive_model_after_random_changes(history):
     catalogue, twin = Catalogue(), Twin()
     for step in history:
         if isinstance(step, int):

@@ -135,7 +135,7 @@ def test_large_folder_page_may_contain_unchecked_candidates(loaded, wanted):
     assert [entry.serial for entry in entries if passes(entry, wanted)] == passing(catalogue, wanted)
 
 
-def test_page_of_a_large_whole_folder_is_exact(monkeypatch):
+def test_page_filtered_only_by_a_large_folder_is_exact(monkeypatch):
     monkeypatch.setattr(facets, "MOST_COMPARED", 0)
     catalogue = Catalogue()
     for number, path in enumerate(PATHS, start=1):
@@ -177,7 +177,7 @@ def test_page_cost_is_independent_of_catalogue_size():
     def costs(notes: int) -> dict[FacetFilter, tuple[int, int]]:
         catalogue = Catalogue()
         for n in range(1, notes + 1):
-            folder = n % 50 if n <= 1_000 else 50  # a page copies its folder, so keep f7 small
+            folder = n % 50 if n <= 1_000 else 50  # A page copies its folder, so folder f7 must stay small.
             values = {"path": f"f{folder}/a.md", "tags": ("x", f"t{n % 9}"), "author": f"a{n % 4}"}
             catalogue.put(entry_of(n, n, values))
         found = {}

@@ -1,4 +1,4 @@
-"""Upgrade of an old manifest: the next start finds the new kinds of links, without events."""
+"""Upgrade of an old manifest: the next start finds the new kinds of links and emits no events."""
 
 from __future__ import annotations
 

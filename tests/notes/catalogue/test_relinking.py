@@ -45,7 +45,7 @@ PROPERTIES: Final = (
 )  # fmt: skip
 #: Characters that must be escaped in a link destination without angle brackets.
 _QUOTED: Final = re.compile(r"[ ()]")
-#: Text that only resembles links, and links to missing files. A move never changes this text.
+#: Text that only resembles links, and links to missing files. A move never changes them.
 FIXED: Final = (
     "\n\n    [[{path}]] [t]({quoted})\n\n`[[{path}]]` <!-- [[{path}]] -->\n```\n[[{relative}]]\n```\n"
     "[[Missing]] [t](Missing.md) [[./Missing]] [a](tag:x) arr[[0]] [[deep/er/Missing]]\n"
@@ -85,7 +85,7 @@ def join(folder: str, name: str) -> str:
 def vaults(draw: st.DrawFn, folders: tuple[str, ...] = FOLDERS, *, are_unique: bool = True) -> dict[str, str]:
     """Draw a vault as texts by path: notes in some folders, with links of all forms.
 
-    `are_unique` draws each name once.
+    If `are_unique` is true, each file name is drawn only once.
     """
     names = draw(st.lists(st.sampled_from(NAMES), min_size=2, unique=are_unique, max_size=7))
     paths = list(dict.fromkeys(join(draw(st.sampled_from(folders)), name) for name in names))

@@ -350,7 +350,7 @@ COPIES = ("Shared 2.md", "Shared (conflicted copy).md", "Shared-1.md", "Archive/
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("edited", ["Shared.md", "copy", ""])
 @pytest.mark.parametrize("knows", ["manifest", "history"])
-def test_path_that_held_an_id_keeps_it_when_copied(house, copy, edited, knows):
+def test_path_keeps_its_id_when_its_file_is_copied(house, copy, edited, knows):
     put(house, "Shared.md", note(1))
     first_scan(house)
     keep_version(house, "Shared.md")
@@ -420,7 +420,7 @@ def test_first_path_keeps_the_slug_after_a_slug_collision(house, order):
     assert house.catalogue.urls.surplus == 1, "each scan counts anew"
 
 
-def test_links_of_files_that_were_not_reread_are_known(house):
+def test_links_of_unchanged_files_are_known_without_rereading_the_files(house):
     put(house, "a.md", note(1) + "\n[[b]] and [[nowhere]]\n")
     put(house, "b.md", note(2))
     first_scan(house)

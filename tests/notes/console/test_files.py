@@ -1,6 +1,6 @@
 """Vault files in the console.
 
-Images are shown inline, all other files are downloads, and no path leads outside.
+Images are shown inline, all other files are downloads, and no path reaches files outside the vault.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def test_rendered_parts_are_split_at_block_boundaries() -> None:
     assert all(part.startswith("Paragraph") for part in parts)
 
 
-def test_link_targets_are_known_before_rendering() -> None:
+def test_parsed_markdown_lists_link_targets_before_rendering() -> None:
     parsed = parse_markdown("[[A]] [b](b.md) [[c#d|e]] `[[f]]`[^1]\n\n[^1]: [[g]]", "x/y.md")
     assert {"A", "c", "g", "x/b"} <= parsed.targets
     assert "f" not in parsed.targets

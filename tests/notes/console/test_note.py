@@ -74,7 +74,7 @@ async def test_note_page_shows_text_frontmatter_links_and_lineage(tmp_path: Path
         assert prose.all("a", "external")
 
 
-async def test_standing_section_names_causes_that_raised_or_lowered_a_note(tmp_path: Path) -> None:
+async def test_standing_section_lists_causes_that_raised_or_lowered_a_note(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note_id = await lithos.create("Kettle", "Water boils in the kettle.")
@@ -198,7 +198,7 @@ async def test_note_page_renders_without_history_or_learning(tmp_path: Path) -> 
 # -- restore -----------------------------------------------------------------
 
 
-async def test_restore_previews_effects_and_happens_once_under_the_persons_name(tmp_path: Path) -> None:
+async def test_restore_shows_its_effects_and_is_recorded_once_for_person(tmp_path: Path) -> None:
     """behaviour 239: the effects are shown first, and the restore is recorded under the person's name."""
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
@@ -259,7 +259,7 @@ async def test_deleted_note_is_listed_and_can_be_restored(tmp_path: Path) -> Non
 # -- quarantine ------------------------------------------------------------
 
 
-async def test_quarantine_previews_dependents_and_happens_once_under_the_persons_name(tmp_path: Path) -> None:
+async def test_quarantine_shows_dependents_and_is_recorded_once_for_the_person(tmp_path: Path) -> None:
     """behaviour 239: the effects are shown first, and the change is recorded under the person's name."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos

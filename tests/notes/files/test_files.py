@@ -87,7 +87,7 @@ def paths(files: NoteFiles) -> list[str]:
 # -- writing ----------------------------------------------------------------------------------------
 
 
-def test_new_file_has_its_bytes_and_the_reported_state(files):
+def test_new_file_has_the_written_bytes_and_the_reported_state(files):
     (state,) = files.apply([Put("a.md", b"hello", None)])
     assert files.read("a.md") == ReadFile(b"hello", state)
     assert state.size == 5
@@ -217,7 +217,7 @@ def test_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
     assert steps == ["fsync", "name", "folder", "fsync"]
 
 
-def test_only_a_change_probes_the_file_system_again(files, monkeypatch):
+def test_file_system_is_probed_again_only_by_a_change(files, monkeypatch):
     """Regression: a read also created probe files among the notes, which sync clients could see."""
     files.apply([Put("a.md", b"one", None)])
     monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
@@ -344,7 +344,7 @@ def test_failed_change_is_not_reported_as_unsynced(files, monkeypatch):
     assert result.errno == errno.ENOSPC
 
 
-def test_failed_change_does_not_affect_its_batch(files, monkeypatch):
+def test_failed_change_does_not_affect_other_changes_of_its_batch(files, monkeypatch):
     real = os.write
 
     def write(descriptor: int, data: bytes) -> int:
@@ -443,8 +443,8 @@ def test_symlink_loops_end_and_linked_folders_are_listed_once(files):
     assert paths(files) == ["real/a.md"]
 
 
-def test_many_crossing_links_are_listed_quickly(files):
-    """Each folder links to all others, so a walk along every path would never end."""
+def test_folders_that_link_to_each_other_are_listed_quickly(files):
+    """Each folder links to all other folders, so a walk along every path would never end."""
     for i in range(12):
         (files.root / str(i)).mkdir()
         (files.root / str(i) / "n.md").write_bytes(b"x")

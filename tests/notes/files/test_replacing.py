@@ -31,7 +31,8 @@ from lithos.notes.files.values import (
 )
 
 OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
-#: Capability name: without a separate folder, displaced files are stored next to their notes.
+#: Name of the capability to store displaced files in a separate folder. Without it, they are stored next to
+#: their notes.
 PLACE = "place"
 LACKING = {
     "a place of their own": (),
@@ -46,7 +47,7 @@ LACKING = {
 
 
 class Calls(KernelCalls):
-    """Real system calls. A test can disable some of them, or run an action before others."""
+    """Real system calls. A test can disable some calls, or run an action before a call."""
 
     def __init__(self, lacking: tuple[str, ...] = ()) -> None:
         for name in {*lacking} - {PLACE}:
@@ -71,7 +72,7 @@ def _missing(*_: object) -> None:
 
 @attrs.define
 class Desk:
-    """A folder with one note, and the displaced bytes that were saved."""
+    """A notes folder with one note, and the displaced bytes that were saved."""
 
     files: NoteFiles
     calls: Calls
@@ -172,7 +173,7 @@ def test_change_of_equal_size_and_time_is_detected(desk: Desk) -> None:
 def test_external_save_during_a_change_is_kept(desk: Desk, change: str) -> None:
     """Issue 11, defect 3."""
     step = "exchange" if change == "put" and desk.files.protection.exchange else "rename"
-    # Skip the rename that gives the new bytes their private name, where nameless files are missing.
+    # Skip the rename that gives the new bytes their private name if nameless files are not supported.
     skip = change == "put" and step == "rename" and not desk.files.protection.unnamed
 
     def at_once() -> None:
@@ -449,7 +450,7 @@ def test_note_open_for_writing_is_immediately_reported_as_busy(best: Desk) -> No
 
 
 def test_recently_written_unknown_bytes_make_a_note_busy(desk: Desk) -> None:
-    """An adopted note must not count as empty at the moment in which its editor writes the file."""
+    """A note that Lithos adopts must not count as empty while its editor writes the file."""
     desk.calls.now = lambda: desk.note.stat().st_ctime + 0.05  # type: ignore[method-assign]
     with pytest.raises(FileBusy):
         desk.files.read_quiet("note.md")
@@ -464,7 +465,7 @@ def test_recently_written_unknown_bytes_make_a_note_busy(desk: Desk) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["exchange", "pin"])
-def test_bytes_of_a_program_opening_a_written_note_are_kept(best: Desk, step: str) -> None:
+def test_bytes_are_kept_when_program_opens_note_during_its_replacement(best: Desk, step: str) -> None:
     """The `open()` of the program waits for the lease of Lithos and then gets the file at the path."""
     program = (
         f"import time; f = open({str(best.note)!r}, 'wb')\n"

@@ -19,7 +19,7 @@ from lithos.text.yaml.nodes import UnreadableNote, write_entry, write_inline
 MODIFIED: Final = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 LATER: Final = datetime(2026, 6, 6, 6, 6, 6, 123456, tzinfo=UTC)
 
-#: Source forms of owned keys. `{c}` marks the place of a comment.
+#: YAML source forms of keys that Lithos owns. `{c}` marks the position of a comment.
 OWNED_FORMS: Final[dict[str, list[str]]] = {
     "id": ["id: 11111111-2222-4333-8444-555555555555{c}", "id: 'mine'{c}"],
     "title": [
@@ -151,7 +151,7 @@ def changed_keys(old: Note, new: Note) -> set[str]:
 
 
 def allowed(parts: list[Piece], changed: set[str]) -> str:
-    """Return a pattern for the old lines after the edit.
+    """Return a pattern that matches the old lines after the edit.
 
     Only changed keys may differ, and their comments stay.
     """

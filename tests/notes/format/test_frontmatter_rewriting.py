@@ -163,7 +163,9 @@ def test_update_without_changes_keeps_every_byte() -> None:
         ("status", "status: active # mine", "archived", "status: archived # mine"),
     ],
 )
-def test_value_is_replaced_in_its_place_and_style(key: str, line: str, value: Any, expected: str) -> None:
+def test_new_value_keeps_position_and_style_of_the_old_value(
+    key: str, line: str, value: Any, expected: str
+) -> None:
     """behaviour 175"""
     for newline in ("\n", "\r\n"):
         before, after = (full(**{key: text}).replace("\n", newline) for text in (line, expected))
@@ -253,7 +255,7 @@ def test_only_named_extra_keys_change() -> None:
     assert update(before, extra={"k6": {"a": []}}) == full(**lines, k6="k6:\n  a: []")
 
 
-def test_last_of_duplicate_keys_is_edited_and_removal_removes_all() -> None:
+def test_update_edits_the_last_duplicate_key_and_removal_deletes_all() -> None:
     before = full(title="title: First\ntitle: Old", x="x: 1\ny: 2\nx: 3")
     assert update(before, title="New") == before.replace("title: Old", "title: New")
     assert update(before, extra={"x": None}) == full(title="title: First\ntitle: Old", x="y: 2")

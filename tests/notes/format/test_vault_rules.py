@@ -60,7 +60,7 @@ def test_text_resembling_a_link_is_not_a_note_link(text: str) -> None:
     assert scan_links(text, "sub/note.md") == []
 
 
-def test_link_to_an_own_heading_resolves_to_no_other_note() -> None:
+def test_link_to_own_heading_never_resolves_to_another_note() -> None:
     assert scan_targets("[[#Heading]] [[^block]] [[a]]") == ("a",)
 
 
@@ -71,7 +71,7 @@ def test_thousands_of_links_keep_their_order() -> None:
     assert sorted(scan_targets(text)) == sorted(targets)
 
 
-def test_file_names_are_known_whatever_their_folder_and_case() -> None:
+def test_file_names_are_known_regardless_of_folder_and_case() -> None:
     names = FileNames(["img/Bild.PNG", "other/bild.png", "doc.pdf"])
     assert len(names) == 3
     assert "bild.png" in names

@@ -1,4 +1,4 @@
-"""Verbatim storage of text: indentation, blank lines at the end, and both ends of a frontmatter."""
+"""Verbatim storage of text: indentation, trailing blank lines, and both closing lines of a frontmatter."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_new_note_stores_its_text_verbatim(content: str, style: VaultStyle) -> N
 
 @STYLES
 @given(lines=LINES, breaks=st.sampled_from(["\n", "\r\n"]))
-def test_body_is_unchanged_when_a_read_is_written_back(
+def test_body_is_unchanged_when_read_text_is_written_back(
     style: VaultStyle, lines: list[str], breaks: str
 ) -> None:
     """behaviour 363: if the text of a read is written back, the body stays the same."""

@@ -1,4 +1,4 @@
-"""Write scopes: the paths that globs cover, and the callers that count as people."""
+"""Write scopes: the paths that globs match, and the callers that count as people."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_only_people_change_protected_paths(by, agent, person) -> None:
     assert place == ("write" if person else "protected")
 
 
-def test_token_scope_precedes_the_scope_of_the_agent_name() -> None:
+def test_token_scope_takes_precedence_over_the_scope_of_agent_name() -> None:
     token, other = Principal("t", "write"), Principal("o", "write")
     scopes = WriteScopes(
         agents={"claude": Scope(("b/**",))}, of_token=lambda by: Scope(("a/**",)) if by.name == "t" else None

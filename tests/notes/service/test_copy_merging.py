@@ -195,7 +195,7 @@ async def test_copy_is_not_deleted_when_changed_during_the_merge(
         async def overtaken(*given: Any) -> None:
             nonlocal saves
             await keep(*given)
-            saves += 1  # Twice if the background task retries the merge before the next call.
+            saves += 1  # The count is 2 if the background task retries the merge before the next call.
             with (lithos.knowledge / COPY).open("a") as file:
                 file.write("\nsaved just now\n")
 
@@ -278,7 +278,7 @@ async def test_copies_are_not_merged_without_a_history(tmp_path: Path) -> None:
         assert (await merge(lithos))["status"] == "merged", "of the same bytes nothing is lost"
 
 
-async def test_choice_that_yields_no_valid_note_is_refused(tmp_path: Path) -> None:
+async def test_merge_choice_that_yields_an_invalid_note_is_refused(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "status: active", "status: archived")
         await lithos.write("Plan", id=note_id, content=BODY, status="quarantined")
@@ -293,7 +293,7 @@ async def test_choice_that_yields_no_valid_note_is_refused(tmp_path: Path) -> No
         assert (await show(lithos, "no such.md"))["code"] == "doc_not_found"
 
 
-async def test_full_disk_leaves_both_files_and_explains_the_fix(
+async def test_merge_on_full_disk_leaves_both_files_and_explains_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:

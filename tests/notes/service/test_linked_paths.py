@@ -33,7 +33,8 @@ from tests.notes.service.test_write_scopes import (
 )
 from tests.servers import Lithos, put_note, refusal, serving, take_up
 
-#: Kinds of access, from the least strict to the strictest. The stricter of two places counts.
+#: Kinds of access, from the least strict to the strictest. If the two paths differ, the stricter access
+#: applies.
 ORDER = ("write", "propose", "outside", "protected")
 WANTED = {"write": "done", "propose": "proposed", "outside": "forbidden", "protected": "forbidden"}
 BOT = AGENTS[0]
@@ -60,7 +61,7 @@ def link_folder(lithos: Lithos, spelled: str, real: str) -> str:
 async def test_change_through_a_linked_folder_is_checked_on_both_paths(
     tmp_path: Path, operation: str
 ) -> None:
-    """behaviour 347: the stricter of both places counts, for every operation."""
+    """behaviour 347: for every operation, the stricter access of both paths applies."""
     wrong: dict[str, Any] = {}
     async with limited(tmp_path) as lithos:
         proposals = lithos.server.get(PendingProposals)

@@ -1,4 +1,4 @@
-"""Reading of an existing vault as its owner means it (docs/spec/vault.md §2)."""
+"""Reading of an existing vault as its owner intended it (docs/spec/vault.md §2)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_heading_yields_the_title_without_markup(tmp_path: Path) -> None:
 
 
 async def test_updates_properties_and_names_follow_the_vault_rules(tmp_path: Path) -> None:
-    """behaviours 251 and 252: notes with broken frontmatter also have file name, title and aliases."""
+    """behaviours 251 and 252: a note with broken frontmatter also has a file name, a title and aliases."""
     put_note(tmp_path, "x.md", "---\nfoo: 1\n---\n\n# Mine\n\ntext\n")
     head = (
         "---\nrating: 4\ndone: true\ndue: 2026-01-31\nat: 2026-01-31T10:20:00\npeople:\n  - Ann\n  - Bob\n"
@@ -161,7 +161,7 @@ async def test_added_and_removed_attachments_are_tracked(tmp_path: Path) -> None
                 await trio.sleep(0.02)
 
 
-async def test_inline_tags_count_everywhere_and_are_never_written(tmp_path: Path) -> None:
+async def test_inline_tags_count_everywhere_but_are_never_written(tmp_path: Path) -> None:
     """behaviour 251"""
     text = (
         "---\ntags: [front]\n---\n# No #heading\n\n#inline and #project/alpha, `#code` [#no](x.md#no) #2024\n"
@@ -347,7 +347,7 @@ async def test_note_with_broken_frontmatter_keeps_its_id_despite_a_copy(tmp_path
 
 
 async def test_huge_note_is_read_completely(tmp_path: Path) -> None:
-    """400,000 characters with 18,000 links. The answer shows 200 links and counts all of them."""
+    """The note has 400,000 characters and 18,000 links. The answer shows 200 links and counts all of them."""
     line = ("[[hub]] [x](hub.md) #tag `code` ").ljust(50) * 2_000
     links = "".join(f"[[hub|{n}]]\n" for n in range(6_000))
     put_note(tmp_path, "hub.md", "text")

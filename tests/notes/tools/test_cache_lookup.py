@@ -93,10 +93,10 @@ async def test_owner_of_the_source_url_is_the_first_candidate(lithos: Lithos, cl
     owner = await lithos.create("Page", "Of something else.", source_url=URL, tags=["a", "b"], confidence=0.6)
     answer = await look_up(lithos, source_url=URL + "/?utm_source=x")
     assert (answer["document"]["id"], answer["document"]["source_url"]) == (owner, URL)
-    # The owner of the URL is the only candidate, even if its confidence is too low.
+    # The owner of the URL is the only candidate, even if the confidence of the note is too low.
     assert await look_up(lithos, source_url=URL, min_confidence=0.7) == MISS
     assert (await look_up(lithos, source_url=URL, tags=["a", "b"]))["document"]["id"] == owner
-    # If tags are missing, or no note has the URL, semantic similarity decides.
+    # If a tag is missing, or no note has the URL, semantic similarity decides.
     assert (await look_up(lithos, source_url=URL, tags=["zoo"]))["document"]["id"] == other
     assert await look_up(lithos, source_url=URL, tags=["a", "zoo"]) == MISS
     assert (await look_up(lithos, source_url=URL + "/none"))["document"]["id"] == other
@@ -121,7 +121,7 @@ async def test_invalid_cache_lookup_arguments_are_refused(lithos: Lithos) -> Non
 
 
 async def test_nearest_candidate_is_answered_first(lithos: Lithos, clock: Clock) -> None:
-    """behaviour 73: the nearest candidate wins among equally confident answers and among stale ones."""
+    """behaviour 73: the nearest candidate wins if several answers are equally confident or all are stale."""
     far = await lithos.create("Savanna", "Of zebras and their stripes, and lions, and grass.", ttl_hours=1)
     near = await lithos.create(QUERY, TEXT, ttl_hours=1)
     rows = await lithos.call("lithos_search", query=QUERY, mode="semantic")
@@ -197,7 +197,7 @@ async def test_cache_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock
         assert all(len(each["snippet"]) <= 120 and "\n" not in each["snippet"] for each in named)
 
 
-async def test_cache_miss_by_source_url_lists_the_owner(lithos: Lithos) -> None:
+async def test_cache_miss_for_a_source_url_lists_the_owner_note(lithos: Lithos) -> None:
     """behaviour 306"""
     owner = await lithos.create("Page", TEXT, source_url=URL, confidence=0.2)
     answer = await lithos.call("lithos_cache_lookup", query="", source_url=URL)

@@ -68,7 +68,7 @@ async def test_slightly_changed_cut_read_is_refused(tmp_path: Path, change: Any)
         refusal(await overwrite(lithos, note, change(read["content"])), "invalid_input")
 
 
-async def test_cut_paragraph_is_recognised_by_its_beginning(tmp_path: Path) -> None:
+async def test_cut_paragraph_is_recognised_by_its_first_words(tmp_path: Path) -> None:
     """behaviour 366: a text without line breaks is cut within a sentence."""
     put_note(tmp_path, "a.md", "# A\n\n" + " ".join(f"word{i}" for i in range(5_000)) + " END\n")
     async with serving(tmp_path) as lithos:
@@ -130,7 +130,7 @@ async def test_intended_rewrite_is_not_refused(tmp_path: Path, content: str) -> 
         assert (await overwrite(lithos, note, content))["status"] == "updated"
 
 
-async def test_partial_read_does_not_affect_writes_of_another_agent(tmp_path: Path) -> None:
+async def test_partial_read_does_not_affect_writes_by_other_agents(tmp_path: Path) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=2_000, agent_id="bob")
@@ -138,7 +138,7 @@ async def test_partial_read_does_not_affect_writes_of_another_agent(tmp_path: Pa
         assert (await overwrite(lithos, note, read["content"]))["status"] == "updated"
 
 
-async def test_text_that_now_is_the_whole_note_is_accepted(tmp_path: Path) -> None:
+async def test_text_that_has_become_the_whole_note_is_accepted(tmp_path: Path) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=2_000)

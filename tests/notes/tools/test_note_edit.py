@@ -107,7 +107,7 @@ async def test_ambiguous_section_is_refused_with_candidates(lithos: Lithos) -> N
     assert (await lithos.read(note))["version"] == 1
 
 
-async def test_edit_changes_only_its_place_and_the_required_properties(lithos: Lithos) -> None:
+async def test_edit_changes_only_its_section_and_the_required_properties(lithos: Lithos) -> None:
     """behaviours 215, 220"""
     note = await lithos.create("Runbook", TEXT)
     old = text_of(lithos, "runbook.md")

@@ -78,7 +78,7 @@ FILES: Final = {
 @STYLES
 @pytest.mark.parametrize("name", FILES)
 async def test_resource_text_can_be_written_back(tmp_path: Path, storage: dict[str, Any], name: str) -> None:
-    """behaviour 365: the note stays the same, and its file gains no bytes except those of any write."""
+    """behaviour 365: the note stays the same, and its file gains only the bytes that any write adds."""
     put_note(tmp_path, "a.md", FILES[name].encode())
     async with serving(tmp_path, storage=storage) as lithos:
         first = await lithos.call("lithos_read", path="a.md")

@@ -130,7 +130,7 @@ async def test_undo_restores_peoples_bytes_under_random_properties(tmp_path: Pat
     assert {path: data for path, data in after.items() if data != before[path]} == {}
 
 
-async def test_each_key_of_lithos_can_be_a_persons_own(tmp_path: Path) -> None:
+async def test_each_key_of_lithos_can_be_a_persons_own_property(tmp_path: Path) -> None:
     """behaviours 355, 356"""
     for key, forms in FOREIGN.items():
         put_note(tmp_path, f"{key}.md", f"---\n{forms[0]}\n---\nText.\n")

@@ -140,7 +140,7 @@ async def test_invalid_modes_and_numbers_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fusion", ["blend", "rrf"])
-async def test_hit_in_both_lists_outranks_a_hit_in_one(tmp_path: Path, fusion: str) -> None:
+async def test_hit_in_both_lists_outranks_a_hit_in_one_list(tmp_path: Path, fusion: str) -> None:
     """behaviours 60, 61"""
     async with serving(tmp_path, search=SearchConfig(fusion=fusion)) as lithos:
         await lithos.create("Both", "The zebra is a striped animal.")
@@ -167,7 +167,7 @@ async def test_search_result_shows_its_staleness(lithos: Lithos, clock: Clock) -
             assert row["source_url"] == ""
 
 
-async def test_search_immediately_after_a_write_finds_the_note(lithos: Lithos) -> None:
+async def test_search_directly_after_a_write_finds_the_note(lithos: Lithos) -> None:
     """behaviour 194"""
     for number in range(5):
         note = await lithos.create(f"Note {number}", f"zebra{number}zq striped")

@@ -60,8 +60,8 @@ async def test_folder_in_another_spelling_is_the_same_folder(tmp_path: Path) -> 
         assert (await lithos.write("Four", path=f"{DECOMPOSED}.md"))["path"] == f"{COMPOSED}.md"
 
 
-async def test_note_moves_to_another_spelling_of_its_path(tmp_path: Path) -> None:
-    """behaviour 350: the note also moves back, by undo."""
+async def test_note_can_be_moved_to_another_spelling_of_its_path(tmp_path: Path) -> None:
+    """behaviour 350: an undo also moves the note back."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Ann", path="ann.md")
         moved = await lithos.call("lithos_note_move", id=note, path="Ann.md", agent="ann")
@@ -70,7 +70,7 @@ async def test_note_moves_to_another_spelling_of_its_path(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("one", "other"), SPELLINGS[:3])
-async def test_both_spellings_are_served_if_a_person_created_both(
+async def test_both_spellings_are_served_when_a_person_created_both(
     tmp_path: Path, one: str, other: str
 ) -> None:
     """behaviour 350"""
@@ -89,7 +89,7 @@ async def test_both_spellings_are_served_if_a_person_created_both(
         assert "Text of" in (tmp_path / "knowledge" / path).read_text()
 
 
-async def test_concurrent_agents_create_only_one_of_two_spellings(tmp_path: Path) -> None:
+async def test_only_one_of_two_spellings_is_created_by_concurrent_agents(tmp_path: Path) -> None:
     """behaviour 350, also within one batch of the writer."""
     async with serving(tmp_path, storage=VAULT) as lithos:
         answers: list[Any] = []

@@ -1,4 +1,4 @@
-"""Disk errors: the watcher continues when a disk that failed or hung is back."""
+"""Disk errors: the watcher continues when a disk recovers after it failed or hung."""
 
 from __future__ import annotations
 

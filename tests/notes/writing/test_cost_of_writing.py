@@ -15,7 +15,8 @@ TURNS = 15
 #: Maximum thread jobs per write: intents, file and folder, version, vectors, event. Words are indexed later
 #: in batches.
 JOBS = 5
-#: Maximum writes until one is cheap enough. Background work makes some writes dearer, on a busy machine most.
+#: Maximum number of writes until one is cheap enough. Background work makes some writes dearer, most of all
+#: on a busy machine.
 MOST = 200
 
 

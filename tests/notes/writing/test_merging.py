@@ -24,7 +24,7 @@ TEXT = "first\n\nsecond\n\nthird"
 
 
 class Editor:
-    """Another program, which saves a moment before the writer changes a file."""
+    """Another program, which saves a file just before the writer changes that file."""
 
     def __init__(self) -> None:
         self.saves: Callable[[], None] | None = None
@@ -43,7 +43,7 @@ class Editor:
 
 
 class Kept:
-    """A history in which every version of every note has the same bytes."""
+    """A history that returns the same bytes for every version of every note."""
 
     def __init__(self, data: bytes | None) -> None:
         self._data = data
@@ -148,7 +148,7 @@ async def test_external_edit_between_read_and_write_is_merged(house, is_taken_up
 
 
 @pytest.mark.parametrize("is_outdated", [False, True])
-async def test_external_save_just_before_the_replacement_is_merged(house, editor, is_outdated):
+async def test_external_save_just_before_the_replacement_is_merged_too(house, editor, is_outdated):
     """behaviour 219: another program saves after the writer has read and merged the note."""
     async with house.with_note(TEXT) as made:
         if is_outdated:
@@ -191,7 +191,7 @@ async def test_external_edit_read_before_ingestion_is_the_merge_base(house):
 
 
 async def test_update_is_not_merged_when_its_base_is_missing(house):
-    """history §3: the base is no longer kept, or the history is off."""
+    """history §3: the base is no longer kept, or the history is switched off."""
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
         cases = {
@@ -257,7 +257,7 @@ async def test_concurrent_changes_of_different_paragraphs_are_all_kept(house):
                 try:
                     outcome = await agent.write(made.id, version, content=changed)
                 except VersionConflict as conflict:
-                    # If the first of two saves in a row was never ingested, it has no base. No change
+                    # If the first of two successive saves was never ingested, it has no base. No change
                     # overlaps.
                     overlaps.extend(conflict.extras.get("conflicts", ()))
                     continue
