@@ -102,7 +102,7 @@ class Oracle:
         return any(n.supersedes == note_id and n.id != note_id for n in self._notes.values())
 
     def chain(self, note_id: str) -> set[str]:
-        """Return the notes that a note supersedes, directly or by a chain of existing notes."""
+        """Return the ids of all notes that a note supersedes, directly or through existing notes."""
         found: set[str] = set()
         at = note_id
         while at in self._notes:

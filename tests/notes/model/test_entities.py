@@ -1,4 +1,4 @@
-"""Entity extraction: which words count as names, and which notes get entities (docs/spec/memory.md §4)."""
+"""Entity extraction: words that count as names, and notes that get entities (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`list_notes`, compared with a check of every note: same notes, order, totals and pages for all filters."""
+"""`list_notes`, compared with a check of every note.
+
+For all filters, notes, order, totals and pages are the same.
+"""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ async def test_ten_thousand_touched_files_cause_no_events_and_few_reads(tmp_path
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
 async def test_exhausted_watches_cause_tree_comparison_and_a_health_warning(tmp_path, monkeypatch, mode):
-    """behaviour 199: the system watches only one folder and does not report that the others are unwatched."""
+    """behaviour 199: the system watches only one folder and does not report this."""
 
     def watch_one(root: str, **options: Any):
         return one_folder(root, recursive=False, **options)

@@ -361,7 +361,7 @@ async def test_refused_move_lists_the_notes_with_protected_links(tmp_path: Path)
 
 
 async def test_edits_of_two_agents_in_one_batch_are_checked_separately(tmp_path: Path) -> None:
-    """behaviour 278: if several edits go into one file together, no edit uses the rights of another."""
+    """behaviour 278: if several edits are written to one file at once, no edit uses another edit's rights."""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "shut")
         edit_by = {"id": note_id, "op": "append", "text": "More."}

@@ -133,7 +133,10 @@ async def test_nearest_candidate_is_answered_first(lithos: Lithos, clock: Clock)
 
 
 async def test_merely_similar_note_is_not_an_answer(tmp_path: Path) -> None:
-    """behaviour 264, search.cache_confidence: an answer has the words of the question, not only its topic."""
+    """behaviour 264, search.cache_confidence: an answer contains the words of the question.
+
+    A note with only the same topic is not an answer.
+    """
     near = "how much does a zebra weigh at birth"
     async with serving(tmp_path / "a") as lithos:
         await lithos.create("Zebra stripes", TEXT, ttl_hours=1)
@@ -177,7 +180,7 @@ async def test_note_cited_for_a_similar_question_is_a_hit(lithos: Lithos) -> Non
 
 
 async def test_cache_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock) -> None:
-    """behaviour 306: uncertain or stale candidates come first, each with one line of its best passage."""
+    """behaviour 306: uncertain and stale candidates come first, each with one line of its best passage."""
     assert "candidates" not in await lithos.call("lithos_cache_lookup", query=QUERY)
     sure = await lithos.create("Zebra stripes", f"Of horses.\n\n{TEXT}", confidence=0.4, ttl_hours=1)
     others = [await lithos.create(f"Zebra {number}", f"{number} zebras." * 80) for number in range(4)]

@@ -1,4 +1,4 @@
-"""Notes of a served vault: unique titles per folder, few keys, files named by title, and partial updates."""
+"""Notes of a served vault: unique titles per folder, few keys, file names from titles, partial updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links to a deleted note are reported, with the way to restore it (docs/spec/tools.md §3)."""
+"""Links to a deleted note: the answer lists them and explains how to restore it (docs/spec/tools.md §3)."""
 
 from __future__ import annotations
 

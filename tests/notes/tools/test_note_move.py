@@ -143,7 +143,7 @@ async def test_move_without_update_links_moves_only_the_file(tmp_path: Path) -> 
 
 
 async def test_undone_move_restores_links_with_the_full_path(tmp_path: Path) -> None:
-    """Found in a real vault: `lithos undo` of a move changed a person's links to the path of another note.
+    """Found in a real vault: `lithos undo` of a move pointed a person's links to another note.
 
     While the moved note was missing, links to it resolved to another note with the same file name.
     """

@@ -1,4 +1,4 @@
-"""Frontmatter within `content` is read or refused, and never stored as a second frontmatter (tools §3)."""
+"""Frontmatter within `content`: it is read or refused, never stored as a second frontmatter (tools §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""People's own properties under keys of Lithos: every operation keeps them, and undo leaves no trace."""
+"""People's own properties under keys of Lithos.
+
+Every operation keeps the properties, and an undo leaves no trace.
+"""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ DOTTED = ("Dr. Smith", "v1.2 notes", "sub/Ver. 3.0", "report.pdf")
 
 @pytest.mark.parametrize("path", DOTTED)
 async def test_note_name_with_a_full_stop_is_found(lithos: Lithos, path: str) -> None:
-    """behaviour 389: by path with and without `.md`, by title, in links and in other tools."""
+    """behaviour 389: by path with and without `.md`, by title, through links and by other tools."""
     title = path.rpartition("/")[2]
     note = await lithos.create(title, "dotted", path=f"{path}.md")
     other = await lithos.create("Other", f"See [[{title}]].")

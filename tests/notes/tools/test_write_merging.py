@@ -172,7 +172,7 @@ LONG = {
 async def test_merge_of_long_texts_does_not_block_the_event_loop(
     lithos: Lithos, kind: str, overlaps: bool
 ) -> None:
-    """tools §1.2: no call waits while the event loop works for a second, whatever another call contains."""
+    """tools §1.2: no call is delayed by a second of work on the event loop, whatever other calls contain."""
     text = LONG[kind]
     note = await lithos.create("Note", text)
     await lithos.write("Note", "theirs\n" + text, id=note)

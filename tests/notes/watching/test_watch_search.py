@@ -1,4 +1,4 @@
-"""Search for vanished notes: a note is gone only if it is not found in an unchanging folder tree."""
+"""Search for vanished notes: a note is gone only if a walk of an unchanging folder tree misses it."""
 
 from __future__ import annotations
 
