@@ -1,4 +1,4 @@
-"""The search page: agents' results, explained, compared and shown while typing (docs/spec/console.md §2)."""
+"""The search page: tool results, explanations, comparisons, search while typing (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def rows_of(person: Visitor, query: str, mode: str) -> list[dict[str, obje
     return list(answer["results"])
 
 
-async def test_explanation_parts_add_up_to_the_scores_of_the_tool(tmp_path: Path) -> None:
+async def test_explained_score_parts_add_up_to_the_tool_scores(tmp_path: Path) -> None:
     put_vault(tmp_path)
     explained = 0
     for fusion in ("blend", "rrf"):
@@ -229,7 +229,7 @@ async def test_degraded_and_empty_pages_explain_the_next_step(tmp_path: Path) ->
         assert (await person.lithos.server.get(Search).explain(request, [note])).by_id == {}
 
 
-async def test_recent_questions_are_offered_except_private_ones(tmp_path: Path) -> None:
+async def test_recent_queries_are_offered_unless_they_found_private_notes(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Open", "zebra facts")
         await person.lithos.create("Diary", "secret lion thoughts", agent="ann", access_scope="agent_private")
@@ -273,7 +273,7 @@ async def test_citations_are_shown_as_part_of_the_score(tmp_path: Path) -> None:
         await lithos.call("lithos_retrieve", **asked)
         await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[cited])
         while not (await lithos.call("lithos_node_stats", node_id=cited)).get("cited_for"):
-            await trio.sleep(0.02)  # Learning follows the completion.
+            await trio.sleep(0.02)  # Learning runs after the completion.
         page = await person.look(address(q=asked["query"], mode="retrieve"))
         assert page.all("h2")[0].text == "Cited"
         assert "cited before for a similar question" in page.text

@@ -14,7 +14,7 @@ marked = st.text(alphabet="ab `~\n*_[]()#|!/\\=>-1é")
 
 
 def visible(text: str) -> str:
-    """Return the text that remains if code is masked, without the mask characters."""
+    """Return the text that remains when code is masked, without the mask characters."""
     return mask_code(text).replace(CODE_MARK, "")
 
 
@@ -81,7 +81,7 @@ def test_tags_follow_the_rules_of_obsidian(text: str, tags: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("around", ["", "# Title\n", "`#` ## a # b\n", "[[#]] "])
-def test_hash_without_tag_character_after_it_has_no_tags(around: str) -> None:
+def test_hash_without_a_following_tag_character_is_not_a_tag(around: str) -> None:
     assert scan_tags(around) == ()
     assert scan_tags(around + " #\u0301x #é") == ("\u0301x", "é")
 

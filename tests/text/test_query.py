@@ -70,7 +70,7 @@ def without(node: Node) -> Boolean:
         ("a\u3000b", should(w("a"), w("b"))),
     ],
 )
-def test_query_is_parsed_to_its_tree(query: str, tree: Node) -> None:
+def test_query_is_parsed_into_the_expected_tree(query: str, tree: Node) -> None:
     assert parse_query(query) == tree
 
 
@@ -116,18 +116,18 @@ def test_any_text_parses_or_is_a_syntax_error(text: str) -> None:
 
 
 @given(SYNTAX)
-def test_plain_words_accept_any_text(text: str) -> None:
+def test_any_text_is_accepted_as_plain_words(text: str) -> None:
     tree = plain_words(text)
     clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
     assert all(occur is Occur.SHOULD for occur, _ in clauses)
 
 
-def test_plain_words_treat_syntax_as_text() -> None:
+def test_query_syntax_in_plain_words_is_treated_as_text() -> None:
     assert plain_words('-Foo AND title:"Bar') == should(w("foo"), w("and"), w("title"), w("bar"))
     assert plain_words("東京tower") == should(w("東京"), w("tower"))
 
 
-def test_excluded_words_are_not_in_the_words_of_a_query() -> None:
+def test_excluded_words_do_not_count_as_query_words() -> None:
     assert words_of(parse_query('+Big title:"red Dog" -cat (x NOT y)')) == "Big red Dog x"
 
 
@@ -155,7 +155,7 @@ def test_excluded_words_are_not_in_the_words_of_a_query() -> None:
         ("what?", w("what?")),
     ],
 )
-def test_boosts_slops_and_beginnings_are_parsed(query: str, tree: Node) -> None:
+def test_boosts_slops_and_prefixes_are_parsed(query: str, tree: Node) -> None:
     """behaviour 379"""
     assert parse_query(query) == tree
 

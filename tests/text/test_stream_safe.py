@@ -62,8 +62,8 @@ def test_folding_is_idempotent_for_any_marks(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
 
-def test_long_text_folds_the_same_in_pieces_and_whole() -> None:
-    """search §1: pieces end between letters, never between a letter and its marks"""
+def test_long_text_folds_equally_in_pieces_and_as_a_whole() -> None:
+    """search §1: pieces end between letters, never between a letter and its marks."""
     piece = "Ünï " + "e" + ACUTE * 20 + "ΑΣ 한국 ｶﾞ "
     assert fold(piece * 10_000) == fold(piece) * 10_000
     assert fold("語" * 200_000) == "語" * 200_000

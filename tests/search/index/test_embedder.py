@@ -63,7 +63,7 @@ def rows(texts: list[str], model: StaticModel) -> np.ndarray:
 @pytest.mark.parametrize("mapped", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
-def test_rows_equal_those_of_model2vec_for_every_model_kind(
+def test_vectors_equal_those_of_model2vec_for_every_model_kind(
     folder: Path, mapped: bool, weighted: bool, dtype: type
 ) -> None:
     """docs/spec/search.md §2."""
@@ -81,7 +81,7 @@ def test_rows_equal_those_of_model2vec_for_every_model_kind(
     np.testing.assert_allclose(result, rows(TEXTS, model), atol=tolerance)
 
 
-def test_rows_are_normalised_even_if_the_model_disables_it(folder: Path) -> None:
+def test_vectors_are_normalised_even_if_the_model_disables_it(folder: Path) -> None:
     make_model(folder, normalize=False)
     result = load_embedder(str(folder)).encode(["red stone", "water"])
     np.testing.assert_allclose(np.linalg.norm(result, axis=1), 1, atol=1e-6)
@@ -168,7 +168,7 @@ def test_threads_can_encode_concurrently(folder: Path) -> None:
         np.testing.assert_array_equal(result[: len(TEXTS)], expected)
 
 
-def test_identity_contains_model_size_type_and_files(folder: Path) -> None:
+def test_embedder_identity_contains_name_dimensions_type_and_file_digest(folder: Path) -> None:
     make_model(folder)
     identity = load_embedder(str(folder)).identity
     assert (identity.name, identity.dims, identity.dtype) == (str(folder), 6, "int8")

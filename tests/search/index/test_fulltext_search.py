@@ -104,7 +104,7 @@ def test_title_word_counts_slightly_more_than_text_word(index: FulltextIndex) ->
     assert found(index, "garnet zircon") == [3, 2, 1]
 
 
-def test_function_words_count_little_but_are_found(index: FulltextIndex) -> None:
+def test_function_words_have_little_weight_but_are_found(index: FulltextIndex) -> None:
     index.apply(
         [
             entry(1, "How and when do we know that it is nothing?", title="Hamlet"),
@@ -403,7 +403,7 @@ def test_own_dates_do_not_change_scores_of_timeless_queries(index: FulltextIndex
     assert index.search(node, 10, ANYTHING) == without
 
 
-def test_own_date_has_full_weight_when_few_notes_have_one(index: FulltextIndex) -> None:
+def test_own_date_has_full_weight_when_few_notes_have_dates(index: FulltextIndex) -> None:
     index.apply([entry(serial, "Walked the dog.") for serial in range(200)], [])
     index.apply([entry(7, "Walked the dog.", own=OwnDate(2023, 5, 8))], [])
     node = plain_words("May 2023")

@@ -1,4 +1,4 @@
-"""The accurate model: its results, their limits, and the messages when it cannot be loaded."""
+"""The accurate model: results, limits, and messages when the model cannot be loaded."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_broken_onnxruntime_is_reported_with_its_error(
 
 
 @pytest.mark.parametrize("version", ["1.3.0", "2.0.0"])
-def test_another_version_of_onnxruntime_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_version_of_onnxruntime_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(__version__=version, __spec__=SimpleNamespace(name="onnxruntime"))
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)  # type: ignore[arg-type]
     with pytest.raises(EmbedderUnavailable, match=f"onnxruntime {version} is installed"):

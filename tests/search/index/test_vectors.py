@@ -101,7 +101,9 @@ def test_ties_are_ordered_by_serial_at_every_limit(index: VectorIndex) -> None:
     rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 40)), max_size=30),
     most=st.none() | st.integers(0, 12),
 )
-def test_few_chunks_are_ranked_like_many(rows: list[tuple[int, int, int]], most: int | None) -> None:
+def test_notes_are_ranked_by_their_most_similar_chunk(
+    rows: list[tuple[int, int, int]], most: int | None
+) -> None:
     """Ties are ordered by serial and chunk. A note counts once, by its best chunk."""
     similarities = np.array([row[2] / 40 for row in rows], np.float32)
     serials = np.array([row[0] for row in rows], np.uint64)
@@ -113,15 +115,15 @@ def test_few_chunks_are_ranked_like_many(rows: list[tuple[int, int, int]], most:
     assert best_per_note(serials, chunks, similarities, most) == list(expected.values())[:most]
 
 
-def test_note_with_many_chunks_does_not_hide_the_others(index: VectorIndex) -> None:
-    """docs/spec/search.md §4: more chunks are searched until there are enough notes."""
+def test_note_with_many_chunks_does_not_hide_other_notes(index: VectorIndex) -> None:
+    """docs/spec/search.md §4: the search examines more chunks until it has found enough notes."""
     rng = np.random.default_rng(0)
     crowd = unit(*([1, *(rng.normal(size=DIMS - 1) * 0.01)] for _ in range(3000)))
     index.apply([VectorEntry(1, 1, crowd), *(VectorEntry(n, 1, unit([1, 1])) for n in range(2, 30))], [])
     assert [hit.serial for hit in index.search(X, 25, 0.3)] == list(range(1, 26))
 
 
-def test_last_entry_of_a_serial_in_a_batch_counts(index: VectorIndex) -> None:
+def test_last_batch_entry_for_a_serial_number_takes_effect(index: VectorIndex) -> None:
     index.apply([VectorEntry(1, 1, unit([1, 0])), VectorEntry(2, 2, unit([1, 0]))] * 2, [1])
     index.apply([VectorEntry(1, 1, unit([1, 0], [1, 0])), VectorEntry(1, 9, unit([0, 1]))], [])
     assert index.stamps() == {1: 9, 2: 2}
@@ -177,7 +179,7 @@ def test_vectors_of_a_wrong_size_are_refused_before_any_change(index: VectorInde
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_search_after_any_history_equals_brute_force(
+def test_search_after_random_changes_equals_brute_force(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     rng = np.random.default_rng(seed)

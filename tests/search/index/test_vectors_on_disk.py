@@ -66,7 +66,7 @@ def test_manifest_has_the_specified_content(saved: Path) -> None:
     assert names(saved) == ["manifest.json", "notes.1.npy", "vectors.1.usearch"]
 
 
-def test_each_save_is_a_generation_that_replaces_the_last(saved: Path) -> None:
+def test_each_save_creates_a_generation_that_replaces_the_previous_one(saved: Path) -> None:
     """An earlier version kept a third file for each generation of a large store."""
     (saved / "lists.1.npz").write_bytes(b"")
     index = VectorIndex.open(saved, IDENTITY)
@@ -112,7 +112,7 @@ def test_vectors_of_another_identity_are_never_loaded(saved: Path, other: dict[s
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 
 
-def test_second_index_replaces_the_first_in_one_step(saved: Path) -> None:
+def test_saving_an_index_of_a_new_model_replaces_the_store(saved: Path) -> None:
     """behaviour 185"""
     old = VectorIndex.open(saved, IDENTITY)
     new = VectorIndex.open(saved, OTHER)
@@ -224,7 +224,7 @@ def crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
 def test_crash_during_save_leaves_one_store_without_mixing_models(
     saved: Path, step: str, is_switch: bool
 ) -> None:
-    """behaviour 185: a crash during a save is recovered."""
+    """behaviour 185: the store recovers from a crash during a save."""
     identity = OTHER if is_switch else IDENTITY
     index = VectorIndex.open(saved, identity)
     index.apply([VectorEntry(8, 88, unit([1, 0]))], [])

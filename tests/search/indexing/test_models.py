@@ -1,4 +1,4 @@
-"""Models shared by several vaults: loaded once, dropped with the last vault, separate query caches."""
+"""Models that several vaults share: loading, removal with the last vault, and separate query caches."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LINGER = 0.1
 
 
 class Desk:
-    """A full-text index that lingers and a vector index that does not. Each has a gate."""
+    """A full-text index that lingers and a vector index that does not linger. Both have a gate."""
 
     def __init__(self, root: Path) -> None:
         files, catalogue = NoteFiles(root), Catalogue()
@@ -55,7 +55,7 @@ async def test_search_without_pending_changes_does_not_wait(desk: Desk) -> None:
     async with desk.served:
         with trio.CancelScope() as scope:
             scope.cancel()
-            await desk.visibility.reach()  # Without a checkpoint, the call is not cancelled.
+            await desk.visibility.reach()  # The call has no checkpoint, so it is not cancelled.
         assert not scope.cancelled_caught
         await desk.accept(1)
         await trio.sleep(2 * LINGER)
@@ -199,7 +199,7 @@ async def test_failed_batch_releases_searches_and_reports_the_index_behind(desk:
         assert not desk.indexer.is_converged
 
 
-async def test_comparison_clears_behind_only_for_an_index_in_time(desk: Desk) -> None:
+async def test_index_is_no_longer_behind_after_a_successful_comparison(desk: Desk) -> None:
     async with desk.served as nursery:
         nursery.start_soon(desk.indexer.converge)
         await desk.indexer.converged()
@@ -212,7 +212,7 @@ async def test_comparison_clears_behind_only_for_an_index_in_time(desk: Desk) ->
 
 
 async def test_slow_index_delays_callers_that_submit_changes(desk: Desk) -> None:
-    """Even if the other index is fast, the number of changes that wait for this index is limited."""
+    """Even if the other index is fast, only a limited number of changes can wait for the slow index."""
     async with desk.served as nursery:
         desk.gate.shut()
         nursery.start_soon(desk.accept, *range(1_000))

@@ -48,7 +48,7 @@ def test_reciprocal_rank_matches_manually_computed_numbers() -> None:
     assert reciprocal_rank([]) == []
 
 
-def test_hit_in_both_rankings_outranks_a_hit_in_one() -> None:
+def test_hit_in_both_rankings_outranks_a_hit_in_one_ranking() -> None:
     """behaviour 61."""
     assert reciprocal_rank([["a", "both"], ["b", "both"]])[0][0] == "both"
     lexical = [("top", 9.0), ("both", 5.0), ("one", 5.0)]
@@ -77,7 +77,7 @@ def test_blended_scores_are_between_0_and_1_and_sorted(
     assert result == sorted(result, key=lambda hit: (-hit[1], hit[0]))
 
 
-def test_low_ranked_hits_are_in_order() -> None:
+def test_low_ranked_hits_are_sorted_by_score_and_key() -> None:
     lexical = [(f"{place:03}", float(1 + place % 7)) for place in range(300)]
     result = list_blended(lexical, [("zzz", 0.5)], 0.2)
     assert len(result) == 301

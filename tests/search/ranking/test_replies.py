@@ -23,7 +23,7 @@ def test_question_colon_and_heading_expect_a_continuation(text: str, expected: b
     assert expects_more(text) is expected
 
 
-def test_first_block_is_a_paragraph_cut_at_a_sentence() -> None:
+def test_first_block_is_a_paragraph_cut_at_a_sentence_end() -> None:
     text = "Short reply.\n\nMore."
     assert text[: first_block(text, 0, len(text))] == "Short reply."
     long = "It is so. " * 100
@@ -60,7 +60,7 @@ def test_only_lines_with_a_greeting_are_greetings(text: str, expected: bool) -> 
         ("Why did it fail?", False),
     ],
 )
-def test_open_question_is_distinguished_from_factual_one(question: str, expected: bool) -> None:
+def test_open_question_is_distinguished_from_a_factual_question(question: str, expected: bool) -> None:
     assert wants_all(question) is expected
 
 

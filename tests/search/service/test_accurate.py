@@ -259,7 +259,7 @@ async def test_restart_embeds_only_new_texts(tmp_path: Path, model: FakeTransfor
 
 
 async def test_interrupted_embedding_run_continues(tmp_path: Path, model: FakeTransformer) -> None:
-    """behaviour 262: saved vectors are not computed again, whatever happened to the others."""
+    """behaviour 262: saved vectors are not computed again, even if other vectors were lost."""
     make_vault(tmp_path, 120)
     model.hold_at = 48
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
@@ -369,7 +369,7 @@ async def test_notes_rewritten_during_embedding_end_with_their_last_text(
         assert await meant(lithos, "note5 word5 cat5") == []
 
 
-async def test_unreadable_note_is_retried_without_delaying_others(
+async def test_unreadable_note_is_retried_without_delaying_other_notes(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
     make_vault(tmp_path, 4)

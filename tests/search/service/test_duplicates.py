@@ -1,4 +1,4 @@
-"""`similar` in the answer when a note is created (behaviour 287)."""
+"""The key `similar` in the answer to the creation of a note (behaviour 287)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def stored(lithos: Lithos) -> None:
     await lithos.server.get(VectorIndexer).converged()
 
 
-async def test_original_of_a_rewritten_text_is_named_without_refusal(tmp_path: Path) -> None:
+async def test_write_of_a_rewritten_text_succeeds_and_names_the_original(tmp_path: Path) -> None:
     """behaviour 287"""
     async with serving(tmp_path) as lithos:
         assert "similar" not in await lithos.write("Cellar pump", PUMP, path="house")

@@ -67,7 +67,7 @@ def remove(data: Path, *names: str) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-#: Kinds of damage, and whether each makes the server rebuild the full-text index.
+#: Kinds of damage. The flag states whether the damage makes the server rebuild the full-text index.
 ACCIDENTS: dict[str, tuple[Callable[[Path], None], bool]] = {
     "no marker": (lambda data: mark(data, None), True),
     "another marker": (lambda data: mark(data, "L0"), True),

@@ -1,4 +1,4 @@
-"""Recent queries, which are kept for the pages of agents."""
+"""Recent queries, which are stored for the agent pages."""
 
 from __future__ import annotations
 

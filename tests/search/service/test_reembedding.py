@@ -29,7 +29,7 @@ DIMS = 32
 
 
 class WordModel:
-    """A model with its own direction for each word. A closed `gate` delays the embedding of notes."""
+    """A model in which each word has its own direction. A closed `gate` delays the embedding of notes."""
 
     def __init__(self, name: str, *, changed: bool = False) -> None:
         self.identity = EmbedderIdentity(name, DIMS, "int8", ("cd" if changed else "ab") * 32)
@@ -168,7 +168,7 @@ async def test_model_with_changed_files_is_another_model(tmp_path: Path) -> None
 async def test_interrupted_reembedding_keeps_old_vectors_and_resumes(
     tmp_path: Path,
 ) -> None:
-    """behaviour 185: a crash midway is recovered."""
+    """behaviour 185: the server recovers from a crash during reembedding."""
     a, b = WordModel("a"), WordModel("b")
     models = Models(a, b)
     await make_vault(tmp_path, models)

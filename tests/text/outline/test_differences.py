@@ -1,4 +1,4 @@
-"""Unified diffs, which equal those of GNU diff, in limited time and size."""
+"""Unified diffs: equal to the output of GNU diff, and limited in time and size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def apply_diff(old: bytes, diff: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def test_applying_a_diff_gives_the_new_text(old: bytes, new: bytes) -> None:
+def test_applied_diff_yields_the_new_text(old: bytes, new: bytes) -> None:
     """behaviour 222"""
     diff = unified_diff(old, new, "a", "b")
     assert not diff.is_truncated
@@ -114,6 +114,6 @@ def test_invalid_utf8_is_shown_as_replacement_characters() -> None:
     ids=["alternating", "repeated", "shuffled"],
 )
 def test_diff_of_repeated_lines_takes_limited_time(old: bytes, new: bytes) -> None:
-    """difflib alone takes minutes to hours for these texts"""
+    """difflib alone takes minutes to hours for these texts."""
     with cpu_bound(20):
         unified_diff(old, new, "a", "b")
