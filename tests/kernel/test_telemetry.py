@@ -1,4 +1,4 @@
-"""Log lines: their format, redaction, and a reader that has gone away."""
+"""Log lines: format, redaction of secrets, and output after the reader of the stream has gone away."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET = 'hunter2"\\&x'
 
 @pytest.fixture(autouse=True)
 def _restored_logging() -> Iterator[None]:
-    """Leave the process's logging as it was."""
+    """Restore the logging of the process after a test."""
     names = (None, *NOISY)
     loggers = [logging.getLogger(name) for name in names]
     before = [(logger.level, list(logger.handlers)) for logger in loggers]
@@ -152,7 +152,7 @@ def test_unprintable_value_does_not_fail_the_caller() -> None:
     assert (second["event"], second["logger"]) == ("%d apples", "other")
 
 
-def test_library_records_and_warnings_have_the_same_form() -> None:
+def test_library_log_records_and_warnings_have_the_same_format() -> None:
     stream = configured()
     logging.getLogger("quart.app").error("GET /x %s", "failed")
     with warnings.catch_warnings():
@@ -165,7 +165,7 @@ def test_library_records_and_warnings_have_the_same_form() -> None:
     assert "soon gone" in warning["message"]
 
 
-def test_noisy_libraries_are_logged_from_warning_up() -> None:
+def test_noisy_libraries_are_logged_only_from_warning_level() -> None:
     stream = configured("debug")
     for name in ("mcp.server.lowlevel.server", "hypercorn.access", "httpx", "sse_starlette.sse"):
         logging.getLogger(name).info("chatter")
@@ -256,7 +256,7 @@ def test_any_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> N
         json.loads(text, parse_constant=pytest.fail)
 
 
-def test_stream_with_another_encoding_still_gets_the_line() -> None:
+def test_log_line_is_written_to_a_stream_with_another_encoding() -> None:
     raw = io.BytesIO()
     configure_logging("info", "text", io.TextIOWrapper(raw, encoding="ascii"))
     get_logger("lithos.x").info("привет", surrogate="\ud800")

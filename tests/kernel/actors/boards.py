@@ -45,14 +45,17 @@ class Board:
         return done.reply
 
     def sweep(self) -> None:
-        """Run everything that is due by the clock, in the amount that one transaction reports."""
+        """Process everything that is due at the current time.
+
+        One call handles as much as one transaction reports.
+        """
         readiness = self.board.readiness
         due = readiness.next_due(self.now)
         with self.connection:
             self.events += readiness.begin(self.now, is_due=due is not None and due <= self.now)
 
     def refusal(self, command: TaskCommand) -> LithosError:
-        """Return the error of a command, and check that the command does not announce or change anything."""
+        """Return the error of a command, and check that the command announces and changes nothing."""
         self.sweep()
         before = self.dump(), len(self.events)
         try:

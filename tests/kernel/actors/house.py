@@ -1,4 +1,4 @@
-"""The writing side as a whole, with fake indexes and with real files, journal and manifest."""
+"""All actors that write notes, with fake indexes but real files, journal and manifest."""
 
 from __future__ import annotations
 

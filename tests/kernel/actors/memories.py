@@ -130,5 +130,5 @@ def nodes(desk: Desk) -> dict[str, NodeStats]:
 
 
 def weights(desk: Desk) -> dict[str, float]:
-    """Return the weight of every edge, by both its ends."""
+    """Return the weight of every edge by its two endpoints."""
     return {edge.from_id + edge.to_id: round(edge.weight, 9) for edge in desk.edges.edges(EdgeFilter())}

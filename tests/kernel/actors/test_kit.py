@@ -213,7 +213,7 @@ async def test_actor_stats_count_messages_batches_and_busy_time():
 # -- post, ask, nudge -------------------------------------------------------------------------------
 
 
-async def test_poster_collects_reply_later():
+async def test_sender_collects_the_reply_to_a_posted_message_later():
     box = make_box()
     async with acting(box, simple(echo)):
         envelopes = [await box.post(i) for i in range(3)]
@@ -328,7 +328,7 @@ async def test_cancelled_caller_does_not_stop_a_running_request():
     assert flush.applied == ["underway"]
 
 
-async def test_full_mailbox_blocks_sender_and_forgets_cancelled_one():
+async def test_full_mailbox_blocks_senders_and_forgets_cancelled_senders():
     box, flush = make_box(0), Kept()
     flush.shut()
 
@@ -577,7 +577,7 @@ async def test_downstream_stays_open_while_upstream_has_mail():
 # -- starting ---------------------------------------------------------------------------------------
 
 
-async def test_failing_boot_is_retried_and_then_given_up():
+async def test_failing_boot_is_retried_until_the_actor_gives_up():
     boots = []
 
     async def bad(inbox, *, task_status):

@@ -1,4 +1,4 @@
-"""Every message declares the type of its reply, so no `Any` is between callers and actors."""
+"""Every message declares the type of its reply, so `Any` never occurs between callers and actors."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_handler_takes_its_command_and_returns_the_promised_reply(handlers: Hand
 
 
 @pytest.mark.parametrize("handlers", BOARDS, ids=["coordinator", "memory"])
-def test_every_command_of_a_board_has_its_method(handlers: Handlers) -> None:
+def test_every_board_command_has_a_method(handlers: Handlers) -> None:
     families = {base for command in handlers for base in command.__mro__ if base.__name__.endswith("Command")}
     families -= {Command}
     assert {cls for cls in commands() if families & set(cls.__mro__)} == set(handlers)

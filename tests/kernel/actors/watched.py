@@ -62,7 +62,7 @@ class WatchedHouse(House):
 
     @asynccontextmanager
     async def with_note(self, content: str = "text", **fields: Any) -> AsyncIterator[WriteOutcome]:
-        """Run with a note called `Note`. Yields the outcome of its creation."""
+        """Run the actors with a note called `Note`. Yield the outcome of its creation."""
         async with self.watching():
             yield await self.create("Note", content, **fields)
 

@@ -18,7 +18,10 @@ from tests.e2e.process import clean_environment
 
 
 def nested_aliases(levels: int = 12) -> str:
-    """Return nested lists, each with nine aliases of the list before: 9 to the power of `levels` texts."""
+    """Return nested lists.
+
+    Each list has nine aliases of the previous list, so there are 9 to the power of `levels` texts.
+    """
     rows = ["l0: &l0 [lol, lol, lol]"]
     rows += [f"l{at}: &l{at} [{', '.join([f'*l{at - 1}'] * 9)}]" for at in range(1, levels)]
     return "".join(f"{row}\n" for row in rows)

@@ -172,7 +172,7 @@ def test_emptied_file_of_killed_process_is_refused(tmp_path: Path) -> None:
     CoordinationStore.open(path, START).close()
 
 
-def test_store_over_a_snapshot_is_never_lost(tmp_path: Path) -> None:
+def test_store_opened_from_a_snapshot_never_counts_as_lost(tmp_path: Path) -> None:
     """Commands such as `lithos events --no-follow` read a snapshot while a server is running."""
     path = tmp_path / "coordination.db"
     CoordinationStore.open(path, START).close()

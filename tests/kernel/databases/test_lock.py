@@ -88,7 +88,7 @@ def test_second_owner_is_refused_until_first_owner_dies(path, holder):
 
 
 @pytest.mark.parametrize("holds", [fcntl.LOCK_EX, fcntl.LOCK_SH], ids=["owns", "asks"])
-def test_owner_is_reported_at_once_and_probe_awaited(path, monkeypatch, holds):
+def test_owner_is_reported_immediately_but_a_probe_is_awaited(path, monkeypatch, holds):
     path.parent.mkdir(parents=True)
     waits = []
     with open(path, "wb") as other:

@@ -185,7 +185,10 @@ def test_repeated_lock_loss_leaves_no_open_descriptor(tmp_path: Path) -> None:
 def test_second_owner_is_refused_while_the_lock_is_rewritten(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
-    """docs/spec/lifecycle.md §2: tried ten times per damage, while other processes try without a pause."""
+    """docs/spec/lifecycle.md §2: ten attempts per kind of damage.
+
+    Meanwhile, other processes try to get the lock without a pause.
+    """
     entered: list[str] = []
     is_over = threading.Event()
 

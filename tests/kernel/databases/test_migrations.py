@@ -23,7 +23,7 @@ def registry_of(data: Path) -> Path:
     return data / ".lithos" / "migrations" / "registry.json"
 
 
-def test_new_data_directory_records_one_empty_step_once(data: Path) -> None:
+def test_new_data_directory_records_its_layout_version_once(data: Path) -> None:
     migrate(data, NOW)
     first = registry_of(data).read_bytes()
     migrate(data, NOW.replace(year=2027))

@@ -59,7 +59,7 @@ def test_second_data_directory_for_one_vault_is_refused(is_link: bool, tmp_path:
 
 
 def test_same_data_directory_is_refused_with_a_vault(tmp_path: Path, vault: Path) -> None:
-    """Then a second stdio server bridges to the first."""
+    """A second stdio server then bridges to the first server."""
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "one", vault)
     first.acquire(NOW)
     with pytest.raises(AlreadyOwned) as refused:

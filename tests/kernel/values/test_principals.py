@@ -88,10 +88,10 @@ def test_every_actor_name_in_the_code_is_reserved() -> None:
             if name not in RESERVED | WORDS | {UNKNOWN_AGENT}:
                 strange.append(f"{place}:{line}: {name!r}")
     assert strange == []
-    assert seen >= len(RESERVED) - 1  # the constants themselves; "enrich" does not have one
+    assert seen >= len(RESERVED) - 1  # the constants themselves; "enrich" does not have a constant
 
 
-def test_source_walk_finds_a_new_actor_name() -> None:
+def test_source_scan_finds_a_new_actor_name() -> None:
     for source in (
         'REAPER_AGENT = "reaper"', 'AGENT: str = "reaper"', 'write(agent="reaper")',
         'call({"agent_id": "reaper"})', 'def act(*, by=1, agent: str = "reaper"): pass',
