@@ -147,7 +147,7 @@ async def test_longer_undo_recognises_an_earlier_undo_by_a_person(
 
 
 async def test_changes_undone_by_command_line_are_not_undone_again(tmp_path: Path) -> None:
-    """Edits made with knowledge of an undo stay, regardless of who runs the next undo."""
+    """Edits made with knowledge of an undo stay, no matter which person starts the next undo."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         notes = await spoil(person, clock)

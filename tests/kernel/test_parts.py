@@ -70,7 +70,7 @@ def test_given_part_is_not_created_again() -> None:
     assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
 
 
-def test_missing_part_is_none_when_the_parameter_allows_it() -> None:
+def test_optional_parameter_gets_none_for_a_missing_part() -> None:
     assert Parts((Library, Shelf, Disk)).get(Library).guard is None
     with pytest.raises(LookupError, match="No maker returns Shelf"):
         Parts((Library, Disk)).get(Library)
