@@ -98,7 +98,7 @@ def results(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 @at_desk
-async def test_undo_reverts_one_agent_and_keeps_all_others(desk: Desk) -> None:
+async def test_undo_reverts_changes_of_one_agent_and_keeps_others(desk: Desk) -> None:
     """behaviour 224"""
     changed = await desk.write("ann", "Changed", "good\n\nend")
     moved = await desk.write("ann", "Moved", "m")
@@ -192,7 +192,7 @@ async def test_second_undo_completes_the_undo_of_a_time_span(desk: Desk) -> None
 
 
 @at_desk
-async def test_repeated_change_is_undone_only_for_its_own_agent(
+async def test_change_repeated_by_another_agent_is_not_undone(
     desk: Desk,
 ) -> None:
     note = await desk.write("ann", "Page", "good")
@@ -228,7 +228,7 @@ async def test_deletion_repeated_by_another_agent_stays(desk: Desk) -> None:
 
 
 @at_desk
-async def test_file_at_the_path_of_a_deleted_note_is_reported(desk: Desk) -> None:
+async def test_undo_reports_a_file_at_the_path_of_deleted_note(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bob", "Page", "other")
@@ -563,7 +563,7 @@ class Slots:
 
 @pytest.mark.parametrize("seed", first_of(range(12), 1, slow=2))
 @at_desk
-async def test_undo_of_any_interleaving_matches_the_model(desk: Desk, seed: int) -> None:
+async def test_undo_of_any_interleaved_changes_matches_the_model(desk: Desk, seed: int) -> None:
     """behaviour 224"""
     random = Random(seed)
     notes = []

@@ -181,7 +181,7 @@ async def test_changes_made_after_the_preview_are_not_undone(tmp_path: Path) -> 
         assert (await person.lithos.read(note))["content"] == "a\n\nb\n\nlater"
 
 
-async def test_long_undo_stops_and_continues_on_request(
+async def test_long_undo_is_interrupted_and_continues_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request works for some seconds. The next request continues and repeats no step."""
@@ -291,7 +291,7 @@ async def test_failed_undo_step_shows_a_page_for_repeating_it(
         assert parts_of(done.text) == {"deleted": ["N0"], "nothing-to-do": ["N1"]}
 
 
-async def test_undo_page_refuses_wrong_addresses_and_forms(tmp_path: Path) -> None:
+async def test_undo_page_refuses_invalid_addresses_and_forms(tmp_path: Path) -> None:
     """behaviour 235, also for an empty vault."""
     async with visiting(tmp_path) as person:
         await person.look("/console/undo?agent=bad")

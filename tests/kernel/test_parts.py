@@ -65,7 +65,7 @@ def test_part_is_created_once_from_its_constructor_parameters() -> None:
     assert library.guard is None
 
 
-def test_given_part_is_not_created_again() -> None:
+def test_part_passed_to_the_server_is_not_created_again() -> None:
     disk = Disk()
     assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
 

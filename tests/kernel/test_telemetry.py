@@ -54,7 +54,7 @@ def configured(level: str = "info", fmt: str = "json", **more: Any) -> Lines:
     return stream
 
 
-def test_log_line_names_its_vault_when_there_are_several() -> None:
+def test_log_line_names_its_vault_when_several_are_served() -> None:
     stream, log = configured(), get_logger("lithos.actors.indexer")
     token = WORKING_FOR.set("work")
     try:
@@ -245,7 +245,7 @@ def test_tokens_are_removed_from_text() -> None:
     ),
     fmt=st.sampled_from(["json", "text"]),
 )
-def test_any_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> None:
+def test_any_logged_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> None:
     stream = configured(fmt=fmt)
     get_logger("lithos.x").info(event, value=value)
     text = stream.getvalue()
@@ -263,7 +263,7 @@ def test_log_line_is_written_to_a_stream_with_another_encoding() -> None:
     assert b"\\u043f" in raw.getvalue()
 
 
-def test_logging_survives_a_closed_stream() -> None:
+def test_logging_continues_when_the_stream_is_closed() -> None:
     stream = configured()
     stream.close()
     get_logger("lithos.x").info("unheard")
@@ -272,7 +272,7 @@ def test_logging_survives_a_closed_stream() -> None:
     assert "heard" in later.getvalue()
 
 
-def test_logging_survives_a_closed_reader() -> None:
+def test_logging_continues_when_the_reader_has_closed() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as stream:

@@ -170,7 +170,7 @@ async def test_search_while_typing_never_runs_retrieve(tmp_path: Path) -> None:
         assert "rcpt_" in page
 
 
-async def test_two_modes_are_compared_and_moved_rows_marked(tmp_path: Path) -> None:
+async def test_comparison_of_two_modes_marks_moved_rows(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Striped horses", "Wild horses of the savannah with black lines.")
         await person.lithos.create("Zebra", "zebra zebra zebra")

@@ -66,7 +66,7 @@ def test_heading_on_the_first_line_is_not_its_own_context() -> None:
     assert [chunk.context for chunk in chunk_text("T", content)] == ["T", "T - Top > Left", "T - Top"]
 
 
-def test_headings_inside_code_fences_do_not_count() -> None:
+def test_lines_in_code_fences_do_not_count_as_headings() -> None:
     content = "# Real\n\n```sh\n# comment\n~~~\n````\n## still `code`\n```\n\n" + "a" * 500
     chunks = chunk_text("T", content)
     assert chunks[-1].context == "T - Real > still `code`"

@@ -43,7 +43,7 @@ def test_code_is_masked(text: str, left: str) -> None:
 
 
 @given(marked)
-def test_masking_keeps_every_position(text: str) -> None:
+def test_code_masking_keeps_every_text_position(text: str) -> None:
     masked = mask_code(text)
     assert len(masked) == len(text)
     assert all(new in (old, CODE_MARK) for old, new in zip(text, masked, strict=True))

@@ -79,7 +79,7 @@ def test_query_is_parsed_into_the_expected_tree(query: str, tree: Node) -> None:
     ['"open', 'a"', "(a", "a)", "()", "a (", "author:x", "http://x", "title:", "title:AND b", "title:body:x",
      "AND a", "a AND", "a OR", "NOT", "a OR OR b", "NOT NOT a", "+", "a - b", "a (b -)", "--a", '""'],
 )  # fmt: skip
-def test_invalid_query_is_a_syntax_error(query: str) -> None:
+def test_invalid_query_raises_a_syntax_error(query: str) -> None:
     with pytest.raises(QuerySyntaxError):
         parse_query(query)
 
@@ -90,7 +90,7 @@ def test_blank_query_has_no_tree() -> None:
     assert plain_words("?!") is None
 
 
-def test_deep_nesting_is_a_syntax_error() -> None:
+def test_deeply_nested_query_raises_a_syntax_error() -> None:
     assert parse_query("(" * MAX_DEPTH + "a" + ")" * MAX_DEPTH) == w("a")
     for query in ("(" * (MAX_DEPTH + 1) + "a" + ")" * (MAX_DEPTH + 1), "(" * 100_000, "-(" * 5000):
         with pytest.raises(QuerySyntaxError):
@@ -107,7 +107,7 @@ def test_query_over_1000_words_is_refused_but_plain_words_cut() -> None:
 
 
 @given(SYNTAX)
-def test_any_text_parses_or_is_a_syntax_error(text: str) -> None:
+def test_any_text_is_parsed_or_raises_a_syntax_error(text: str) -> None:
     try:
         tree = parse_query(text)
     except QuerySyntaxError:
@@ -188,7 +188,7 @@ def test_unsupported_query_syntax_is_refused_with_an_alternative(query: str, pos
     assert caught.value.position == position
 
 
-def test_boosts_and_slops_are_not_words() -> None:
+def test_boosts_and_slops_do_not_count_as_words() -> None:
     """behaviour 379: this holds for plain words and for the words of a query."""
     assert plain_words('flour^3 "a b"~2 rye^0.5') == plain_words('flour "a b" rye')
     assert plain_words("2^10 and x ^3 ~5") == plain_words("2 10 and x 3 5")

@@ -138,7 +138,7 @@ def test_passage_ends_when_replies_reach_their_limit() -> None:
     assert first_prose("字" * 299 + "？" + line * 2 + "？" + "字" * 50) == "字" * 299 + "？" + line * 2 + "？"
 
 
-def test_first_prose_is_neither_heading_nor_badge() -> None:
+def test_first_prose_is_neither_a_heading_nor_a_badge() -> None:
     content = "# Title\n\n[![b](i.svg)](x)\n\n## Heading\n\nThe first sentence that says something at all.\n"
     assert first_prose(visible_text(content)).startswith("The first sentence")
     assert first_prose(visible_text("# Title")) == first_prose("") == ""

@@ -116,7 +116,7 @@ def test_difference_changed_by_both_sides_needs_a_decision(side: str, kept: byte
     assert merge.marked("n", "c") == "a\nb\n<<<<<<< n\nmine\n=======\nyours\n>>>>>>> c\nc\nd\n"
 
 
-def test_conflict_markers_in_the_note_are_ordinary_text() -> None:
+def test_conflict_markers_in_a_note_are_treated_as_text() -> None:
     text = b"<<<<<<< x\nold\n=======\nolder\n>>>>>>> y\n\na\nb\nc\n"
     merge = merge_copy(text + b"mine\n", text + b"yours\n", MergeBase(text + b"was\n"))
     (place,) = merge.places

@@ -140,7 +140,7 @@ def _merge_with_git(folder: Path, found: Divergence) -> tuple[int, bytes]:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_marked_merge_equals_plain_merge_without_overlaps(base: str, ours: str, theirs: str) -> None:
+def test_merge_with_markers_equals_plain_merge_without_overlaps(base: str, ours: str, theirs: str) -> None:
     plain, marked = merge_texts(base, ours, theirs), mark_texts(base, ours, theirs, Markers("o", "t", 30))
     if plain.result is not None:
         assert (marked.text, marked.conflicts) == (plain.result, 0)

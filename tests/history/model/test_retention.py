@@ -58,7 +58,7 @@ def test_zero_disables_a_retention_limit() -> None:
     assert surplus_versions(rows(9_000, 8_000, 7_000, deleted=True), NOW, limits(0, 0, 0)) == []
 
 
-def test_hard_limit_always_applies(monkeypatch) -> None:
+def test_hard_retention_limit_always_applies(monkeypatch) -> None:
     monkeypatch.setattr(versions, "MOST_VERSIONS", 5)
     assert surplus_versions(rows(*[0.5] * 9), NOW, limits(0, 0, 0)) == [5, 4, 3, 2]
 

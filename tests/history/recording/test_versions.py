@@ -154,7 +154,7 @@ async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline
     assert (shown(house, made.id), shown(house, other.id)) == (3 + edits_offline, 1 + edits_offline)
 
 
-async def test_kill_before_manifest_write_hides_no_later_edit(house, monkeypatch):
+async def test_edit_counts_after_a_kill_before_the_manifest_write(house, monkeypatch):
     """The last event in the journal shows to which bytes the version belongs."""
     async with house.with_note() as made:
         assert await house.becomes_consistent()
@@ -235,7 +235,7 @@ async def test_edit_after_a_kill_is_distinguished_from_the_shown_write(
     after.close()
 
 
-async def test_write_left_unrecorded_by_a_kill_keeps_its_version(house, tmp_path, monkeypatch):
+async def test_write_not_recorded_before_a_kill_keeps_its_version(house, tmp_path, monkeypatch):
     left = tmp_path / "left"
     async with house.with_note() as made:
         copy_at_next_entry(house, left, monkeypatch)
@@ -373,7 +373,7 @@ async def test_reader_waits_for_the_write_in_progress(house, monkeypatch):
         assert told == [3]
 
 
-async def test_intent_identifies_a_write_when_the_next_write_begins(house):
+async def test_write_intent_identifies_a_write_when_next_write_begins(house):
     """The manifest and the journal are written later, when the next write may already have begun."""
     async with house.with_note() as made:
         await house.update(made.id, "Note", "second")

@@ -129,7 +129,7 @@ def test_deletion_without_bytes_uses_the_bytes_of_the_previous_version(store):
     assert (row.op, row.size) == (DELETED, 4)
 
 
-def test_last_of_several_rows_with_one_version_wins(store):
+def test_last_of_several_rows_with_one_version_counts(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(1, b"text", op=RENAMED, path="b.md")])
     row = store.row("note", 1)

@@ -130,7 +130,7 @@ async def test_late_message_does_not_delay_batch_deadline():
     assert seen == [(pytest.approx(1.0), [1, 2])]
 
 
-async def test_batch_takes_only_waiting_messages_without_linger():
+async def test_batch_without_linger_takes_only_waiting_messages():
     box, flush = make_box(), Kept()
     flush.shut()
 
@@ -384,7 +384,7 @@ async def test_crashes_far_apart_are_counted_separately():
     assert recorder.answers == [ActorDown] * 10
 
 
-async def test_queued_messages_are_unapplied_when_actor_gives_up():
+async def test_queued_messages_stay_unapplied_when_the_actor_gives_up():
     box = make_box()
 
     queued = [await box.post(i) for i in range(6)]
@@ -449,7 +449,7 @@ async def test_running_batch_is_applied_despite_cancellation():
     assert flush.applied == [1]
 
 
-async def test_collected_messages_are_unapplied_when_actor_is_cancelled():
+async def test_collected_messages_stay_unapplied_when_the_actor_is_cancelled():
     box, flush = make_box(), Kept()
 
     with trio.CancelScope() as scope:
@@ -485,7 +485,7 @@ async def test_blocked_sender_gets_shutdown_when_mailbox_closes():
     assert recorder.answers == [ShuttingDown]
 
 
-async def test_mailbox_without_actor_is_down():
+async def test_mailbox_without_an_actor_counts_as_down():
     box = make_box()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -518,7 +518,7 @@ async def test_retrying_dead_mailbox_does_not_freeze_event_loop(is_closed):
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-async def test_closing_drains_upstream_then_downstream_without_losses(stubborn):
+async def test_shutdown_drains_upstream_then_downstream_actors_without_losses(stubborn):
     """The drain does not wait for the front, even if the front refuses to end."""
     log: list[Any] = []
     writer, index = make_box(16), make_box(16)
@@ -557,7 +557,7 @@ async def test_closing_drains_upstream_then_downstream_without_losses(stubborn):
         await index.post("late")
 
 
-async def test_downstream_stays_open_while_upstream_has_mail():
+async def test_downstream_actor_stays_open_while_upstream_has_messages():
     upstream, downstream, states = make_box(), make_box(), []
 
     async def flush(messages):

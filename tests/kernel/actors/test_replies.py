@@ -94,7 +94,7 @@ def promised(cls: type) -> Any:
     return promised(cls.__base__) if cls.__base__ is not None else None
 
 
-def test_no_message_or_reply_is_any() -> None:
+def test_no_message_or_reply_has_the_type_any() -> None:
     assert [
         f"{path.relative_to(PACKAGE)}:{line}"
         for room in ("actors", "core", "services", "tools")

@@ -62,7 +62,9 @@ def test_rows_are_read_back_and_closing_leaves_one_file(path: Path, kind: type[D
 @pytest.mark.parametrize(
     "damaged", [b"no database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000, b"SQLite format 3\0junk"]
 )
-def test_damaged_database_is_refused_only_if_irreplaceable(tmp_path: Path, name: str, damaged: bytes) -> None:
+def test_damaged_database_is_refused_only_if_it_is_irreplaceable(
+    tmp_path: Path, name: str, damaged: bytes
+) -> None:
     """behaviour 89"""
     path = tmp_path / name
     path.write_bytes(damaged)

@@ -201,7 +201,7 @@ def test_unreadable_lock_record_names_no_owner(path, content):
     assert read_owner(path) is None
 
 
-def test_held_folder_stays_locked_until_release(tmp_path, path):
+def test_locked_folder_stays_locked_until_its_release(tmp_path, path):
     lock = held(path)
     assert is_locked(tmp_path)
     lock.release()

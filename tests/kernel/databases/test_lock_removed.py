@@ -85,7 +85,9 @@ def assert_refused(path: Path) -> str:
 
 
 @pytest.mark.parametrize("damage", [*FILE, replace_folder])
-def test_lock_excludes_others_and_rewrites_its_lost_file(path: Path, holder: Holder, damage: Damage) -> None:
+def test_lock_excludes_other_owners_and_rewrites_its_lost_file(
+    path: Path, holder: Holder, damage: Damage
+) -> None:
     """docs/spec/lifecycle.md §2"""
     before = read_owner(path)
     assert holder.confirm() is None
@@ -102,7 +104,7 @@ def test_lock_excludes_others_and_rewrites_its_lost_file(path: Path, holder: Hol
 
 
 @pytest.mark.parametrize("damage", [move_folder, remove_folder])
-def test_lost_folder_still_excludes_others_and_is_reported(
+def test_lost_folder_still_excludes_other_owners_and_is_reported(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
     """docs/spec/lifecycle.md §2"""

@@ -63,7 +63,7 @@ def test_no_lock_option_excludes_second_owner_by_lock_file(
     lock.release()
 
 
-def test_other_lock_errors_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_lock_errors_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_locks(monkeypatch, errno.EIO)
     path = tmp_path / ".lithos" / "lock"
     with pytest.raises(OSError, match="Input/output error"):

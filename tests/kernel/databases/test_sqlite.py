@@ -148,7 +148,7 @@ def test_several_quarantines_in_one_second_keep_all_files(path):
     assert names == [f"x.db.corrupt-20260102T030405Z{tail}" for tail in ("", "-1", "-2")]
 
 
-def test_unwritable_folder_is_not_damage(path):
+def test_unwritable_folder_does_not_count_as_damage(path):
     path.mkdir(parents=True)
     with pytest.raises(apsw.CantOpenError):
         open_at(path)

@@ -92,7 +92,7 @@ def test_unwritable_state_home_is_ignored_when_folders_lock(tmp_path: Path, vaul
     first.release()
 
 
-def test_owner_of_another_vault_is_distinguished(
+def test_owner_record_distinguishes_the_owner_of_another_vault(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that requested one vault is not bridged to the server of another vault."""

@@ -37,13 +37,13 @@ STORIES = "app/demo/"
         *["enrich", "cli", "person", "scan", "timer", "import", "evaluate", "migration"],
     ],
 )  # fmt: skip
-def test_callers_cannot_use_names_of_lithos(name: str) -> None:
+def test_callers_cannot_use_names_reserved_for_lithos(name: str) -> None:
     assert is_reserved(name)
     with pytest.raises(InvalidInput, match="Choose your own name"):
         check_agent(name)
 
 
-def test_other_names_are_allowed() -> None:
+def test_callers_can_use_other_names() -> None:
     for name in ("ada", "undoer", "cli@laptop", "unknown", "claude-code@host", "Персона", "scan-bot", ""):
         assert check_agent(name) == name
 

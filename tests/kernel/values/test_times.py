@@ -49,7 +49,7 @@ def test_any_offset_is_read_and_a_missing_offset_means_utc(text):
     assert parse_time(text).tzinfo is UTC
 
 
-def test_date_without_time_is_its_first_moment():
+def test_date_without_time_means_the_start_of_day():
     assert parse_time("2026-01-02") == datetime(2026, 1, 2, tzinfo=UTC)
 
 

@@ -45,7 +45,7 @@ def test_notes_are_listed_in_the_order_of_first_indexing(catalogue):
     assert [entry.serial for entry in catalogue] == [1, 2, 3, 4]
 
 
-def test_first_path_owns_slug_and_url_in_any_loading_order(catalogue):
+def test_first_path_gets_slug_and_url_regardless_of_loading_order(catalogue):
     one = make_entry(9, "a.md", title="Same", source_url="https://x.org")
     other = make_entry(1, "b.md", title="same!", source_url="https://x.org")
     catalogue.load([other, one])
@@ -54,7 +54,7 @@ def test_first_path_owns_slug_and_url_in_any_loading_order(catalogue):
     assert (catalogue.slugs.surplus, catalogue.urls.surplus) == (1, 1)
 
 
-def test_released_slug_passes_to_the_next_claimant(catalogue):
+def test_next_claimant_gets_a_released_slug(catalogue):
     one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, title="Else")))
@@ -72,7 +72,7 @@ def test_updated_note_keeps_its_slug(catalogue):
     assert catalogue.slugs.owner("same") == one.note.id
 
 
-def test_cleared_url_is_free_again(catalogue):
+def test_cleared_url_can_be_used_again(catalogue):
     entry = make_entry(1, source_url="https://x.org")
     catalogue.put(entry)
     catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, source_url=None)))
@@ -230,7 +230,7 @@ def test_catalogue_is_independent_of_the_loading_order(entries, random):
         assert one.slugs.owner(entry.slug) == other.slugs.owner(entry.slug)
 
 
-def test_notes_are_found_by_host_of_their_source_url() -> None:
+def test_notes_are_found_by_the_host_of_their_source_url() -> None:
     catalogue = Catalogue()
     one = make_entry(1, source_url="https://e.org/a")
     two = make_entry(2, source_url="https://e.org:81/b")

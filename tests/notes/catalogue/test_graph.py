@@ -19,7 +19,7 @@ def edges_of(graph: NoteGraph) -> set[tuple[str, str | Placeholder]]:
     return set(graph.links.edges())
 
 
-def test_title_link_resolves_whichever_note_is_created_first() -> None:
+def test_title_link_resolves_regardless_of_note_creation_order() -> None:
     """behaviour 179"""
     source, target = make_entry(1, links=("Some Title",)), make_entry(2, "x.md", title="some-title")
     for order in ((source, target), (target, source)):

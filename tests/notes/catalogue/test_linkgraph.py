@@ -37,7 +37,7 @@ def test_only_nodes_without_edges_can_be_discarded() -> None:
     assert graph.nodes() == {"b"}
 
 
-def test_graph_version_changes_only_with_its_shape() -> None:
+def test_graph_version_changes_only_with_nodes_or_edges() -> None:
     graph = graph_of("ab")
     before = graph.version
     graph.link("a", "b")

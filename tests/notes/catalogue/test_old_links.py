@@ -22,7 +22,7 @@ def as_older(tmp_path: Path) -> None:
     connection.close()
 
 
-async def test_older_manifest_gets_its_links_once_and_without_events(
+async def test_links_are_added_to_an_older_manifest_once_without_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 371"""

@@ -147,7 +147,7 @@ def test_moved_and_changed_file_without_id_is_a_new_note(house):
 # -- changes between two scans -----------------------------------------------------------------------
 
 
-def test_each_change_emits_its_event_with_agent_scan(house):
+def test_each_change_emits_an_event_by_the_agent_scan(house):
     for n, path in enumerate(("same.md", "changed.md", "gone.md", "moved.md", "touched.md")):
         put(house, path, note(n, tags=f"[t{n}]"))
     first_scan(house)
@@ -198,7 +198,7 @@ def test_change_of_equal_size_is_detected_by_modification_time(house):
     assert rescan(house) == [(NOTE_UPDATED, "a.md")]
 
 
-def test_note_moved_and_edited_at_once_emits_one_rename(house):
+def test_note_both_moved_and_edited_emits_one_rename_event(house):
     put(house, "a.md", note(1))
     first_scan(house)
     (house.files.root / "a.md").unlink()
@@ -208,7 +208,7 @@ def test_note_moved_and_edited_at_once_emits_one_rename(house):
     assert entry.note.title == "New title"
 
 
-def test_two_notes_that_swap_files_emit_two_renames(house):
+def test_two_notes_that_swap_files_emit_two_rename_events(house):
     put(house, "a.md", note(1))
     put(house, "b.md", note(2))
     first_scan(house)
@@ -236,7 +236,7 @@ def test_serial_numbers_of_deleted_notes_are_not_reused(house):
 @pytest.mark.parametrize(
     "damage", [b"---\nkey: [\n---\n\n# x", b"\x00\xff\xfe binary", b"---\n\t- x: {\n---\n"]
 )
-def test_unreadable_files_are_skipped_and_all_others_indexed(house, damage):
+def test_unreadable_files_are_skipped_and_other_files_are_indexed(house, damage):
     """behaviour 22"""
     put(house, "a.md", note(1))
     (house.files.root / "bad.md").write_bytes(damage)
@@ -376,7 +376,7 @@ def keep_version(house: House, path: str) -> None:
 
 
 @pytest.mark.parametrize("copy", COPIES[:-1])
-def test_file_without_copy_suffix_owns_an_unknown_id(house, copy):
+def test_unknown_id_is_assigned_to_the_file_without_copy_suffix(house, copy):
     put(house, copy, note(1))
     put(house, "Shared.md", note(1))
     os.utime(house.files.root / copy, ns=(1, 1))  # The copy is also the older file.
@@ -384,7 +384,7 @@ def test_file_without_copy_suffix_owns_an_unknown_id(house, copy):
     assert paths(house) == ["Shared.md"]
 
 
-def test_older_file_owns_an_unknown_id(house):
+def test_unknown_id_is_assigned_to_the_older_file(house):
     put(house, "a.md", note(1))
     put(house, "b.md", note(1))
     os.utime(house.files.root / "b.md", ns=(1, 1))

@@ -88,7 +88,7 @@ def test_vault_specific_blocks_are_rendered() -> None:
     assert "<h1" not in html_of("# A\n\n<h1>B</h1>"), "the page's own title is its one first heading"
 
 
-def test_comments_are_not_shown() -> None:
+def test_obsidian_comments_are_not_shown() -> None:
     shown = {
         "%% hidden %%": "",
         "a\n\n%%\nhidden\n\n# hidden\n%%\nb": "<p>a</p>\n<p>b</p>\n",

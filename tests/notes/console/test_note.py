@@ -223,7 +223,7 @@ async def test_restore_shows_its_effects_and_is_recorded_once_for_person(tmp_pat
         assert authors_of(person, "note.updated") == ["bob", "Ann B"]
 
 
-async def test_nothing_is_restored_when_the_note_changed_meanwhile(tmp_path: Path) -> None:
+async def test_restore_is_refused_when_the_note_changed_meanwhile(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
         await person.lithos.write("Note", "The second text.", id=note_id)
@@ -333,7 +333,7 @@ async def test_note_pages_neutralise_payloads_in_note_fields(tmp_path: Path) -> 
             await person.look(f"/console/notes/{first}{address}")
 
 
-async def test_unknown_author_is_not_named(tmp_path: Path) -> None:
+async def test_missing_author_is_not_shown_as_unknown(tmp_path: Path) -> None:
     put_note(tmp_path, "plain.md", "A text.\n")
     async with visiting(tmp_path, settled=True) as person:
         page = await person.look(f"/console/notes/{derive_id('plain.md')}")

@@ -102,7 +102,7 @@ def test_update_replaces_the_whole_file(files):
     assert (files.root / "a.md").stat().st_ino != inode, "readers of the old file keep it whole"
 
 
-def test_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
+def test_concurrently_created_file_is_not_overwritten(files, monkeypatch):
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -139,7 +139,7 @@ def test_new_file_follows_the_umask(files):
     assert stat.S_IMODE((files.root / "a.md").stat().st_mode) == 0o640
 
 
-def test_write_succeeds_on_a_file_system_without_modes(files, monkeypatch):
+def test_write_succeeds_on_a_file_system_without_file_modes(files, monkeypatch):
     files.apply([Put("a.md", b"one", None)])
 
     def fchmod(descriptor: int, mode: int) -> None:
@@ -150,7 +150,7 @@ def test_write_succeeds_on_a_file_system_without_modes(files, monkeypatch):
     assert isinstance(result, FileState)
 
 
-def test_short_writes_are_continued(files, monkeypatch):
+def test_short_writes_are_continued_until_complete(files, monkeypatch):
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data)[:3]))
     files.apply([Put("a.md", b"0123456789", None)])
@@ -525,7 +525,7 @@ def test_unreadable_folder_hides_only_its_own_notes(files, monkeypatch):
     assert paths(files) == ["b/y.md"]
 
 
-def test_missing_root_lists_no_notes(tmp_path):
+def test_listing_of_a_missing_root_is_empty(tmp_path):
     assert NoteFiles(tmp_path / "none").list_notes() == []
 
 
@@ -541,7 +541,7 @@ def test_file_time_beyond_the_sqlite_range_is_clamped(files, monkeypatch):
 # -- leftovers --------------------------------------------------------------------------------------
 
 
-def test_only_leftover_temporary_files_are_deleted_at_start(files):
+def test_start_deletes_only_leftover_temporary_files(files):
     keep = ["a.md", ".lithos-notes.md", "x.tmp", "d/b.md", ".obsidian/.lithos-1.tmp"]
     for path in [*keep, ".lithos-00ff.tmp", "d/.lithos-11ee.tmp", "d/e/.lithos-1.tmp"]:
         target = files.root / path
@@ -552,7 +552,7 @@ def test_only_leftover_temporary_files_are_deleted_at_start(files):
     assert files.recover(save_nothing) == 0
 
 
-def test_undeletable_leftover_does_not_stop_the_start(files, monkeypatch):
+def test_undeletable_temporary_file_does_not_prevent_the_start(files, monkeypatch):
     (files.root / ".lithos-1.tmp").write_bytes(b"x")
     monkeypatch.setattr(os, "unlink", fail(errno.EROFS))
     assert files.recover(save_nothing) == 0

@@ -48,7 +48,7 @@ def test_lookup_behind_a_symlinked_folder_requires_a_listing(files):
         find_note(files, "alias/b.md")
 
 
-def test_old_spelling_is_missing_on_a_case_insensitive_disk(files, monkeypatch):
+def test_old_spelling_counts_as_missing_on_a_case_insensitive_disk(files, monkeypatch):
     """A case-insensitive disk opens every spelling of a name, but lists only one."""
     real = os.stat
     monkeypatch.setattr(lookup.os, "stat", lambda path: real(str(path).replace("A.md", "a.md")))

@@ -140,7 +140,7 @@ def test_existing_notes_of_a_person_are_recognised(tmp_path: Path) -> None:
     assert find_own_notes(tmp_path) == ".obsidian"
 
 
-def test_missing_foreign_folder_is_not_created(tmp_path: Path) -> None:
+def test_missing_foreign_vault_folder_is_not_created(tmp_path: Path) -> None:
     files = NoteFiles(tmp_path / "gone", is_foreign=True)
     files.create_root()
     assert files.root_was_missing

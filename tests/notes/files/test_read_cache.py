@@ -140,7 +140,7 @@ class Looks:
 
 
 @pytest.mark.parametrize("slow", [[SLOW_LOOK * 2] * SLOW_LOOKS, [ENDLESS * 2]])
-def test_file_checks_are_suspended_after_slow_ones(slow):
+def test_file_checks_are_suspended_after_slow_checks(slow):
     looks = Looks()
     assert all(looks.find(*slow))
     assert looks.find(0.0) == [False]

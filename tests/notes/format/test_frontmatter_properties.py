@@ -226,7 +226,7 @@ def test_written_note_reads_back_unchanged(
 
 
 @given(value=json_values, key=any_text | words)
-def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
+def test_written_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
     """PyYAML is an independent reader. It shows how other tools parse the files."""
     assert yaml.load(write_inline({key: value}), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "  ", "\n"), yaml.CSafeLoader) == {key: value}

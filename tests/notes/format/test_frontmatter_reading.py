@@ -275,7 +275,9 @@ def test_merge_keys_are_expanded_and_the_last_duplicate_wins() -> None:
         ("", "Key", ""),
     ],
 )
-def test_leading_h1_becomes_the_title_and_leaves_the_content(body: str, title: str, content: str) -> None:
+def test_leading_h1_becomes_the_title_and_is_removed_from_content(
+    body: str, title: str, content: str
+) -> None:
     document = read(f"---\ntitle: Key\n---\n{body}")
     assert (document.note.title, document.content) == (title, content)
 

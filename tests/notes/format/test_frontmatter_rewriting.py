@@ -92,7 +92,7 @@ def test_new_file_has_the_documented_layout() -> None:
     )
 
 
-def test_new_file_reads_back_equal_in_python_frontmatter() -> None:
+def test_python_frontmatter_reads_the_same_values_from_new_file() -> None:
     extra = {"emoji 🚀": "yes", "list": [1, 1.5, True, None, "x: y", {"k": ["#", "- a"]}], "": "~"}
     note = Note(id=ID, title="12:30 #tag", created_at=LATER, updated_at=LATER, extra=extra)
     post = python_frontmatter.loads(render_document(Document(note=note, content="")).decode())
@@ -100,7 +100,7 @@ def test_new_file_reads_back_equal_in_python_frontmatter() -> None:
     assert {key: post[key] for key in extra} == extra
 
 
-def test_unreadable_result_is_not_written() -> None:
+def test_update_with_an_unreadable_result_is_not_written() -> None:
     note = Note(id=ID, title="T", created_at=LATER, updated_at=LATER)
     for content in ("nul \0", "surrogate \ud800"):
         with pytest.raises(UnreadableNote):
@@ -203,7 +203,7 @@ def test_missing_keys_are_appended_in_order_except_namespace() -> None:
     assert "namespace: team\n---" in update(full(), namespace="team")
 
 
-def test_unusable_id_and_times_are_written_at_first_update() -> None:
+def test_first_update_replaces_unusable_id_and_adds_creation_time() -> None:
     """behaviour 177"""
     text = update(full(id="id: # todo", created_at="created_at: long ago"))
     assert f"\nid: {derive_id('a.md')} # todo\n" in text
@@ -321,7 +321,7 @@ def test_replaced_body_keeps_the_line_breaks_of_the_file() -> None:
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("body", ["# Old\n\ntext\n", "\n\n# Old\ntext", "text\n", "---\nopen\n", ""])
-def test_file_without_frontmatter_gets_one(mark: str, newline: str, body: str) -> None:
+def test_update_adds_frontmatter_to_a_file_without_frontmatter(mark: str, newline: str, body: str) -> None:
     """behaviour 177"""
     data = mark + body.replace("\n", newline)
     text = update(data, version=2)

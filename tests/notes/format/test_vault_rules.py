@@ -124,7 +124,7 @@ def test_tag_filter_includes_nested_tags(
     assert has_tags(tags, wanted) is passes
 
 
-def test_heading_is_the_title_only_if_the_style_allows() -> None:
+def test_heading_is_the_title_only_if_the_vault_style_allows() -> None:
     text = "---\nfoo: 1\n---\n# *Heading*\n\ntext #tag\n"
     assert (read(text).note.title, read(text).content) == ("File name", "# *Heading*\n\ntext #tag")
     assert read(text).note.all_tags == ("tag",)

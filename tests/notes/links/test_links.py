@@ -60,7 +60,7 @@ def test_index_expression_is_not_a_link() -> None:
     ]
 
 
-def test_links_may_span_lines_but_not_be_in_code() -> None:
+def test_links_may_span_lines_but_may_not_be_in_code() -> None:
     assert scan_links("```\n[[in code]]\n```\n`[[x]]` [[two\n  words]]") == [
         WikiLink("two words", "two words")
     ]

@@ -169,7 +169,7 @@ def test_frontmatter_can_declare_a_file_an_independent_note(value: object) -> No
 
 
 @pytest.mark.parametrize("values", [{}, {"conflict_copy": True}, {"conflict_copy": None}, {"copy": False}])
-def test_other_frontmatter_declares_no_independent_note(values: dict[str, object]) -> None:
+def test_other_frontmatter_does_not_declare_an_independent_note(values: dict[str, object]) -> None:
     assert not says_own_note(values)
 
 

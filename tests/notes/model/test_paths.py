@@ -83,7 +83,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_paths_that_could_lead_outside_are_refused(path: str) -> None:
+def test_paths_that_could_leave_the_notes_folder_are_refused(path: str) -> None:
     """behaviour 8."""
     for resolve in (lambda: resolve_new_path(path, "slug"), lambda: resolve_read_path(path)):
         with pytest.raises(InvalidInput, match="within knowledge directory"):
@@ -107,7 +107,7 @@ def test_path_passed_to_read_gets_suffix_and_keeps_folders() -> None:
 
 
 @given(st.text(alphabet="ab./\\\0 é", max_size=12))
-def test_resolved_path_is_relative_and_stays_inside(path: str) -> None:
+def test_resolved_path_is_relative_and_inside_the_notes_folder(path: str) -> None:
     try:
         resolved = resolve_new_path(path, "slug")
     except InvalidInput:

@@ -35,7 +35,7 @@ def test_index_plan_adds_changed_notes_and_removes_vanished_ones():
 
 
 @given(stamps, stamps)
-def test_index_plan_brings_the_index_up_to_date(wanted, held):
+def test_applied_index_plan_brings_the_index_up_to_date(wanted, held):
     plan = plan_index(wanted, held)
     after = {serial: stamp for serial, stamp in held.items() if serial not in plan.remove}
     after |= {serial: wanted[serial] for serial in plan.add}
@@ -108,12 +108,12 @@ COPIES = (
 
 
 @pytest.mark.parametrize("copy", COPIES)
-def test_file_named_as_a_copy_never_owns_an_unknown_id(copy: str) -> None:
+def test_unknown_id_is_never_assigned_to_a_copy_name(copy: str) -> None:
     assert kept([], claim(copy, mtime_ns=0), claim("Plan.md")) == "Plan.md"
     assert kept([], claim(copy, mtime_ns=0), claim("Projects/Other name.md")) == "Projects/Other name.md"
 
 
-def test_older_file_then_first_path_owns_an_unknown_id() -> None:
+def test_unknown_id_is_assigned_to_older_file_then_first_path() -> None:
     assert kept([], claim("a.md", mtime_ns=2), claim("b.md")) == "b.md"
     assert kept([], claim("a.md"), claim("b.md")) == "a.md"
 
@@ -133,7 +133,7 @@ def test_ordinary_copy_keeps_its_id_but_conflict_copy_returns_it() -> None:
         assert kept([(copy, "")], claim(copy), claim("a.md")) == copy
 
 
-def test_copy_of_another_claimant_never_owns_an_unknown_id() -> None:
+def test_unknown_id_is_never_assigned_to_another_claimants_copy() -> None:
     """behaviour 343, also under a weak copy name and for the older file."""
     note, copy = IdClaim("people/gbraad.md", "a", 2), IdClaim("people/gbraad-obsidian.md", "b", 1)
     assert elect([copy, note], []) == note

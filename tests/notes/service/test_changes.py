@@ -88,7 +88,7 @@ async def test_each_resource_has_its_own_notification_interval() -> None:
 
 
 @pytest.mark.autojump
-async def test_list_change_is_only_notified_to_list_subscribers() -> None:
+async def test_only_list_subscribers_are_notified_of_a_list_change() -> None:
     with following(NOTE) as (broadcaster, follower):
         publish(broadcaster, "note.created", "task.completed")
         assert await told(follower, 5) == []

@@ -139,7 +139,7 @@ async def test_overlapping_change_is_not_merged_until_a_person_chooses(tmp_path:
         assert await copies(lithos, 0) == []
 
 
-async def test_copy_with_equal_text_is_only_deleted(tmp_path: Path) -> None:
+async def test_copy_with_equal_text_is_deleted_without_a_merge(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "four")
         assert (await show(lithos))["adds_nothing"]

@@ -120,7 +120,7 @@ async def test_invalid_cache_lookup_arguments_are_refused(lithos: Lithos) -> Non
             assert name in refusal(answer, "invalid_input")
 
 
-async def test_nearest_candidate_is_answered_first(lithos: Lithos, clock: Clock) -> None:
+async def test_nearest_candidate_is_returned_first(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73: the nearest candidate wins if several answers are equally confident or all are stale."""
     far = await lithos.create("Savanna", "Of zebras and their stripes, and lions, and grass.", ttl_hours=1)
     near = await lithos.create(QUERY, TEXT, ttl_hours=1)

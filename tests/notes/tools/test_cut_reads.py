@@ -33,7 +33,7 @@ async def overwrite(lithos: Lithos, note: str, content: str, **more: Any) -> dic
     return answer
 
 
-async def test_cut_read_written_back_is_refused_unless_replace_all(tmp_path: Path) -> None:
+async def test_writing_back_a_cut_read_is_refused_unless_replace_all(tmp_path: Path) -> None:
     """behaviour 366: for every kind of cut, with and without the version that was read."""
     async with serving_big(tmp_path) as (lithos, note):
         for more in ({}, {"max_length": 3_000}, {"max_length": 100}, {"max_length": 777, "agent_id": "ann"}):
@@ -79,7 +79,7 @@ async def test_cut_paragraph_is_recognised_by_its_first_words(tmp_path: Path) ->
             refusal(await overwrite(lithos, note, text), "invalid_input")
 
 
-async def test_other_partial_reads_written_back_are_refused(tmp_path: Path) -> None:
+async def test_writing_back_other_partial_reads_is_refused(tmp_path: Path) -> None:
     """behaviour 366: reads from an offset, reads of a section and answers of a cache lookup."""
     put_note(tmp_path, "a.md", f"# A\n\n{SECTIONS}")
     async with serving(tmp_path) as lithos:
@@ -120,7 +120,7 @@ async def test_cut_section_does_not_replace_the_whole_section(tmp_path: Path) ->
         LONG.replace("words", "Words"),
     ],
 )
-async def test_intended_rewrite_is_not_refused(tmp_path: Path, content: str) -> None:
+async def test_intended_rewrite_after_a_complete_read_is_not_refused(tmp_path: Path, content: str) -> None:
     """behaviour 366: after a complete read, even if another agent read only a part."""
     async with serving_big(tmp_path) as (lithos, note):
         await lithos.read(note, max_length=2_000, agent_id="bob")

@@ -309,7 +309,7 @@ async def test_version_pruned_during_its_restore_is_still_restored(
     assert (await lithos.read(note))["content"] == "one"
 
 
-async def test_undo_of_one_version_keeps_later_changes_of_others(lithos: Lithos) -> None:
+async def test_undo_of_one_version_keeps_later_changes_by_others(lithos: Lithos) -> None:
     """behaviour 224"""
     note = await lithos.create("List", "one\n\ntwo\n\nthree", tags=["a"])
     await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad", tags=["a", "bad"])

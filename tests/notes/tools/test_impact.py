@@ -180,7 +180,7 @@ async def test_quarantine_and_its_clearing_each_make_one_update(lithos: Lithos) 
     assert {agent["id"] for agent in (await call(lithos, "agent_list"))["agents"]} >= {"ann", "ben"}
 
 
-async def test_clearing_an_archived_note_changes_nothing(lithos: Lithos) -> None:
+async def test_clearing_quarantine_of_an_archived_note_changes_nothing(lithos: Lithos) -> None:
     source = await lithos.create("Source", status="archived")
     assert (await ask(lithos, source, action="clear", agent="ann"))["status"] == "archived"
     assert (await lithos.read(source))["version"] == 1
@@ -338,7 +338,7 @@ async def test_impact_lists_are_cut_at_200_with_a_hint(tmp_path: Path) -> None:
         assert far[0] not in verified
 
 
-async def test_long_list_of_readers_keeps_the_newest(lithos: Lithos, clock: Clock) -> None:
+async def test_long_list_of_readers_is_cut_to_the_newest_readers(lithos: Lithos, clock: Clock) -> None:
     source = await lithos.create("Source")
     for number in range(201):
         clock.advance(seconds=1)
@@ -348,7 +348,7 @@ async def test_long_list_of_readers_keeps_the_newest(lithos: Lithos, clock: Cloc
     assert answer["truncated"]
 
 
-async def test_long_list_of_tasks_keeps_the_newest(lithos: Lithos, clock: Clock) -> None:
+async def test_long_list_of_tasks_is_cut_to_the_newest_tasks(lithos: Lithos, clock: Clock) -> None:
     source = await lithos.create("Source")
     made = []
     for number in range(201):

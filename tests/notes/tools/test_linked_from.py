@@ -10,7 +10,7 @@ from tests.servers import Lithos, serving
 LINKS = [f"Links {number:02}" for number in range(25)]
 
 
-async def test_deletion_lists_linking_notes_and_how_to_restore(lithos: Lithos) -> None:
+async def test_deletion_answer_lists_linking_notes_and_explains_the_restore(lithos: Lithos) -> None:
     """behaviour 47: if no note links to the deleted note, the answer reports only success."""
     note = await lithos.create("Target", "[[Target]] the text")
     assert "linked_from" not in await lithos.call("lithos_impact", id=note)

@@ -32,7 +32,7 @@ def without_own(text: str) -> list[str]:
 
 
 @STYLES
-async def test_frontmatter_of_a_new_note_becomes_its_arguments(
+async def test_frontmatter_in_new_content_is_used_as_arguments(
     tmp_path: Path, storage: dict[str, Any]
 ) -> None:
     """behaviour 365"""
@@ -220,7 +220,9 @@ bodies = st.lists(
 
 
 @STYLES
-async def test_any_file_written_back_is_the_same_note(tmp_path: Path, storage: dict[str, Any]) -> None:
+async def test_any_file_written_back_leaves_the_note_unchanged(
+    tmp_path: Path, storage: dict[str, Any]
+) -> None:
     """behaviour 365, for generated files."""
     async with serving(tmp_path, storage=storage, clock=Clock()) as lithos:
 

@@ -250,7 +250,7 @@ async def test_known_note_keeps_its_invalid_id(tmp_path: Path) -> None:
             assert "lithos_id: intro\n" in (lithos.knowledge / "a.md").read_text()
 
 
-async def test_deleted_note_is_restored_although_another_has_its_title(tmp_path: Path) -> None:
+async def test_deleted_note_is_restored_although_another_note_has_its_title(tmp_path: Path) -> None:
     """behaviour 357"""
     text = "---\ntitle: Same\n---\nText.\n"
     first, _ = put_note(tmp_path, "a.md", text), put_note(tmp_path, "b.md", text.replace("Text", "Other"))

@@ -86,7 +86,7 @@ async def test_only_the_requested_sections_are_returned_in_order(lithos: Lithos)
         assert len(answer["related_ids"]) == (1 if {"links", "provenance"} & set(included) else 0)
 
 
-async def test_depth_is_clamped_to_one_to_three(lithos: Lithos) -> None:
+async def test_depth_is_limited_to_the_range_one_to_three(lithos: Lithos) -> None:
     """behaviour 78"""
     chain = [await lithos.create(f"N{number}", f"[[N{number + 1}]]") for number in range(6)]
     for depth, steps in ((-5, 1), (0, 1), (1, 1), (2, 2), (3, 3), (99, 3)):

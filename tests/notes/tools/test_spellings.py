@@ -27,7 +27,9 @@ async def put_first(lithos: Lithos, path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("made", "asked"), SPELLINGS)
-async def test_path_in_another_spelling_is_the_same_note(tmp_path: Path, made: str, asked: str) -> None:
+async def test_path_in_another_spelling_refers_to_the_same_note(
+    tmp_path: Path, made: str, asked: str
+) -> None:
     """behaviour 350"""
     put_note(tmp_path, made, "# First\n\nText of the first.\n")
     async with serving(tmp_path) as lithos:
@@ -47,7 +49,7 @@ async def test_path_in_another_spelling_is_the_same_note(tmp_path: Path, made: s
         assert (await lithos.call("lithos_history", path=asked))["id"] == note
 
 
-async def test_folder_in_another_spelling_is_the_same_folder(tmp_path: Path) -> None:
+async def test_folder_in_another_spelling_refers_to_the_same_folder(tmp_path: Path) -> None:
     """behaviour 350"""
     put_note(tmp_path, f"Projects/{DECOMPOSED}/one.md", "# One\n")
     async with serving(tmp_path) as lithos:
@@ -115,7 +117,7 @@ async def test_titles_are_compared_in_any_unicode_form(tmp_path: Path) -> None:
         assert await lithos.listed(title_contains=COMPOSED) == [f"About {DECOMPOSED}"]
 
 
-async def test_agent_id_is_the_same_in_any_unicode_form(tmp_path: Path) -> None:
+async def test_unicode_forms_of_an_agent_id_are_one_agent(tmp_path: Path) -> None:
     """behaviour 351"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("A note", agent=DECOMPOSED)

@@ -87,7 +87,7 @@ OUTSIDE = (
 )  # fmt: skip
 
 
-async def test_traversal_and_absolute_paths_are_refused(tmp_path: Path, lithos: Lithos) -> None:
+async def test_path_traversal_and_absolute_paths_are_refused(tmp_path: Path, lithos: Lithos) -> None:
     """behaviour 8"""
     (tmp_path / "x.md").write_text("outside")
     for path in OUTSIDE:

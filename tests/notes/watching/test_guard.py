@@ -97,7 +97,7 @@ async def test_notes_that_vanish_after_a_mass_loss_are_kept_too(house):
         assert house.guard.vanished == 21
 
 
-async def test_deletions_through_tools_are_never_guarded(house):
+async def test_deletion_guard_ignores_deletions_through_tools(house):
     """behaviour 198"""
     fill(house, 30)
     async with house.watching():

@@ -162,7 +162,7 @@ async def test_external_save_just_before_the_replacement_is_merged_too(house, ed
     assert await house.becomes_consistent()
 
 
-async def test_external_edit_of_the_same_line_is_kept_and_refused(house, editor):
+async def test_update_of_an_externally_edited_line_is_refused(house, editor):
     """behaviour 219"""
     async with house.with_note(TEXT) as made:
         editor.saves = lambda: save(house, made.path, "second", "by hand")

@@ -333,7 +333,7 @@ async def test_manifest_is_never_ahead_of_the_journal(desk):
     assert desk.manifest.seq == 3
 
 
-async def test_batched_changes_of_one_note_end_with_the_last(desk):
+async def test_batched_changes_of_one_note_end_with_the_last_change(desk):
     for version in (1, 2, 3):
         await desk.mailbox.post(make_publication(1, version=version))
     await desk.mailbox.post(make_publication(2, removal=True))

@@ -260,7 +260,7 @@ async def test_repeated_decision_may_end_in_a_refusal(house, monkeypatch):
     assert b"version: 7" in house.files.read(note.path).data
 
 
-async def test_update_of_a_constantly_changing_file_is_abandoned_harmlessly(house, monkeypatch):
+async def test_update_of_a_constantly_changing_file_fails_without_a_write(house, monkeypatch):
     async with house.with_note("text") as note:
         slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"text", b"text+"), times=100)
         with pytest.raises(StorageFailed, match="keeps changing"):
@@ -345,7 +345,7 @@ async def test_change_in_progress_is_applied_when_its_caller_is_cancelled(house)
     assert house.told() == [("note.created", "other.md"), ("note.created", "under-way.md")]
 
 
-async def test_writer_crash_keeps_the_queue(house, monkeypatch):
+async def test_queued_requests_survive_a_writer_crash(house, monkeypatch):
     real, crashes = house.preparation.prepare_creation, [1]
 
     def prepare(request):

@@ -176,7 +176,7 @@ def test_last_updated_is_the_time_of_the_last_commit(index: FulltextIndex, direc
     assert abs((reopened - written).total_seconds()) < 5
 
 
-def test_failed_batch_changes_nothing_and_the_next_one_works(
+def test_failed_batch_changes_nothing_and_the_next_batch_succeeds(
     index: FulltextIndex, directory: Path, tmp_path: Path
 ) -> None:
     index.apply([entry(1, "granite")], [])
@@ -359,7 +359,9 @@ def test_idf_is_positive_in_empty_index_and_for_deleted_terms(index: FulltextInd
 
 
 @pytest.mark.parametrize("way", ["gone", "garbage", "of another format"])
-def test_index_without_stems_indexes_its_notes_again(index: FulltextIndex, directory: Path, way: str) -> None:
+def test_notes_of_an_index_without_stems_are_indexed_again(
+    index: FulltextIndex, directory: Path, way: str
+) -> None:
     """An index without stems, or with damaged stems, can be searched until its notes are indexed again."""
     index.apply([passages(1, "granite"), passages(2, "slate")], [])
     index.close()

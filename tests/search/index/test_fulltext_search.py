@@ -337,7 +337,7 @@ def test_boosts_slops_and_prefixes_affect_results_and_order(index: FulltextIndex
     assert 5 not in found(index, "water^3")
 
 
-def test_compounds_found_by_a_part_rank_below_the_word(index: FulltextIndex) -> None:
+def test_compounds_found_by_a_part_rank_below_whole_words(index: FulltextIndex) -> None:
     """behaviour 384, also after a restart. A required word does not match compounds."""
     texts = (
         "Die Kraftfahrzeughaftpflichtversicherung gilt.",

@@ -90,7 +90,7 @@ def test_batches_never_exceed_the_padded_token_limit() -> None:
     assert rows[:, 0].tolist() == [1, 256, 7, 256, 100, 100, 100, 100, 100, 3, 200]
 
 
-def test_repeated_query_is_cached_and_the_cache_is_small() -> None:
+def test_repeated_query_is_cached_in_a_small_cache() -> None:
     session = Session()
     model = Transformer(Words(), session)
     first = model.encode_query("one two")
@@ -116,7 +116,7 @@ def test_runtime_failure_is_reported_as_index_failure() -> None:
         Transformer(Words(), session).encode(["one"])
 
 
-def test_packaged_model_is_the_expected_one() -> None:
+def test_packaged_model_is_complete_and_has_the_expected_dimensions() -> None:
     assert is_installed()
     assert find_trouble() is None
     assert (FOLDER / "LICENSE").read_text().count("Apache License")

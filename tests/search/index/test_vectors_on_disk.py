@@ -187,7 +187,7 @@ def test_store_with_a_missing_data_file_is_set_aside(saved: Path, name: str) -> 
     assert index.stamps() == {}
 
 
-def test_manifest_that_points_outside_counts_as_damaged(saved: Path) -> None:
+def test_manifest_pointing_outside_its_directory_counts_as_damaged(saved: Path) -> None:
     manifest = json.loads((saved / "manifest.json").read_text())
     (saved / "manifest.json").write_text(
         json.dumps({**manifest, "files": {"../x": {"size": 1, "sha256": ""}}})

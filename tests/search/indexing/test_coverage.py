@@ -24,7 +24,7 @@ class Vault:
             self.coverage.filled(serial, serial * 10)
 
 
-def test_queries_switch_at_99_percent_and_back_below_97() -> None:
+def test_queries_use_accurate_vectors_from_99_until_below_97_percent() -> None:
     """behaviour 262"""
     vault = Vault(200)
     coverage = vault.plan()

@@ -189,7 +189,7 @@ async def test_index_reports_being_behind_after_two_seconds(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("how", ["refused", "crashed"])
-async def test_failed_batch_releases_searches_and_reports_the_index_behind(desk: Desk, how: str) -> None:
+async def test_failed_batch_releases_searches_and_marks_the_index_as_behind(desk: Desk, how: str) -> None:
     """behaviour 63"""
     desk.index.failing, desk.index.crashing = how == "refused", int(how == "crashed")
     async with desk.served:

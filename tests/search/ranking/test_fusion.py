@@ -16,7 +16,7 @@ def list_blended(
 LEG = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0, 1e9)), max_size=8)
 
 
-def test_blend_matches_manually_computed_numbers() -> None:
+def test_blended_scores_match_manually_computed_numbers() -> None:
     """behaviour 211.
 
     Lexical: 8/8 = 1, 4/8 = 0.5, 2/8 = 0.25. Semantic: (0.7-0.5)/0.4 = 0.5, 0.4/0.4 = 1, 0.

@@ -144,7 +144,7 @@ def test_best_60_hits_are_ordered_by_score_and_lead_coverage() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_leads_are_not_read_when_their_weight_is_zero() -> None:
+def test_lead_coverage_is_not_read_when_its_weight_is_zero() -> None:
     fused = [(1, 0.9), (2, 0.6)]
 
     def refuse(keys: list[int]) -> dict[int, float]:

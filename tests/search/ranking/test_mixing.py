@@ -20,7 +20,7 @@ def shown(rows: list) -> str:
     return "".join("n" if row.is_note else "a" for row in rows)
 
 
-def test_hit_ranks_before_clearly_less_likely_notes():
+def test_attachment_hit_ranks_before_clearly_less_likely_notes():
     ten = notes(0.8, 0.4, 0.1)
     assert shown(mix(ten, [MixCandidate(0.9, 0.9)], 10)) == "nannnnnnnn"
     assert shown(mix(ten, [MixCandidate(0.5, 0.9)], 10)) == "nnannnnnnn"

@@ -40,7 +40,7 @@ def test_note_ranked_third_and_ninth_does_not_drop_to_eleventh() -> None:
     assert [key for key, _ in kept if key != 10] == [key for key in range(12) if key != 10]
 
 
-def test_ranking_without_corrections_is_the_same_object() -> None:
+def test_ranking_without_corrections_is_returned_as_the_same_object() -> None:
     ranked = [(key, 1 - key / 20) for key in range(12)]
     assert keep_places(ranked, (range(12), range(12))) is ranked
     assert lift_named(ranked, {}) is ranked

@@ -19,7 +19,7 @@ from lithos.text.excerpt_bounds import expects_more, first_block
         ("Is it? Yes.", False),
     ],
 )
-def test_question_colon_and_heading_expect_a_continuation(text: str, expected: bool) -> None:
+def test_text_ending_in_question_colon_or_heading_expects_continuation(text: str, expected: bool) -> None:
     assert expects_more(text) is expected
 
 
@@ -44,7 +44,7 @@ def test_first_block_is_a_paragraph_cut_at_a_sentence_end() -> None:
         ("", False),
     ],
 )
-def test_only_lines_with_a_greeting_are_greetings(text: str, expected: bool) -> None:
+def test_greetings_are_distinguished_from_other_lines(text: str, expected: bool) -> None:
     assert is_greeting(text) is expected
 
 

@@ -92,7 +92,7 @@ async def test_late_duplicate_search_does_not_name_the_new_note(
         assert outcome.id not in [each.entry.note.id for each in similar]
 
 
-async def test_bulk_writer_is_warned_only_of_the_first_duplicate(
+async def test_bulk_writer_gets_only_the_first_duplicate_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
@@ -122,7 +122,7 @@ async def test_note_is_written_without_a_warning_when_vectors_are_missing(
         assert "similar" in await lithos.write("Pump once more", PUMP)
 
 
-async def test_failed_duplicate_check_leaves_the_written_note(
+async def test_note_is_kept_when_its_duplicate_check_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:

@@ -74,7 +74,7 @@ async def test_prefix_matches_only_while_the_query_is_being_typed(tmp_path: Path
         assert asked.hits == ()
 
 
-async def test_name_shared_by_many_notes_identifies_none_of_them(tmp_path: Path) -> None:
+async def test_name_shared_by_many_notes_identifies_no_note(tmp_path: Path) -> None:
     for number in range(12):
         put_note(
             tmp_path, f"{number}.md", f"---\naliases: [Daily]\n---\n\n# Day {number}\n\nRain and wind.\n"

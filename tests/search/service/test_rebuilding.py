@@ -110,7 +110,7 @@ async def test_rebuild_can_be_requested_by_a_setting(data: Path) -> None:
         await check(lithos)
 
 
-async def test_rebuild_is_journalled_once_every_note_is_searchable(data: Path) -> None:
+async def test_rebuild_is_journalled_when_every_note_is_searchable(data: Path) -> None:
     """Behaviour 405."""
     async with serving(data, index=IndexConfig(rebuild_on_start=True)) as lithos:
         await lithos.server.complete_reindex()

@@ -156,7 +156,7 @@ async def test_semantic_search_reports_reembedding_without_the_former_model(tmp_
         assert (await nearest(lithos, "Note1 blue whale"))[0] == "n1.md"
 
 
-async def test_model_with_changed_files_is_another_model(tmp_path: Path) -> None:
+async def test_model_with_changed_files_counts_as_another_model(tmp_path: Path) -> None:
     """behaviour 185"""
     await make_vault(tmp_path, Models(WordModel("a")))
     changed = WordModel("a", changed=True)

@@ -231,7 +231,7 @@ def reference_headings(body: str) -> list[tuple[str, int]]:
 
 
 @given(bodies())
-def test_every_text_is_in_a_section_with_unique_path(body: str) -> None:
+def test_all_text_belongs_to_sections_with_unique_paths(body: str) -> None:
     """behaviour 213"""
     layout = read_layout(body.encode())
     outline = read_outline(layout.body, title_of(layout))
