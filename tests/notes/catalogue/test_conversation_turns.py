@@ -1,4 +1,4 @@
-"""Conversation turns: which notes count as turns, and which turns are neighbours."""
+"""Conversation turns: recognition of notes as turns, and neighbours of turns."""
 
 from __future__ import annotations
 

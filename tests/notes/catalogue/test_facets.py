@@ -1,4 +1,4 @@
-"""Facet postings: order and number of the listed notes, compared with a check of every note."""
+"""Facet postings: their order and number, compared with a check of every note."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
     known = catalogue.get(f"note-{number}")
     if kind == "remove":
         catalogue.remove(f"note-{number}")
-    elif kind == "late" and known is None:  # The note gets a serial number that was reserved long before.
+    elif kind == "late" and known is None:  # This note gets a serial number that was reserved long before.
         catalogue.reserve_serials(1_000)
         late = next(serial for serial in range(900, 0, -1) if catalogue.at_serial(serial) is None)
         catalogue.put(entry_of(late, number, values))
@@ -172,7 +172,7 @@ def test_deleted_notes_leave_no_postings():
 
 
 def test_page_cost_is_independent_of_catalogue_size():
-    """A page takes at most twice the calls and memory in a catalogue four times as large (issue 19)."""
+    """In a catalogue four times as large, a page takes at most twice the calls and memory (issue 19)."""
 
     def costs(notes: int) -> dict[FacetFilter, tuple[int, int]]:
         catalogue = Catalogue()

@@ -201,7 +201,7 @@ LONG = (3, 5, 6)
 def test_lineage_equals_its_definition_after_random_changes(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """behaviours 231 and 233, also if a backward search takes many calls and many sources are excused."""
+    """behaviours 231 and 233, even if a backward search takes many calls, and many sources are excused."""
     monkeypatch.setattr(module, "_AT_ONCE", min(most, module._AT_ONCE))
     monkeypatch.setattr(module, "_MOST_ALONE", min(most - 1, module._MOST_ALONE))
     told = Counter[str]()
@@ -283,7 +283,7 @@ def test_note_superseding_its_superseded_source_is_not_suspect() -> None:
     assert vault.suspicion("a") is None
     assert vault.suspicion("e") == ("d", 1)
     vault.put("e", "d", "f")
-    vault.put("f", "c")  # `e` also rests on `c`, the successor of `d`, two steps away.
+    vault.put("f", "c")  # `e` also rests on `c`, which supersedes `d` and is two steps away.
     assert vault.suspicion("e") == ("c", 2)  # `a` supersedes `c`.
     vault.put("f", "c", "a")
     assert vault.suspicion("e") is None

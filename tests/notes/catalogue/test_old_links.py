@@ -15,7 +15,7 @@ from tests.servers import VAULT, put_note, serving
 
 
 def as_older(tmp_path: Path) -> None:
-    """Change the manifest into the manifest of an older Lithos: no links and no link format number."""
+    """Turn the manifest into one of an older Lithos, without links and without a link format number."""
     connection = apsw.Connection(str(tmp_path / ".lithos" / "manifest.db"))
     connection.execute("DELETE FROM meta WHERE name='links'")
     connection.execute("UPDATE files SET links=''")

@@ -379,7 +379,7 @@ def keep_version(house: House, path: str) -> None:
 def test_unknown_id_is_assigned_to_the_file_without_copy_suffix(house, copy):
     put(house, copy, note(1))
     put(house, "Shared.md", note(1))
-    os.utime(house.files.root / copy, ns=(1, 1))  # The copy is also the older file.
+    os.utime(house.files.root / copy, ns=(1, 1))  # The copy is older than the note.
     first_scan(house)
     assert paths(house) == ["Shared.md"]
 
@@ -404,7 +404,7 @@ def test_moved_note_is_distinguished_from_its_copy_by_bytes(house):
 
 @pytest.mark.parametrize("order", [("a.md", "b.md", "c.md"), ("c.md", "b.md", "a.md")])
 def test_first_path_keeps_the_slug_after_a_slug_collision(house, order):
-    """behaviour 14, in whichever order the files appeared."""
+    """behaviour 14, regardless of the order in which the files appeared."""
     first_scan(house)
     for path in order:
         put(house, path, note(ord(path[0]), "Same Title", source_url="https://x.org/p"))
@@ -478,7 +478,7 @@ async def test_kill_between_file_and_journal_loses_no_event(house, monkeypatch):
 
 
 def test_scan_events_are_not_repeated_when_killed_before_the_manifest(house, monkeypatch):
-    """behaviour 187, for the events of the scan itself."""
+    """behaviour 187: the rule also applies to the events of the scan itself."""
     put(house, "a.md", note(1))
     put(house, "b.md", note(2))
     first_scan(house)

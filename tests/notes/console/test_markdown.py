@@ -16,7 +16,7 @@ from tests.server.console.pages import dangers, parse
 KNOWN = {"Known note": "id-1", "folder/other": "id-2", "/folder/other": "id-2", "/far": "id-3"}
 LINKS = (KNOWN.get, "folder/this.md")
 
-#: Inputs that are slow for Markdown and HTML parsers. The tests also use the generic slow patterns.
+#: Inputs that slow down Markdown and HTML parsers. The tests also use the generic slow patterns.
 HOSTILE: dict[str, Callable[[int], str]] = {
     "brackets": lambda n: "[[" * (n // 2),
     "callouts": lambda n: "[!" * (n // 2),

@@ -41,7 +41,7 @@ def files(tmp_path):
 
 @pytest.fixture
 def syncs(monkeypatch):
-    """Return the list of synced folders, in order."""
+    """Return the list of synced folders, in the order of the syncs."""
     seen: list[str] = []
     real = replacing._sync
 
@@ -58,7 +58,7 @@ def save_nothing(kept: Kept, data: bytes) -> None:
 
 
 def everything(files: NoteFiles) -> dict[str, bytes]:
-    """Settle all displaced files, then return every file below the folder, including dot-files."""
+    """Settle all displaced files. Then return all files in the folder tree, including dot-files."""
     for kept in files.take_kept():
         files.settle(kept, save_nothing)
     return {
@@ -194,7 +194,7 @@ def test_deep_folders_are_created_and_every_changed_folder_synced(files, syncs):
 
 
 def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bool) -> None:
-    """Choose whether new files are nameless at first, or have a name from the start.
+    """Choose whether new files are nameless at first or have a name from the start.
 
     Not every system supports nameless files.
     """
@@ -324,7 +324,7 @@ def test_interrupted_write_leaves_no_temporary_file(files, monkeypatch):
 
 
 def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypatch):
-    """behaviour 1: the change is made and only its durability is unknown. No temporary file is left."""
+    """behaviour 1: the change is made, but its durability is unknown. No temporary file is left."""
     files.apply([Put("b.md", b"old", None), Put("c.md", b"old", None)])
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
     results = files.apply([Put("a.md", b"new", None), Remove("b.md", OLD), Put("c.md", b"new", OLD)])
@@ -336,7 +336,7 @@ def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypat
 
 
 def test_failed_change_is_not_reported_as_unsynced(files, monkeypatch):
-    """The folder is created for a file that then does not fit on the disk."""
+    """The folder is created, but the file does not fit on the disk."""
     monkeypatch.setattr(os, "write", fail(errno.ENOSPC))
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
     (result,) = files.apply([Put("a/b.md", b"new", None)])
@@ -400,7 +400,7 @@ def test_symlinks_leading_outside_are_neither_listed_read_nor_written(files, tmp
     (outside / "secret.md").write_bytes(b"secret")
     (files.root / "file.md").symlink_to(outside / "secret.md")
     (files.root / "folder").symlink_to(outside)
-    sibling = tmp_path / "knowledge-2"  # The name begins like the name of the notes folder.
+    sibling = tmp_path / "knowledge-2"  # The folder name begins with the name of the notes folder.
     sibling.mkdir()
     (sibling / "a.md").write_bytes(b"x")
     (files.root / "sibling").symlink_to(sibling)

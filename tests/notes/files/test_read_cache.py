@@ -1,4 +1,4 @@
-"""The cache of read notes: every change of an entry or file is detected, and memory is bounded."""
+"""The cache of read notes: it detects every change of an entry or file, and limits its memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(tmp_path):
 
 
 def put_old(files: NoteFiles, path: str, text: str, when: float = OLD) -> os.stat_result:
-    """Write a file with an old modification time. Only its status change time is recent."""
+    """Write a file with an old modification time. Its status change time is recent."""
     target = files.root / path
     target.write_text(text)
     os.utime(target, (when, when))
@@ -119,7 +119,7 @@ def test_cache_stays_within_its_byte_limit(files, monkeypatch):
 
 
 class Looks:
-    """A cached note whose file never changes, and file checks that take a chosen time."""
+    """A cached note whose file never changes. Each file check takes a duration that the test chooses."""
 
     def __init__(self) -> None:
         self.now, self.lasts, self.made = 0.0, 0.0, 0

@@ -237,7 +237,7 @@ def test_capability_is_probed_again_after_a_failed_system_call(
 
 
 def test_displaced_file_is_stored_outside_the_notes_folder(tmp_path: Path) -> None:
-    """Issue 25, number 9: `git add -A` added a replaced text to the repository."""
+    """Issue 25, number 9. Regression: `git add -A` added replaced text to the repository."""
     desk = make_desk(tmp_path)
     assert isinstance(desk.put(), FileState)
     assert os.listdir(desk.note.parent) == ["note.md"]
@@ -247,7 +247,7 @@ def test_displaced_file_is_stored_outside_the_notes_folder(tmp_path: Path) -> No
 
 
 def test_new_file_is_nameless_until_complete(tmp_path: Path) -> None:
-    """Issue 25: `git add -A` added a file that was still being written."""
+    """Issue 25. Regression: `git add -A` added a file that Lithos was still writing."""
     notes = tmp_path / "knowledge"
     notes.mkdir()
     seen: list[set[str]] = []
@@ -291,7 +291,7 @@ def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[
 
 
 def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> None:
-    """A path that is too long for a file name is not cut.
+    """A path that is too long for a file name is not shortened.
 
     The displaced file is then stored next to its note.
     """
@@ -394,7 +394,10 @@ def put_in_folder(desk: Desk) -> object:
 
 @pytest.mark.parametrize("step", ["write", "link_unnamed", "rename", "exchange", "rename_new", "lease"])
 def test_folder_rename_before_the_exchange_counts_as_changed_file(desk: Desk, step: str) -> None:
-    """Issue 25, number 10: no displaced file is left in the folder, and its old name is not created again."""
+    """Issue 25, number 10: no displaced file is left in the folder.
+
+    The folder's old name is not created again.
+    """
 
     def rename() -> None:
         os.rename(desk.files.root / "one", desk.files.root / "two")

@@ -1,4 +1,4 @@
-"""Properties of generated note files: edits change nothing else, and written values read back unchanged."""
+"""Property tests of generated note files: edits change nothing else, written values read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading of note files: healing, older key names, the body rule and unreadable files."""
+"""Reading of note files: healing, older key names, title and body, and unreadable files."""
 
 from __future__ import annotations
 

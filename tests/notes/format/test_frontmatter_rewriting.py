@@ -1,4 +1,4 @@
-"""Writing of note files: new files, and edits that change no byte without need."""
+"""Writing of note files: new files, and edits without unnecessary changes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def update(
 
 
 def full(**lines: str) -> str:
-    """Return a complete file in which the named keys have other source text."""
+    """Return a complete file. The named keys have the given source text."""
     head = ""
     for line in FULL.splitlines():
         key = line.split(":")[0]

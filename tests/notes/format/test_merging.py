@@ -96,7 +96,7 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
     for n, line in enumerate(lines):
         side = draw(st.sampled_from([None, None, 0, 1]))
         if side is not None and not is_kept and side != last:
-            side = None  # A change here would touch the change of the other side.
+            side = None  # A change of this line would touch a change of the other side.
         change = draw(st.sampled_from(["replace", "delete", "insert"])) if side is not None else "keep"
         new = {"replace": [f"new {n}"], "delete": [], "insert": [f"new {n}", f"newer {n}", line]}.get(
             change, [line]
@@ -189,7 +189,7 @@ def test_conflicts_are_bounded_in_number_and_length() -> None:
 
 
 def test_too_costly_comparison_is_reported_as_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts of only two different lines have no anchors, and a quarter of all pairs of lines are equal."""
+    """Texts with only two different lines have no anchors. A quarter of all pairs of lines are equal."""
     monkeypatch.setattr(differences, "MOST_PAIRS", 1_000)
     one = "".join("a\n" if n % 3 else "b\n" for n in range(400))
     other = "".join("b\n" if n % 5 else "a\n" for n in range(400))

@@ -200,7 +200,7 @@ tag_lists = st.lists(st.sampled_from(["one", "front", "two/x"]), max_size=3, uni
 def test_inline_tags_are_never_written_to_the_frontmatter(
     content: str, tags: tuple[str, ...], later: str, changed: tuple[str, ...], replaces: bool
 ) -> None:
-    """The written file reads back, and its frontmatter contains only the tags that were set."""
+    """The written file can be read back. Its frontmatter contains only the tags that were set."""
     note = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="A title", tags=tags, created_at=NOW)
     data = render_document(Document(note=note, content=content), style=VAULT)
     document = parse_document(data, "a.md", NOW, None, VAULT)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lithos.notes.links.canvas import NoCanvas, read_canvas, relink_canvas
 from lithos.text.yaml.edit import Edit
 
-#: A canvas as other programs may write it: escapes, spaces, a byte-order mark and unknown keys.
+#: A canvas of another program: with escapes, spaces, a byte-order mark and unknown keys.
 CANVAS = (
     '\ufeff{"edges":[{"nodes":[{"type":"file","file":"a/Plén.md"}]}],\r\n\t"nodes" : [ '
     '{"file":"a\\/Pl\\u00e9n.md","type" :"file","subpath":"#x"}, {"id":1.50e3,"type":"text",'

@@ -80,7 +80,7 @@ def test_display_text_of_a_link_keeps_its_brackets() -> None:
 
 
 def test_reference_links_get_the_targets_of_their_definitions() -> None:
-    """behaviour 371: full, collapsed and shortcut references, and an unused definition that names a file."""
+    """behaviour 371: references can be full, collapsed or shortcuts. An unused definition may name a file."""
     text = (
         "[a][Ref] and [ref][] and [REF]; [b][c d]\n\n"
         "[ref]: ../y/Note.md 'title'\n[c\td]:\n  <My Note>\n> [q]: quoted.md\n"

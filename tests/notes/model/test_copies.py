@@ -1,4 +1,4 @@
-"""Names of conflict copies, and their kinship with notes (docs/spec/copies.md §1)."""
+"""Names of conflict copies, and their relation to notes (docs/spec/copies.md §1)."""
 
 from __future__ import annotations
 

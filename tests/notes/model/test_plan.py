@@ -1,4 +1,4 @@
-"""Plans: comparisons of the wanted state with the actual state."""
+"""Plans: differences between the wanted state and the actual state."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def claim(path: str, digest: str = "", mtime_ns: int = 1) -> IdClaim:
 
 
 def kept(known: list[tuple[str, str]], *claims: IdClaim) -> str:
-    """Return the elected path, which must not depend on the order of the claims."""
+    """Return the path of the elected file. It must not depend on the order of the claims."""
     elected = {elect(order, known).path for order in permutations(claims)}
     assert len(elected) == 1
     return elected.pop()

@@ -52,7 +52,7 @@ _PATHS = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=5)
 
 
 def _as_expression(parts: list[str]) -> str:
-    """Return the glob as a regular expression over a path in which every name ends with a slash."""
+    """Convert a glob into a regular expression for paths in which every name ends with a slash."""
     signs = {"*": "[^/]*", "?": "[^/]"}
     return "".join(
         "(?:[^/]+/)*" if part == "**" else "".join(signs.get(sign, sign) for sign in part) + "/"

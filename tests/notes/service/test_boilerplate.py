@@ -1,4 +1,4 @@
-"""Detection of boilerplate by sampling folders. Snippets and briefings leave it out."""
+"""Boilerplate detection by sampling folders. Snippets and briefings leave the boilerplate out."""
 
 from __future__ import annotations
 

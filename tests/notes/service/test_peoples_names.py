@@ -38,7 +38,7 @@ async def settled(lithos: Lithos, *wanted: str) -> None:
 
 
 async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
-    """Change a note as a person does, and wait until the server has indexed the change."""
+    """Change a note in the way of a person, and wait until the server has indexed the change."""
     put_note(lithos.data, path, body(lines))
     entry = lithos.server.get(Catalogue).at_path(path)
     assert entry is not None
@@ -46,7 +46,7 @@ async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
 
 
 async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
-    """Create a note whose earlier version is kept in the history."""
+    """Create a note, and keep an earlier version in the history."""
     put_note(lithos.data, path, body(LINES))
     await until(lambda: lithos.server.get(Catalogue).at_path(path) is not None)
     await changed(lithos, path, HERE)
@@ -71,7 +71,7 @@ PAIRS = ("ann-obsidian.md", "ann 2.md", "ann (1).md", "ann-Berlin.md")
 
 @pytest.mark.parametrize("folder", ["", "people/"])
 async def test_pages_from_one_template_are_notes(tmp_path: Path, folder: str) -> None:
-    """behaviour 340: at the first start, after edits and after each restart."""
+    """behaviour 340: this holds at the first start, after edits and after each restart."""
     names = [f"{folder}{name}" for name in ("ann.md", *PAIRS, "2026-11-27.md", "2026-11-27-ben.md")]
     for name in names:
         put_note(tmp_path, name, body([*TEMPLATE, f"This is {name}."]))
@@ -91,7 +91,7 @@ async def test_pages_from_one_template_are_notes(tmp_path: Path, folder: str) ->
 
 @pytest.mark.parametrize("explained_by", ["a note", "an old version of a note", "a template"])
 async def test_line_from_a_template_makes_no_file_a_copy(tmp_path: Path, explained_by: str) -> None:
-    """behaviour 340: the note was filled in, and the new page still has the template's lines."""
+    """behaviour 340: the note was filled in, while the new page still has the template's lines."""
     filled = [*TEMPLATE[:1], "Met on a train.", *TEMPLATE[2:]]
     served = ["ann.md"]
     if explained_by == "a template":
@@ -230,7 +230,7 @@ async def test_file_with_derived_id_is_a_copy_at_first_start(tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", [SYNCED, "plan 2.md"])
 async def test_file_arriving_with_a_derived_id_is_a_copy(tmp_path: Path, name: str) -> None:
-    """behaviour 343: while the server runs, after a restart and while the server is stopped."""
+    """behaviour 343: the file may arrive while the server is running or stopped, also before a restart."""
     put_note(tmp_path, "plan.md", body(LINES))
     async with serving(tmp_path, server=WATCHED) as lithos:
         await settled(lithos, "plan.md")

@@ -17,7 +17,7 @@ TEXT = "The striped zebra grazes on the savanna.\n\n" * 5
 
 
 async def look(lithos: Lithos, note_id: str) -> None:
-    """Read, search and brief a note, so that every cache contains it."""
+    """Read a note, search for it and request a briefing, so that every cache contains the note."""
     for _ in range(2):
         await lithos.read(note_id)
     await lithos.read(note_id, max_length=50)

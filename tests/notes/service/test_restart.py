@@ -87,7 +87,7 @@ async def test_slug_collision_on_disk_causes_only_a_warning(tmp_path: Path) -> N
         answer = await lithos.call("lithos_write", title="Same title", content="", agent="a")
         assert refusal(answer, "slug_collision")
         assert answer["existing_id"] == first
-        # The current title of a note does not collide with itself.
+        # A note does not collide with its own current title.
         assert (await lithos.write("Same title", id=second))["version"] == 2
 
 
@@ -154,7 +154,7 @@ async def test_scan_events_are_announced_once_after_a_journal_failure(
 async def test_copy_of_a_note_is_reported_and_is_never_edited(
     tmp_path: Path, copy: str, kind: str, counted: str
 ) -> None:
-    """behaviour 2: until a person resolves the conflict, the id means the same file across restarts."""
+    """behaviour 2: until a person resolves the conflict, the id refers to the same file across restarts."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "the note itself", path="Shared.md")
         assert counted not in await _notes_component(lithos)

@@ -31,7 +31,7 @@ async def titles(lithos: Lithos) -> dict[str, str]:
 
 
 def links_of(data: Path) -> dict[str, list[str]]:
-    """Return the links section of `lithos validate`, by group."""
+    """Return the links in the report of `lithos validate`, by group."""
     validation = validate_notes(NoteFiles(data / "knowledge"), style=style_of(StorageConfig(**VAULT)))
     return {
         group: [
@@ -88,7 +88,7 @@ async def test_updates_properties_and_names_follow_the_vault_rules(tmp_path: Pat
         assert (lithos.knowledge / "x.md").read_text().endswith("---\n\nNo heading\n")
         made = await lithos.create("Made here", "# Its heading\n\ntext")
         assert (await lithos.read(made))["content"] == "# Its heading\n\ntext"
-        # Properties are extra metadata.
+        # Other properties are returned as extra metadata.
         read = (await lithos.call("lithos_read", path="p.md"))["metadata"]
         assert read["aliases"] == ["Name", "Nick"]
         assert read["tags"] == ["one", "two"]
@@ -101,11 +101,11 @@ async def test_updates_properties_and_names_follow_the_vault_rules(tmp_path: Pat
         assert read["title"] == "Own"
         for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
             assert await lithos.listed(metadata_match=match) == ["Own"]
-        # The names of a note with a broken frontmatter resolve, except the name in the property.
+        # The names of a note with broken frontmatter can be linked, except the name in the property.
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
         assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
         assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
-        # A broken note can be deleted.
+        # A note with broken frontmatter can be deleted.
         note = (await lithos.call("lithos_read", path="b.md"))["id"]
         assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
         assert not file.exists()
@@ -321,7 +321,7 @@ async def test_frontmatter_broken_while_serving_is_reported_until_repaired(tmp_p
             assert broken == {note}
             assert (await lithos.read(note))["content"] == "other words"
             file.write_text(f"---\nid: {note}\ntitle: Whole again\n---\nother words")
-            while broken or len(lithos.events()) < 2:  # A change is journalled after it can be read.
+            while broken or len(lithos.events()) < 2:  # A change can be read before it is journalled.
                 await trio.sleep(0.02)
         read = await lithos.read(note)
         assert (read["title"], read["version"]) == ("Whole again", 3)

@@ -139,7 +139,7 @@ async def write_refused(lithos: Lithos, note_id: str) -> None:
 async def test_rows_of_refused_writes_are_dropped_once_history_is_writable(
     tmp_path, monkeypatch, undroppable
 ):
-    """behaviour 221: the rows are dropped even if no client writes any more (seed 647 of the simulation)."""
+    """behaviour 221: the rows are dropped even if no client writes any more (simulation seed 647)."""
     monkeypatch.setattr(recorder, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -249,7 +249,7 @@ async def test_changes_made_while_server_is_stopped_are_recorded_at_start(tmp_pa
 
 
 async def test_older_data_directory_first_records_the_current_states(tmp_path):
-    """behaviour 221: the first start with a history."""
+    """behaviour 221: this is the first start with a history."""
     for number in range(120):
         put_note(tmp_path, f"{number:03}.md", f"---\ntitle: Note {number}\n---\n" + "text " * number)
     off = HistoryConfig(enabled=False)

@@ -47,7 +47,7 @@ def _fast(monkeypatch):
 
 @asynccontextmanager
 async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncIterator[Lithos]:
-    """Start a watching server, and wait until its mode is decided."""
+    """Start a server that watches its files, and wait until it has chosen a watch mode."""
     settings = IndexConfig(**{"watch_debounce_ms": 40, "watch_mode": mode, **index})
     async with serving(data, server={"watch_files": True}, index=settings) as lithos:
         await until(lambda: component_status(lithos) != "warming")
@@ -59,7 +59,7 @@ def component_status(lithos: Lithos) -> str:
 
 
 async def told(events: Subscription) -> tuple[str, str]:
-    """Return the type and path of the next event."""
+    """Wait for the next event, and return its type and path."""
     with trio.fail_after(PATIENCE):
         draft = (await events.events.receive()).draft
     return draft.type, str(draft.payload.get("path") or draft.payload["dest_path"])
@@ -171,7 +171,7 @@ async def test_file_name_that_is_not_text_does_not_stop_watching(tmp_path, caplo
 
 
 async def test_watcher_polls_when_listening_keeps_failing(tmp_path):
-    """behaviour 199, for example for a folder whose name is not text."""
+    """behaviour 199: for example, the name of a folder is not text."""
     async with watching(tmp_path, "auto") as lithos:
         events = lithos.server.get(Broadcaster).listen()
         folder = os.fsencode(lithos.knowledge) + b"/\xff\xfe"

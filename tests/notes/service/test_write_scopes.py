@@ -181,7 +181,7 @@ async def supersede(lithos: Lithos, folder: str) -> Ask:
 
 
 def by_import(lithos: Lithos, folder: str, number: int, content: str) -> Ask:
-    """Import one note, as `POST /import` and the import command do."""
+    """Import one note in the same way as `POST /import` and the import command."""
     one = Record(
         id=f"r{number}",
         hash=f"{len(content):x}",
@@ -262,7 +262,7 @@ def test_every_writer_request_names_its_caller() -> None:
 
 
 def code_of(answer: Mapping[str, Any]) -> str:
-    """Return the outcome of a change, in the same form for all entry points."""
+    """Return the outcome of a change in a form that is the same for all entry points."""
     told = " ".join([str(answer.get("reason", "")), *map(str, answer.get("warnings") or ())])
     if answer.get("code") == "forbidden" or "may change" in told or "storage.protected" in told:
         return "forbidden"
@@ -313,7 +313,7 @@ async def test_every_entry_point_respects_the_access_of_every_folder(tmp_path: P
 
 
 async def test_enrichment_writes_entities_only_where_allowed(tmp_path: Path) -> None:
-    """behaviours 278 and 279: in other places, entities are stored outside the note file."""
+    """behaviours 278 and 279: if the note file must not be changed, entities are stored outside the file."""
     async with limited(tmp_path) as lithos:
         server = lithos.server
         patching = EntityExtraction(

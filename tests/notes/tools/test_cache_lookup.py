@@ -9,7 +9,8 @@ from lithos.search.settings import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
 MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None, "because": None}
-#: A lower threshold, because notes with equal text are hard to distinguish in a vault of two or three notes.
+#: The threshold is lower, because notes with equal text are hard to distinguish in a vault of two or three
+#: notes.
 TWINS_ANSWER = SearchConfig(cache_confidence=0.65)
 QUERY = "how do zebras get their stripes"
 TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
@@ -158,7 +159,7 @@ async def test_passage_of_a_note_may_be_the_answer(lithos: Lithos) -> None:
 
 
 async def test_note_cited_for_a_similar_question_is_a_hit(lithos: Lithos) -> None:
-    """behaviour 264: `because` is `cited_before`, until the citation is forgotten."""
+    """behaviour 264: the reason (`because`) is `cited_before` until the citation is forgotten."""
     asked, again = "who carries the green umbrella on Mondays", "on Mondays who carries the green umbrella"
     note = await lithos.create("Rota", "Ada, then Bob, then Cleo.", tags=["team"])
     await lithos.create("Bicycles", "Two of them have a flat tyre.")

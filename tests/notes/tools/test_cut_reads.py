@@ -1,4 +1,4 @@
-"""A partial read must not replace the whole note when it is written back (docs/spec/tools.md §3)."""
+"""A partial read that is written back must not replace the whole note (docs/spec/tools.md §3)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def overwrite(lithos: Lithos, note: str, content: str, **more: Any) -> dic
 
 
 async def test_writing_back_a_cut_read_is_refused_unless_replace_all(tmp_path: Path) -> None:
-    """behaviour 366: for every kind of cut, with and without the version that was read."""
+    """behaviour 366: this applies to every kind of cut, with and without the version that was read."""
     async with serving_big(tmp_path) as (lithos, note):
         for more in ({}, {"max_length": 3_000}, {"max_length": 100}, {"max_length": 777, "agent_id": "ann"}):
             read = await lithos.read(note, **more)
@@ -80,7 +80,7 @@ async def test_cut_paragraph_is_recognised_by_its_first_words(tmp_path: Path) ->
 
 
 async def test_writing_back_other_partial_reads_is_refused(tmp_path: Path) -> None:
-    """behaviour 366: reads from an offset, reads of a section and answers of a cache lookup."""
+    """behaviour 366: this applies to reads from an offset or of a section, and to cache lookup answers."""
     put_note(tmp_path, "a.md", f"# A\n\n{SECTIONS}")
     async with serving(tmp_path) as lithos:
         first = await lithos.call("lithos_read", path="a.md", max_length=300)
@@ -121,7 +121,7 @@ async def test_cut_section_does_not_replace_the_whole_section(tmp_path: Path) ->
     ],
 )
 async def test_intended_rewrite_after_a_complete_read_is_not_refused(tmp_path: Path, content: str) -> None:
-    """behaviour 366: after a complete read, even if another agent read only a part."""
+    """behaviour 366: the agent has read the whole note, even if another agent read only a part."""
     async with serving_big(tmp_path) as (lithos, note):
         await lithos.read(note, max_length=2_000, agent_id="bob")
         part = await lithos.read(note, max_length=20_000, agent_id="ann")

@@ -1,4 +1,4 @@
-"""`lithos_search` in graph mode."""
+"""The graph mode of `lithos_search`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lithos_history`, `lithos_restore`, and `lithos_read` with `version` and `as_of`, on a complete server."""
+"""`lithos_history`, `lithos_restore`, and `lithos_read` with `version` and `as_of`, on a full server."""
 
 from __future__ import annotations
 

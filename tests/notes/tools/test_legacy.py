@@ -1,4 +1,4 @@
-"""The legacy tools of earlier versions."""
+"""Legacy tools of earlier versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lithos_note_edit`, and `outline` and `section` of `lithos_read`."""
+"""`lithos_note_edit`, and the parameters `outline` and `section` of `lithos_read`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Never.
 
 
 def refused_as(answer: Any, code: str) -> dict[str, Any]:
-    """Check the code of a refusal, and return the whole envelope."""
+    """Check the error code of a refusal, and return the whole error answer."""
     assert refusal(answer, code)
     assert isinstance(answer, dict)
     return answer

@@ -223,7 +223,7 @@ bodies = st.lists(
 async def test_any_file_written_back_leaves_the_note_unchanged(
     tmp_path: Path, storage: dict[str, Any]
 ) -> None:
-    """behaviour 365, for generated files."""
+    """behaviour 365: the test uses generated files."""
     async with serving(tmp_path, storage=storage, clock=Clock()) as lithos:
 
         @settings(max_examples=40)

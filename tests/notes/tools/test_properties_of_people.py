@@ -20,7 +20,7 @@ from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.vault_style import VaultStyle
 from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
-#: People's own properties under keys of Lithos, each as whole lines.
+#: Properties that people use under the names of Lithos keys. Each entry has whole lines.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "id": ("id: intro", "id: 1", "id: [a, b]", "id: 2026-11-28"),
     "title": ("title:\n  - One\n  - Two", "title: {de: Eins}", "title: [[Page]]"),
@@ -89,7 +89,7 @@ def foreign_of(data: bytes) -> dict[str, Any]:
 
 
 class Calls:
-    """The tools, called as `lithos undo` calls them."""
+    """Tools that are called in the same way as by `lithos undo`."""
 
     def __init__(self, lithos: Lithos) -> None:
         self._lithos = lithos
@@ -108,7 +108,7 @@ async def undo(lithos: Lithos, agent: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_undo_restores_peoples_bytes_under_random_properties(tmp_path: Path, seed: int) -> None:
-    """behaviours 355 and 358: two agents take turns and are undone one after the other.
+    """behaviours 355 and 358: two agents change a note in turn, and their changes are then undone.
 
     Undo runs three times per agent, so that overlapping changes are undone as well.
     """

@@ -133,7 +133,10 @@ async def test_namespace_filters_only_typed_edges(lithos: Lithos) -> None:
 async def test_edges_in_both_directions_are_read_in_one_thread_job(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each thread job wakes one thread while another waits, which costs a sixth of the whole call."""
+    """A second thread job would cost a sixth of the whole call.
+
+    Each job wakes one thread while another waits.
+    """
     one, other = await lithos.create("One"), await lithos.create("Other")
     given = {await edge(lithos, one, other), await edge(lithos, other, one)}
     reading, jobs = lithos.server.get(Edges)._reading, 0

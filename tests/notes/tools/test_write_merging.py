@@ -1,4 +1,4 @@
-"""`on_conflict` of `lithos_write` and `lithos_note_update`."""
+"""The parameter `on_conflict` of `lithos_write` and `lithos_note_update`."""
 
 from __future__ import annotations
 

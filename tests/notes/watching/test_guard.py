@@ -28,7 +28,7 @@ def remove(house: WatchedHouse, numbers: range) -> list[str]:
 
 
 def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Close, open and scan as a start does. Return the events and the ids of the kept notes."""
+    """Close, open and scan in the same way as at a start. Return the events and the ids of the kept notes."""
     house.close()
     house.open()
     house.make_watcher()
@@ -119,7 +119,7 @@ async def test_moved_notes_without_id_do_not_count_as_lost(house):
 
 
 async def test_start_without_the_notes_folder_keeps_even_a_few_notes(house):
-    """behaviour 198: opening the stores creates the folder again. This must not end the guard."""
+    """behaviour 198: opening the stores creates the folder again, but the guard must stay active."""
     await fill_and_index(house, 3)
     shutil.rmtree(house.folder)
     events, vanished = restart(house)

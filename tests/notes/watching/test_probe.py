@@ -1,4 +1,4 @@
-"""The probe for file notifications, on its own clock."""
+"""The probe for file notifications, with a simulated clock."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ async def test_one_watch_per_folder_does_not_count_as_a_shortage(files):
     assert await WatchCoverage(files, Inline()).shortage() is None
     stop.set()
     assert next(changes, None) is None
-    with trio.fail_after(60):  # The library closes its watches in its own thread.
+    with trio.fail_after(60):  # The library closes its watches in a separate thread.
         while count_watches() != before:
             await trio.sleep(0.01)
 

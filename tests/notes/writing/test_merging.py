@@ -1,4 +1,4 @@
-"""Updates merged with later changes by other agents and by people with editors."""
+"""Merging of updates with later changes by other agents and by people with editors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def document(house: WatchedHouse, path: str) -> Document:
 
 
 def save(house: WatchedHouse, path: str, old: str, new: str) -> None:
-    """Save like an editor: write a temporary file, then rename it over the note."""
+    """Save a file in the way of an editor: write a temporary file, then rename it over the note."""
     file = house.folder / path
     text = file.read_text()
     assert old in text
@@ -175,7 +175,7 @@ async def test_update_of_an_externally_edited_line_is_refused(house, editor):
 
 
 async def test_external_edit_read_before_ingestion_is_the_merge_base(house):
-    """behaviour 219: an agent read the edit before it was ingested, and another client overwrote it."""
+    """behaviour 219: an agent read the edit before its ingestion, and another client overwrote the edit."""
     async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
         loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(made.id))

@@ -179,7 +179,7 @@ async def test_note_keeps_its_removed_id_until_another_file_names_it(house):
 
 
 async def test_moved_file_is_found_by_its_bytes_before_its_removal(house):
-    """The watcher received a notification only for the old name."""
+    """The watcher was notified only of the old name."""
     house.put("a.md", "just text")
     async with house.watching():
         move(house, "a.md", "b.md")
@@ -190,7 +190,7 @@ async def test_moved_file_is_found_by_its_bytes_before_its_removal(house):
 
 
 async def test_note_keeps_id_when_watcher_reads_an_unfinished_tool_move(house):
-    """behaviour 255: the watcher read the file at its new path before the catalogue knew that path."""
+    """behaviour 255: the watcher read the file at its new path before the catalogue contained this path."""
     house.put("a.md", "just text")
     note_id = derive_id("a.md")
     async with house.watching():

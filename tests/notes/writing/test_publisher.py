@@ -101,7 +101,7 @@ def make_change(entry: Entry, name: str, *, removal: bool = False) -> CommittedC
 
 
 def receipts(*results: object) -> list[Envelope]:
-    """Create one receipt per index: a reply, an exception, or None for a pending receipt."""
+    """Create one receipt per index. A result is a reply, an exception, or None for a pending receipt."""
     made = []
     for result in results:
         envelope: Envelope = Envelope(None)
@@ -319,7 +319,7 @@ async def test_change_failing_after_a_repair_waits_for_the_next_repair(desk):
 
 
 async def test_manifest_is_never_ahead_of_the_journal(desk):
-    """behaviour 128: the note operation succeeds nevertheless."""
+    """behaviour 128: the change of the note succeeds nevertheless."""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         desk.answer = Journalled.LATER
         assert (await desk.mailbox.ask(make_publication(1))).status == "updated"
