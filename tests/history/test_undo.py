@@ -75,7 +75,7 @@ class Desk:
 
 
 def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Run a test with a `Desk`, and with its other fixtures."""
+    """Run a test with a `Desk` and its other fixtures."""
     wanted = [each for name, each in signature(test).parameters.items() if name != "desk"]
 
     async def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], **more: Any) -> None:
@@ -277,7 +277,7 @@ async def test_concurrent_change_is_not_overwritten_by_undo(
 async def test_undo_completes_while_the_agent_keeps_writing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent's changes after the start of the undo are not undone, and none of their text is lost."""
+    """Changes that the agent makes after the start of the undo are not undone, and keep all their text."""
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
     for n, note in enumerate(notes):
         await desk.write("bad", f"N{n}", "BAD\n\nb\n\nc", id=note)
@@ -338,7 +338,7 @@ async def test_changes_of_an_agent_named_undo_are_undone(desk: Desk) -> None:
 
 @at_desk
 async def test_name_swap_through_third_name_is_undone_in_one_run(desk: Desk) -> None:
-    """behaviour 224: the steps of several notes interleave in the order of the changes"""
+    """behaviour 224: the steps of several notes run interleaved, in the order of the changes."""
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
     for note, path in (("a", "third.md"), ("b", "a.md"), ("a", "b.md")):
@@ -518,7 +518,7 @@ async def test_undo_parses_since_and_until(desk: Desk) -> None:
 
 
 class Slots:
-    """A note with six paragraphs, and a simple model of the expected result of an undo."""
+    """A note with six paragraphs, and a simple model of the expected undo result."""
 
     def __init__(self, note: str, slots: tuple[str, ...]) -> None:
         self.note = note

@@ -1,4 +1,4 @@
-"""Lookup of server parts by their class."""
+"""Lookup and creation of server parts by class."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ QUESTIONS = ("how does governance work", "what is proof of stake", "open source 
 
 
 def put_vault(data: Path, notes: int = 40) -> None:
-    """Write a vault of `notes` notes."""
+    """Create a vault with `notes` notes."""
     corpus.main([str(data / "knowledge"), "--notes", str(notes), "--seed", "7"])
 
 
@@ -83,7 +83,7 @@ async def test_explanation_shows_ranks_similarity_title_and_probability(tmp_path
 
 
 async def test_search_page_shows_the_tool_rows_with_explanations(tmp_path: Path) -> None:
-    """behaviour 235: the page of a vault renders within the size limit."""
+    """behaviour 235: the search page renders within the size limit."""
     put_vault(tmp_path)
     async with visiting(tmp_path, settled=True) as person:
         (question,) = await person.lithos.listed(limit=1)
@@ -211,7 +211,7 @@ async def test_refusals_are_shown_and_the_form_keeps_its_input(tmp_path: Path) -
 
 
 async def test_degraded_and_empty_pages_explain_the_next_step(tmp_path: Path) -> None:
-    """behaviour 235: empty and degraded pages."""
+    """behaviour 235: the empty and the degraded page render."""
 
     def no_model(name: str) -> None:
         raise EmbedderUnavailable(name, "there is no such model")
@@ -242,7 +242,7 @@ async def test_recent_queries_are_offered_unless_they_found_private_notes(tmp_pa
 
 @pytest.mark.slow
 async def test_hostile_notes_and_queries_run_no_script(tmp_path: Path) -> None:
-    """behaviour 236, on the search page."""
+    """behaviour 236: the test covers the search page."""
     async with visiting(tmp_path, settled=True) as person:
         for number, text in enumerate(HOSTILE):
             title = f"{text} {number}"

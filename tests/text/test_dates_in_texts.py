@@ -1,4 +1,4 @@
-"""ISO dates in words, for the indexes."""
+"""ISO dates that are spelled out in words for the indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images and badges in indexed text: their words stay, addresses and file names are removed."""
+"""Images and badges in indexed text: their words are kept, but addresses and file names are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown details: masked code, tags and titles."""
+"""Markdown details: tags, titles and the masking of code."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_ordinary_text_stays_unchanged(text: str) -> None:
 
 
 def test_joiner_is_inserted_before_the_31st_consecutive_mark() -> None:
-    """UAX #15: at most 30 non-starters"""
+    """UAX #15: a text has at most 30 consecutive non-starters"""
     assert separate_marks("e" + ACUTE * 31) == "e" + ACUTE * 30 + JOINER + ACUTE
     assert separate_marks(ACUTE * 61) == ACUTE * 30 + JOINER + ACUTE * 30 + JOINER + ACUTE
     assert separate_marks("é" + ACUTE * 30) == "é" + ACUTE * 29 + JOINER + ACUTE

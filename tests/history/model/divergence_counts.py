@@ -1,4 +1,4 @@
-"""Counts for merged generated conflict copies: lost lines, and changes by a second run.
+"""Statistics about merges of generated conflict copies: lost lines, and changes by a second merge.
 
 Each pair is a note with its kept versions, and a file that another machine made from one of the versions. The
 merge does not know which version this was.
@@ -26,7 +26,7 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
     base, ours = found.base.splitlines(keepends=True), found.ours.splitlines(keepends=True)
     half = b"".join(line for line in ours if line in base or random.random() < 0.5)
     text = [number for number, line in enumerate(base) if line.startswith(b"line")]
-    # Up to five lines that the ancestor has and the older version lacks.
+    # Up to five lines that are in the ancestor but not in the older version.
     came = random.choice(text) if text else 0
     older = b"".join(base[:came] + base[came + random.randint(1, 5) :])
     older = re.sub(rb"(?m)^version: \d+", b"version: 2", older).replace(b"2026-01-02T", b"2025-01-02T", 1)

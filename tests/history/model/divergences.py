@@ -1,4 +1,4 @@
-"""Generated notes that diverged on two machines, with edits on both sides and lines that must survive."""
+"""Generated notes that diverged on two machines, with edits on both sides, and lines that must survive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILLING = ("", "", "- [ ] task", "```", "---", "| a | b |", "same words", "## P
 
 @frozen
 class Divergence:
-    """A file and its changed versions on two machines."""
+    """A file, and the versions into which it was changed on two machines."""
 
     base: bytes
     ours: bytes

@@ -33,7 +33,7 @@ def ancestor(copy: bytes, *versions: tuple[str, bytes], is_whole: bool = True) -
 
 
 def test_merge_of_diverged_notes_loses_no_line_and_is_repeatable() -> None:
-    """behaviour 285: the gate runs 1,000 of 10,000 divergences."""
+    """behaviour 285: the gate tests 1,000 of 10,000 divergences."""
     seeds = (seed for seed in count(500_000_000) if is_conflict(diverge(seed)))
     merged = 0
     for seed in islice(seeds, repeats("DIVERGENCES", 1_000)):

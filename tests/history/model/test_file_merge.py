@@ -45,7 +45,7 @@ def note(head: str, body: str = "text\n") -> str:
 def test_merge_loses_no_line_of_either_side(count: int) -> None:
     """A line counts as lost only if the other side did not remove it.
 
-    Keys that are merged by value have their own test below.
+    Keys that are merged by value have a separate test below.
     """
     clean = 0
     for seed in range(count):
@@ -64,7 +64,7 @@ def test_merge_result_does_not_depend_on_the_order_of_sides(count: int) -> None:
 
     The body without the conflicts also stays the same.
 
-    Exchanging the sides may only change the order of keys.
+    An exchange of the sides may change only the order of keys.
     """
     for seed in range(count):
         found = diverge(seed)
@@ -88,16 +88,17 @@ def _words(data: bytes) -> list[str]:
     "count", [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
 )
 def test_merge_equals_git_merge_file_except_known_differences(count: int, tmp_path: Path) -> None:
-    """The result equals `git merge-file` byte for byte if all lines are different and have equal line breaks.
+    """The result equals `git merge-file` byte for byte if all lines differ and have equal line breaks.
 
     Known differences:
 
-    * frontmatter: merged by key, where git finds conflicts between neighbouring keys, versions and lists;
+    * frontmatter: Lithos merges by key, while git finds conflicts between neighbouring keys, versions and
+      lists;
     * line breaks: a side that changed only their kind, or the last one, causes no conflict;
     * repeated lines (blank lines, `---`): Lithos uses lines that occur once as anchors (patience), while git
       computes the shortest diff (Myers), so that other lines may count as moved.
 
-    Lithos finds a conflict where git finds no conflict in 7 of 12,000 divergences, all with repeated lines.
+    In 7 of 12,000 divergences, Lithos finds a conflict where git finds none. All of them have repeated lines.
     """
     equal = refused = 0
     for seed in range(count):
@@ -186,7 +187,7 @@ def _chosen(marked: str, number: int) -> Iterator[str]:
     [
         ("a\nb\nc\n", "a\nB\nc\n", "a\n2\nc\n", "a\n<<<<<<< ours\nB\n=======\n2\n>>>>>>> theirs\nc\n"),
         ("", "a\n", "b\n", "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"),
-        # Lines that both sides share are outside the markers. An unterminated line is terminated before a
+        # Lines that both sides share are outside the markers. A line without an end is terminated before a
         # marker.
         ("x\n", "a\nb\nc", "a\n2\nc", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\nc"),
         ("x\n", "a\nb", "a\n2", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\n"),
@@ -256,7 +257,7 @@ def test_text_with_too_many_lines_is_marked_as_a_whole() -> None:
             "updated_at: 2026-02-28T23:00:00Z\n",
             "updated_at: 2026-02-28T23:00:00Z\n",
         ),
-        # The same value in another spelling, comments, and texts of several lines.
+        # These cases are the same value in another spelling, comments, and texts of several lines.
         ("a: x\n", "a: 'y'\n", "a: y\n", "a: 'y'\n"),
         ("# one\na: 1\n", "# one\n# o\na: 1\n", "# one\n# t\na: 2\n", "# one\n# o\n# t\na: 2\n"),
         ("a: |\n  x\n  y\n  z\n", "a: |\n  X\n  y\n  z\n", "a: |\n  x\n  y\n  Z\n", "a: |\n  X\n  y\n  Z\n"),

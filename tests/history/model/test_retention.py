@@ -20,7 +20,7 @@ def limits(keep_days: int = 365, keep_versions: int = 200, keep_deleted_days: in
 
 
 def rows(*ages: float, deleted: bool = False) -> list[KeptVersion]:
-    """Return versions with these ages in days, oldest first.
+    """Return versions with the given ages in days, oldest first.
 
     If `deleted` is set, the last version is a deletion.
     """

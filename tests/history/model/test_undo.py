@@ -12,7 +12,7 @@ START = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 def rows_of(*told: str) -> list[VersionRow]:
-    """Return versions 1, 2, … of one note in newest-first order.
+    """Return the versions 1, 2, … of one note, newest first.
 
     The specifications have the form `agent op [path]` and are oldest first.
     """

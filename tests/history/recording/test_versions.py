@@ -23,7 +23,7 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def edit(house: WatchedHouse, path: str, text: str) -> None:
-    """Append a text to a file, so that size and hash change."""
+    """Append a text to a file, so that its size and hash change."""
     file = house.folder / path
     file.write_text(file.read_text() + f"\n{text}\n")
 
@@ -36,7 +36,7 @@ async def read(house: WatchedHouse, note_id: str) -> int:
 
 
 def shown(house: WatchedHouse, note_id: str) -> int:
-    """Return the version in lists and rows."""
+    """Return the version that lists and rows show."""
     return house.catalogue.get(note_id).note.version
 
 
@@ -45,7 +45,7 @@ def stored(house: WatchedHouse) -> dict[str, AssignedVersion]:
 
 
 async def saved(house: WatchedHouse) -> dict[str, AssignedVersion]:
-    """Return the stored rows after a commit that also deletes dropped rows."""
+    """Commit, which also deletes dropped rows. Return the stored rows."""
     await house.coordinator.mailbox.ask(Flush())
     return stored(house)
 
@@ -266,7 +266,7 @@ async def test_write_intent_is_dropped_once_the_manifest_contains_the_write(hous
 
 
 def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
-    """Edit and read a file again right after its first `read`."""
+    """Edit and read a file again directly after its first `read`."""
     is_first = True
 
     def read_and_edit(*arguments):

@@ -35,7 +35,7 @@ def vault(request: pytest.FixtureRequest) -> str:
 
 
 def note(kind: str, body: str) -> str:
-    """Return the file of a note, with the id of the original or without an id."""
+    """Return the text of a note file. It has the id of the original or has no id."""
     return NOTE.format(OWN_ID).replace(BODY, body) if kind == "with ids" else body
 
 

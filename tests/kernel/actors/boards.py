@@ -1,4 +1,4 @@
-"""A task board over an in-memory database, used directly without actors."""
+"""A task board with an in-memory database. Tests use the board directly, without actors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 class Board:
-    """Runs commands like the coordinator: each in a savepoint, with a clock that the test advances."""
+    """Runs commands in the same way as the coordinator: each in a savepoint. The test advances the clock."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.connection = apsw.Connection(":memory:")
@@ -36,7 +36,7 @@ class Board:
     def run(self, command: TaskCommand) -> Any:
         """Run a command and return its reply.
 
-        A refused command raises its error and leaves nothing behind.
+        A refused command raises its error and changes nothing.
         """
         self.sweep()
         with self.connection:

@@ -168,7 +168,7 @@ def test_fulltext_commits_leave_no_gaps_in_arenas(tmp_path: Any) -> None:
 @pytest.mark.slow
 @ON_GLIBC
 def test_fulltext_commits_do_not_accumulate_memory(tmp_path: Any) -> None:
-    """An index that is never reopened would keep 2 KB for each commit, 1,000,000 bytes in all."""
+    """An index that is never reopened would keep 2 KB of memory per commit, 1,000,000 bytes in all."""
     (kept,) = run(REMEMBERED, str(tmp_path / "index"))
     assert kept < 300_000
 

@@ -1,4 +1,4 @@
-"""The thread port and its inline twin follow the same contract."""
+"""The thread port and the inline port follow the same contract."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_call_begins_without_loop_turn_when_thread_is_free():
         asked.set()
         await threads.run(begun.set)
 
-    for _ in range(10):  # trio runs the tasks of a turn in random order
+    for _ in range(10):  # trio runs the tasks of a loop turn in random order
         asked, begun = trio.Event(), threading.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, asked, begun)

@@ -83,7 +83,7 @@ class Kept:
 
 
 class Recorder:
-    """Sends messages and records the replies and errors."""
+    """Sends messages, and records the replies and errors."""
 
     def __init__(self, box: Mailbox[Any, Any]) -> None:
         self.box = box
@@ -268,7 +268,10 @@ async def test_message_is_never_applied_after_timeout_in_queue():
 
 @pytest.mark.parametrize("capacity", [0, 8])
 async def test_suspended_process_keeps_waiting_for_earlier_requests(capacity):
-    """The clock continues during the suspension. The actor was suspended, too, so it is not too slow."""
+    """The clock continues during the suspension.
+
+    The actor was suspended as well, so it does not count as too slow.
+    """
     box = make_box(capacity)
 
     async def flush(messages: Sequence[Any]) -> Sequence[Any]:

@@ -32,7 +32,7 @@ PACKAGE = Path(lithos.__file__).parent
 EXCEPT = {"kernel/actors/mailboxes.py", "kernel/values/messages.py", "server/service_state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
 GENERIC |= {"TaskCommand", "BoardCommand", "EdgeCommand", "LearningCommand"}
-#: Names of functions, parameters and fields that contain a message or its reply.
+#: Names of functions, parameters and fields that refer to a message or its reply.
 SPEAKING = {"message", "messages", "command", "commands", "reply", "replies"}
 SPEAKING |= {"submit", "ask", "run", "_ask", "_submit"}
 

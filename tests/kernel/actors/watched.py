@@ -1,4 +1,4 @@
-"""A house whose files other programs change. The watcher processes changes on demand."""
+"""A house whose files are changed by other programs. The watcher processes the changes on demand."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class WatchedHouse(House):
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Scan the existing files, then run the actors.
+        """Scan the existing files, and then run the actors.
 
-        On exit, everything is indexed, journalled and in the manifest.
+        On exit, all changes are indexed, journalled and in the manifest.
         """
         self.settle(self.scan())
         async with self.running():
@@ -72,9 +72,9 @@ class WatchedHouse(House):
         await self.taking.settle(TouchedBatch(dict.fromkeys(paths, now), False))
 
     async def compare(self) -> None:
-        """Compare the folder once without known paths.
+        """Compare the folder with the index once, without known paths.
 
-        Paths that an earlier run marked for another check are included.
+        This includes paths that an earlier run marked for another check.
         """
         await self.taking.settle(TouchedBatch(self.pending.take().touched, True))
 

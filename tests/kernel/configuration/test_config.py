@@ -32,7 +32,7 @@ def load(
     env: Mapping[str, str] | None = None,
     typed: Mapping[str, Any] | None = None,
 ) -> LoadedConfig:
-    """Load the configuration with `text` as the file given by --config."""
+    """Load the configuration, with `text` as the file given by --config."""
     path = tmp_path / "lithos.yaml"
     path.write_text(text, encoding="utf-8")
     return load_config(config_path=path, environment=env or {}, overrides=typed or {})

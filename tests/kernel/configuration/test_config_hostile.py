@@ -1,4 +1,4 @@
-"""Harmful configuration files: each is refused with one sentence, within limits for time and memory."""
+"""Harmful configuration files: each is refused with one sentence, within time and memory limits."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_hostile_configuration_is_refused_in_one_sentence(
     ],
 )
 def test_duplicate_key_is_refused_with_both_lines(tmp_path: Path, text: str, told: str) -> None:
-    """behaviour 410: the first of two sections would be lost silently, with the token in it."""
+    """behaviour 410: otherwise the first of two sections, and the token in it, would be lost silently."""
     assert told in refusal(tmp_path, text)
 
 
@@ -110,7 +110,7 @@ def test_unknown_keys_are_named_up_to_a_limit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_hostile_configuration_exits_with_2_within_limits(tmp_path: Path) -> None:
-    """behaviour 410: without a traceback, in limited memory."""
+    """behaviour 410: there is no traceback, and the memory is limited."""
     path = tmp_path / "lithos.yaml"
     for text in (HOSTILE[0][1], HOSTILE[4][1], HOSTILE[6][1], HOSTILE[-1][1]):
         path.write_text(str(text))

@@ -1,6 +1,6 @@
 """Sections of the configuration: each capability declares its own sections.
 
-A missing capability does not declare any section.
+A missing capability declares no section.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_vaults_are_read_from_file_in_default_data_directory(place: Path) -> Non
     file = written(TWO, "data/config.yaml")
     assert names(load()) == ["work", "home"]
     assert load("home").chosen == ("home",)
-    assert load("../roots/work") == ConfiguredVaults()  # a path to a folder, as for a single vault
+    assert load("../roots/work") == ConfiguredVaults()  # this is a path to a folder, as for a single vault
     assert names(load(environment={"LITHOS_DATA_DIR": str(file.parent)})) == ["work", "home"]
     assert load(environment={"LITHOS_VAULT": str(place)}) == ConfiguredVaults()
     found = load_config(data_dir=file.parent, environment={})

@@ -1,4 +1,4 @@
-"""Opening of databases, and their state after a damaged file or a failed upgrade."""
+"""Opening of databases, also after damage or a failed upgrade."""
 
 from __future__ import annotations
 

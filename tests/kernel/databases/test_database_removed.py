@@ -158,7 +158,7 @@ def test_closing_keeps_wal_of_another_program(tmp_path: Path) -> None:
 
 
 def test_emptied_file_of_killed_process_is_refused(tmp_path: Path) -> None:
-    """SQLite would delete the WAL, which contains all the data."""
+    """SQLite would delete the WAL, which contains all data."""
     path = tmp_path / "coordination.db"
     store = CoordinationStore.open(path, START)
     copies = {suffix: with_suffix(path, suffix).read_bytes() for suffix in ("", "-wal")}

@@ -162,7 +162,7 @@ def test_owner_only_address_is_marked_private(path):
 
 
 def test_lock_is_released_when_its_record_cannot_be_written(path, monkeypatch):
-    """With a full disk at the start, the next attempt of the same process gets the lock."""
+    """If the disk is full at the start, the next attempt of the same process gets the lock."""
 
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -1,4 +1,4 @@
-"""Another program removes or replaces the lock file, or its folder, while the owner is alive."""
+"""Lock files and folders that another program removes or replaces while the owner is alive."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def count_descriptors(folder: Path) -> int:
     """Return the number of this process's descriptors for files in a folder, including deleted files."""
     found = 0
     for number in os.listdir("/dev/fd"):
-        with suppress(FileNotFoundError):  # the descriptor of the listing itself
+        with suppress(FileNotFoundError):  # this is the descriptor of the listing itself
             found += os.readlink(f"/dev/fd/{number}").startswith(str(folder))
     return found
 

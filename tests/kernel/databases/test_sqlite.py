@@ -126,7 +126,7 @@ def test_check_of_damaged_database_keeps_its_wal(path, tmp_path):
 
 
 def test_wal_is_moved_before_its_database(path, monkeypatch):
-    """A kill in between must not combine the WAL with a new database."""
+    """A kill between the two moves must not combine the WAL with a new database."""
     path.parent.mkdir()
     path.write_bytes(b"db")
     path.with_name("x.db-wal").write_bytes(b"wal")

@@ -1,4 +1,4 @@
-"""One owner per vault, whatever its data directory. No files are created in the vault."""
+"""One owner per vault, regardless of its data directory. No files are created in the vault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lock(tmp_path: Path, name: str, vault: Path) -> OwnerLock:
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_second_data_directory_for_one_vault_is_refused(is_link: bool, tmp_path: Path, vault: Path) -> None:
-    """Behaviour 249: the lock is on the folder itself, whatever path was used to open it."""
+    """Behaviour 249: the lock is on the folder itself, regardless of the path used to open it."""
     other = vault
     if is_link:
         other = tmp_path / "link"

@@ -1,4 +1,4 @@
-"""Separation of the folders of several vaults (docs/spec/cli-config.md §3.1)."""
+"""Checks that the folders of several vaults are separate (docs/spec/cli-config.md §3.1)."""
 
 from __future__ import annotations
 

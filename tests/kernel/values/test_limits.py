@@ -46,7 +46,7 @@ def test_value_count_is_independent_of_text_chunks(value: Any, is_ascii: bool, c
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b"1", b'"a"', b"[[[[]]]]", b'{"a":1}', b'{"a":[]}', b'""'])
 def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
-    """The first parts are enough for a refusal, so the rest is never scanned."""
+    """The first chunks are enough for a refusal, so the rest is never scanned."""
     text = b"[" + b",".join([item] * 1_000_000)
     count = ValueCount(JSON_VALUES)
     parts = [text[begin : begin + 65_536] for begin in range(0, len(text), 65_536)]
@@ -58,7 +58,7 @@ def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
     "content", [",{[:" * 250_000, '",' * 500_000, "\\," * 500_000, '\\",\\\\"[' * 150_000]
 )
 def test_text_counts_as_one_value(content: str) -> None:
-    """A note of a megabyte full of commas, quotes and backslashes is accepted."""
+    """A note of one megabyte with many commas, quotes and backslashes is accepted."""
     for is_ascii in (True, False):
         call = {"method": "tools/call", "params": {"arguments": {"content": content, "tags": ["a"]}}}
         assert not holds_more_values(json.dumps(call, ensure_ascii=is_ascii).encode(), 20)

@@ -1,4 +1,4 @@
-"""The names under which Lithos itself acts. They are in one list, and no caller may use them."""
+"""The names under which Lithos itself acts. All are in one list, and no caller may use them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lithos.kernel.values.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGEN
 from lithos.server.settings import ServerConfig
 
 PACKAGE = Path(__file__).parents[3] / "lithos"
-#: Names under which an actor appears in code: keywords, parameters, keys of call arguments, constants.
+#: Places in code that name an actor: keywords, parameters, keys of call arguments, constants.
 ACTOR = re.compile(r"(?i)(?:.*_)?(?:agent(?:_id)?|actor|author|resolver|created_by)")
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
-#: Lines where such a name may come before a text. Most modules do not contain such lines.
+#: Lines in which such a name may come before a text. Most modules do not contain such lines.
 MENTION = re.compile(
     r"(?i)(?:agent(?:_id)?|actor|author|resolver|created_by)[\"']?\s*(?::[^=\n]*)?[:=]\s*[\"']"
 )

@@ -1,4 +1,4 @@
-"""Times on the wire and in files."""
+"""Times in messages and in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embedding models: text vectors, model sources, and errors when loading a model."""
+"""Embedding models: text vectors, model sources, and errors during the loading of a model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every network connection and every call of the model hub fail."""
+    """Make all network connections and all calls of the model hub fail."""
 
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("the network was touched")
@@ -133,7 +133,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
 def test_single_text_has_the_same_vector_as_in_a_batch(texts: list[str]) -> None:
     """Queries are embedded alone and chunks in batches.
 
-    Both vectors must be equal in every bit, or scores would depend on other callers.
+    Both vectors must be equal in every bit. Otherwise scores would depend on other callers.
     """
     embedder = _builtin()
     together = embedder.encode(texts)
@@ -316,7 +316,10 @@ def test_interrupt_while_loading_a_model_is_propagated(
 
 @pytest.mark.slow
 def test_importing_the_stores_does_not_import_the_model_library() -> None:
-    """The import takes a noticeable part of a second, which commands without embedding should not need."""
+    """The import takes a noticeable part of a second.
+
+    Commands without embedding should not need this time.
+    """
     program = (
         "import sys, lithos.search.index.embedder, lithos.search.index.vectors; "
         "print(sorted({'model2vec', 'huggingface_hub', 'tokenizers'} & set(sys.modules)))"

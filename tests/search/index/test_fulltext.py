@@ -1,4 +1,4 @@
-"""The full-text index as a store: format, damage, batches, errors and threads."""
+"""Storage of the full-text index: format, damage, batches, errors and threads."""
 
 from __future__ import annotations
 
@@ -195,7 +195,10 @@ def test_failed_batch_changes_nothing_and_the_next_batch_succeeds(
 def test_rows_committed_before_a_failure_are_not_duplicated(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A note unknown to the searcher needs no deletion. After a failure, the searcher may be outdated."""
+    """A note that the searcher does not know needs no deletion.
+
+    After a failure, the searcher may be outdated.
+    """
     index.apply([entry(1, "harbour")], [])
 
     class Unread:

@@ -90,7 +90,7 @@ def test_scores_are_positive_and_titles_score_above_bodies(rocks: FulltextIndex)
 
 
 def test_title_word_counts_slightly_more_than_text_word(index: FulltextIndex) -> None:
-    """docs/spec/search.md §1: a chance match in a title does not displace a note about the question."""
+    """docs/spec/search.md §1: a chance match in a title must not displace a note that is an answer."""
     index.apply(
         [
             entry(1, "zircon sand here", title="Beach"),
@@ -139,7 +139,7 @@ def test_ties_are_ordered_by_serial_at_every_limit(index: FulltextIndex) -> None
 
 
 def test_ties_of_several_words_are_ordered_by_serial_across_segments(index: FulltextIndex) -> None:
-    """The order must not depend on how the engine adds up the scores of the words."""
+    """The order must not depend on the order in which the engine adds the scores of the words."""
     for start in (200, 1, 100):
         index.apply(
             [
@@ -262,8 +262,8 @@ def filed(index: FulltextIndex) -> FulltextIndex:
     return index
 
 
-#: Behaviours 54 (all tags, exactly), 55 (the author is literal), 56 (a prefix is plain text, filters combine)
-#: and 67.
+#: Behaviours 54 (all tags are required), 55 (the author is literal), 56 (a prefix is plain text, filters
+#: combine) and 67.
 FILTERS: list[tuple[Filters, list[int]]] = [
     (Filters(), [1, 2, 3]),
     (Filters(tags=("a",)), [1, 2]),
@@ -338,7 +338,7 @@ def test_boosts_slops_and_prefixes_affect_results_and_order(index: FulltextIndex
 
 
 def test_compounds_found_by_a_part_rank_below_whole_words(index: FulltextIndex) -> None:
-    """behaviour 384, also after a restart. A required word does not match compounds."""
+    """behaviour 384: this also holds after a restart. A required word does not match compounds."""
     texts = (
         "Die Kraftfahrzeughaftpflichtversicherung gilt.",
         "Die Haftpflicht gilt.",

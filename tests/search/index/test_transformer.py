@@ -68,7 +68,7 @@ def test_vectors_have_length_one_and_separate_meanings(model: Transformer) -> No
 
 
 def test_vector_of_a_text_is_independent_of_its_batch(model: Transformer) -> None:
-    """Padding is masked. int8 activations are quantised per batch, so the last digits may differ."""
+    """The padding is masked. Activations in int8 are quantised per batch, so the last digits may differ."""
     texts = ["one", "two words and some more of them " * 12, "three"]
     together = model.encode(texts)
     for text, row in zip(texts, together, strict=True):
@@ -187,7 +187,10 @@ def test_runtime_with_wrong_results_is_refused(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["vectors", "model"])
 def test_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, first: str) -> None:
-    """usearch and onnxruntime run in one process, without a server's other libraries, and must not crash."""
+    """usearch and onnxruntime run in one process, without other libraries of a server.
+
+    They must not crash.
+    """
     loads = {
         "vectors": f"VectorIndex(Path({str(tmp_path)!r}), identity()).save()",
         "model": "load_transformer()",

@@ -20,7 +20,7 @@ IDENTITY = EmbedderIdentity("tiny", DIMS, "int8", "ab" * 32)
 
 
 def unit(*rows: np.ndarray | list[float]) -> np.ndarray:
-    """Return the rows padded to `DIMS` and normalised. Rows of zeros stay zeros."""
+    """Return the rows, padded to `DIMS` and normalised. Rows of zeros stay zeros."""
     matrix = np.zeros((len(rows), DIMS), np.float32)
     for i, row in enumerate(rows):
         matrix[i, : len(row)] = row
@@ -104,7 +104,7 @@ def test_ties_are_ordered_by_serial_at_every_limit(index: VectorIndex) -> None:
 def test_notes_are_ranked_by_their_most_similar_chunk(
     rows: list[tuple[int, int, int]], most: int | None
 ) -> None:
-    """Ties are ordered by serial and chunk. A note counts once, by its best chunk."""
+    """Ties are ordered by serial number and chunk. Each note counts once, with its best chunk."""
     similarities = np.array([row[2] / 40 for row in rows], np.float32)
     serials = np.array([row[0] for row in rows], np.uint64)
     chunks = np.array([row[1] for row in rows], np.uint32)
@@ -238,7 +238,7 @@ def test_closed_index_finds_nothing_and_saves_nothing(index: VectorIndex) -> Non
 
 
 def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
-    """The batch contains different kinds of queries, and the index has freed rows and tied rows."""
+    """The batch contains different kinds of queries. The index has freed rows and rows with equal scores."""
     rng = np.random.default_rng(5)
     twins = random_units(rng, 3)
     index.apply([VectorEntry(serial, 1, random_units(rng, 5)) for serial in range(1, 900)], [])
@@ -260,7 +260,7 @@ def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
 
 
 def test_notes_with_many_similar_chunks_hide_no_other_note(index: VectorIndex) -> None:
-    """A sample of the similarities decides only where the search starts, not what it finds."""
+    """A sample of the similarities decides only where the search starts. It does not affect the result."""
     rng = np.random.default_rng(6)
     near = unit(*(X + 0.01 * random_units(rng, 4_000)))
     index.apply([VectorEntry(1, 1, near)], [])

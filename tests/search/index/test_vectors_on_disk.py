@@ -79,7 +79,10 @@ def test_each_save_creates_a_generation_that_replaces_the_previous_one(saved: Pa
 
 
 def test_unsaved_changes_are_lost_on_reopening(saved: Path) -> None:
-    """docs/spec/lifecycle.md §3: rebuildable data may be outdated. The stamps show which notes to repair."""
+    """docs/spec/lifecycle.md §3: rebuildable data may be outdated.
+
+    The stamps show which notes need a repair.
+    """
     VectorIndex.open(saved, IDENTITY).apply([VectorEntry(9, 99, unit([1, 0]))], [1, 2])
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 

@@ -155,7 +155,7 @@ async def test_repair_is_dropped_when_the_note_has_changed(desk, is_deleted):
 
 
 async def test_change_during_a_repair_takes_precedence(desk):
-    """The repair has already read the file when the change by the writer arrives."""
+    """The repair has already read the file when the writer's change arrives."""
     old = desk.enter("a.md", "# T\n\nold")
     async with desk.served():
         await desk.indexer.converged()
@@ -299,7 +299,7 @@ def port(request, tmp_path):
 
 
 def test_index_contains_the_notes_that_were_applied(port):
-    """The fake index and the full-text index obey the same contract."""
+    """The fake index and the full-text index follow the same contract."""
     one, two = make_entry(1), make_entry(2)
     assert port.is_ready()
     assert port.stamps() == {}

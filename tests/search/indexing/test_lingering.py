@@ -1,4 +1,4 @@
-"""Lingering: an actor waits for more messages unless a caller waits for the actor."""
+"""Lingering: an actor waits for more messages unless a caller is waiting for the actor."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from tests.fakes import Turns
 
 
 class Vectors:
-    """Fake vectors that find the note whose number is the query. A closed gate stops each pass.
+    """Fake vector index that finds the note whose number is the query. A closed gate stops each pass.
 
-    By default, there are enough chunks for each pass to need a thread.
+    By default, the index has enough chunks for each pass to need a thread.
     """
 
     def __init__(self, chunks: int = QUICK_CHUNKS + 1) -> None:

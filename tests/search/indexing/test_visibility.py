@@ -1,4 +1,4 @@
-"""Searches wait, for a limited time, only for changes acknowledged before them (behaviour 194)."""
+"""Searches wait, with a time limit, only for changes that were acknowledged before them (behaviour 194)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Desk:
             self.indexer.promise(await self.indexer.accept(make_upsert(make_entry(serial))))
 
     async def wait(self, *, words: bool = True) -> float:
-        """Return how many seconds a search waits."""
+        """Run a search, and return how many seconds it waits."""
         began = trio.current_time()
         await self.visibility.reach(words=words)
         return trio.current_time() - began

@@ -30,7 +30,7 @@ def test_blended_scores_match_manually_computed_numbers() -> None:
 
 
 def test_ranking_with_one_distinct_score_is_scaled_to_one() -> None:
-    """behaviour 211: no division by zero."""
+    """behaviour 211: equal scores cause no division by zero."""
     assert list_blended([("a", 3.0)], [("b", 0.4)], 0.25) == [("a", 0.75), ("b", 0.25)]
     assert list_blended([("a", 0.0), ("b", 0.0)], [], 0.25) == [("a", 0.75), ("b", 0.75)]
     assert list_blended([], [("a", 0.5), ("b", 0.5)], 0.25) == [("a", 0.25), ("b", 0.25)]

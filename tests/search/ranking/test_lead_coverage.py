@@ -1,4 +1,4 @@
-"""Lead coverage, compared with manually computed numbers (behaviour 263), and its packed form."""
+"""Lead coverage, compared with manually computed numbers (behaviour 263), and its packed format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rank of attachment hits among the rows of notes (docs/spec/attachments.md §2)."""
+"""Ranks of attachment hits among note rows (docs/spec/attachments.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends of passages, greetings, and open questions."""
+"""Recognition of passage ends, greetings and open questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Degraded search: functions that still work when a search index or the embedding model fails."""
+"""Degraded search: functions that work even if a search index or the embedding model fails."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a write wait for its duplicate search, however busy the machine is."""
+    """Make writes wait for their duplicate search, even on a busy machine."""
     monkeypatch.setattr(duplicates, "PATIENCE", 60.0)
 
 
@@ -42,7 +42,7 @@ async def test_write_of_a_rewritten_text_succeeds_and_names_the_original(tmp_pat
         assert answer["similar"] == [
             {"id": original, "title": "Cellar pump", "path": "house/cellar-pump.md", "match": "strong"}
         ]
-        # A note without a similar note gets no warning, and neither does an update.
+        # Neither a note without a similar note nor an update gets a warning.
         assert "similar" not in await lithos.write("Ferry times", "The ferry leaves at nine and at noon.")
         assert "similar" not in await lithos.write("Cellar pump", PUMP + " Twice.", id=original)
 

@@ -1,4 +1,4 @@
-"""Notes found by name, and notes without text of their own (docs/spec/search.md §5, §6)."""
+"""Search for notes by name, and notes without text of their own (docs/spec/search.md §5, §6)."""
 
 from __future__ import annotations
 

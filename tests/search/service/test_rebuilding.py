@@ -1,4 +1,4 @@
-"""Rebuilding of search indexes that are missing, foreign or damaged."""
+"""Rebuilding of missing, foreign or damaged search indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Change of the embedding model: notes are embedded again while the former model answers (behaviour 185)."""
+"""Change of the embedding model: the former model answers while notes are embedded again (behaviour 185)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WordModel:
         self.identity = EmbedderIdentity(name, DIMS, "int8", ("cd" if changed else "ab") * 32)
         self.gate = threading.Event()
         self.gate.set()
-        #: Set once the embedding of notes begins. Only note chunks count: queries are single texts without a
+        #: Set when the embedding of notes begins. Only note chunks count: queries are single texts without a
         #: colon.
         self.begun = threading.Event()
         self.embedded = 0

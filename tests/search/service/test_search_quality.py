@@ -48,7 +48,7 @@ async def ndcg(lithos: Lithos, sample: str, mode: str) -> float:
 
 
 async def test_hybrid_search_is_as_good_as_the_better_backend(tmp_path: Path) -> None:
-    """behaviour 211, on the shipped evaluation sample."""
+    """behaviour 211: the test uses the shipped evaluation sample."""
     write_notes(tmp_path, "docstrings")
     async with serving(tmp_path) as lithos:
         figures = await measure(lithos, "docstrings")

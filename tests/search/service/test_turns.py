@@ -1,4 +1,4 @@
-"""Conversation turns are found through their neighbours (docs/spec/search.md §5)."""
+"""Search for conversation turns through their neighbours (docs/spec/search.md §5)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TEXTS = st.tuples(LINES, st.sampled_from(["", "\n"])).map(
 
 
 def apply_diff(old: bytes, diff: str) -> str:
-    """Return a text with the diff applied. Each context line and removed line must exist."""
+    """Apply a diff to a text, and return the result. Each context line and removed line must exist."""
     lines = old.decode().split("\n")
     has_end = lines[-1] == ""
     lines = [line + "\n" for line in lines[:-1]] + ([] if has_end else [lines[-1]])

@@ -133,7 +133,7 @@ def test_appended_items_form_one_tight_list_and_keep_every_byte(
 
 
 def test_long_list_is_recognised_from_its_last_lines() -> None:
-    """behaviour 367: appending to a long log costs no more than reading its last lines."""
+    """behaviour 367: appending to a long log is as cheap as reading its last lines."""
     note = "".join(f"- line {i}\n" for i in range(6_000))
     assert edit(note, "append", "- new") == note + "- new\n"
     table = "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 4_000

@@ -288,7 +288,7 @@ def test_text_outside_the_edited_section_is_unchanged(body: str, op: str, text: 
 
 
 def same_outline_outside(before: Outline, edited: Edited, start: int, end: int) -> None:
-    """Check that headings outside the section are still headings, or that a warning counts the lost ones."""
+    """Check that headings outside the section are still headings, or that a warning counts lost headings."""
     after = read_outline(edited.body, edited.outline.title if edited.outline else None)
     assert edited.outline is not None
     assert edited.outline.sections == after.sections

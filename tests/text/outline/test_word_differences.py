@@ -1,4 +1,4 @@
-"""Word differences: the changed words of changed lines."""
+"""Word differences: recognition of changed words in changed lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invisible and look-alike characters are found and named (docs/spec/scopes.md §2)."""
+"""Invisible and look-alike characters: detection and names (docs/spec/scopes.md §2)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def test_invisible_character_is_named_everywhere(sign: str, name: str) -> None:
 
 
 def test_every_format_control_and_space_character_is_reported() -> None:
-    """Covers all such characters in this Python's Unicode, except tab, line feed and the usual space."""
+    """The test covers all such characters in this Python's Unicode.
+
+    Exceptions are tab, line feed and the usual space.
+    """
     kinds = ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
     wanted = [each for each in map(chr, range(sys.maxunicode + 1)) if category(each) in kinds]
     assert len(wanted) > 2_000

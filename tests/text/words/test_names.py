@@ -1,4 +1,4 @@
-"""Possible note names in a question."""
+"""Recognition of possible note names in a question."""
 
 from __future__ import annotations
 
