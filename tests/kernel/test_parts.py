@@ -81,7 +81,7 @@ def test_part_parameter_keeps_its_default_without_another_source() -> None:
     assert Parts((Shelf, Disk), {int: 5}).get(Shelf).books == 5
 
 
-def test_circular_parts_are_named_in_the_error() -> None:
+def test_error_names_the_parts_of_a_circular_dependency() -> None:
     with pytest.raises(LookupError, match="Egg -> Hen -> Egg"):
         Parts((Egg, Hen)).get(Egg)
 

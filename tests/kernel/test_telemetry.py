@@ -125,7 +125,7 @@ def test_field_value_cannot_forge_a_text_log_line() -> None:
     assert "read\\nforged" in line
 
 
-def test_nothing_is_formatted_when_log_level_is_off() -> None:
+def test_log_message_is_not_formatted_when_its_level_is_off() -> None:
     class Costly:
         def __str__(self) -> str:
             raise AssertionError("formatted")

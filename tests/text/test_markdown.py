@@ -38,7 +38,7 @@ def visible(text: str) -> str:
         ("```\r\nin\r\n```\r\nout", "\nout"),
     ],
 )
-def test_code_is_masked(text: str, left: str) -> None:
+def test_markdown_code_is_masked(text: str, left: str) -> None:
     assert visible(text) == left
 
 
@@ -155,7 +155,7 @@ def test_conflict_markers_are_whole_lines_outside_fences(text: str, is_marked: b
 
 
 @given(st.text(alphabet="a \n`", max_size=40), st.integers(0, 30))
-def test_joining_pieces_restores_the_text(text: str, repeat: int) -> None:
+def test_joined_pieces_equal_the_original_text(text: str, repeat: int) -> None:
     long = text * (repeat * 400)
     pieces = list(line_pieces(long, 0, len(long), keeps="`"))
     assert "".join(long[start:stop] for start, stop in pieces) == long

@@ -209,7 +209,7 @@ def test_negative_limit_is_refused() -> None:
 def test_content_is_cut_at_the_best_position(content: str, limit: int, result: str) -> None:
     """behaviour 45: in the second half, the cut is at a blank line, or else at a sentence end.
 
-    Otherwise it is at a space, or else anywhere.
+    Without either, the text is cut at a space, or else anywhere.
     """
     assert truncate(content, limit) == (result, True)
 

@@ -34,7 +34,7 @@ ANALYZER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(r"[\p{L}\p{N}\p{M
         ("葛\U000e0100", "葛"),
     ],
 )
-def test_folding_unifies_spellings(text: str, folded: str) -> None:
+def test_folding_unifies_spellings_of_a_word(text: str, folded: str) -> None:
     """behaviour 181: `cafe` and `café` have the same folded form."""
     assert fold(text) == folded
 
@@ -97,7 +97,7 @@ def test_words_separated_by_spaces_are_only_folded() -> None:
 
 
 @given(MIXED)
-def test_joining_runs_restores_the_text(text: str) -> None:
+def test_joined_runs_equal_the_original_text(text: str) -> None:
     folded = fold(text)
     pieces = list(runs(folded))
     assert "".join(run for _, run in pieces) == folded

@@ -17,7 +17,7 @@ from tests.history.model.divergences import Divergence, diverge, lost_lines
 def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
     """Return the kept versions, newest first.
 
-    They are the current one, one half-way, the ancestor, and an older one.
+    The list has the current version, a version half-way, the ancestor, and an older version.
 
     The second result is True if the list is complete. If both machines added the file, the list contains no
     ancestor.

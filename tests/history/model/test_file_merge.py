@@ -98,7 +98,8 @@ def test_merge_equals_git_merge_file_except_known_differences(count: int, tmp_pa
     * repeated lines (blank lines, `---`): Lithos uses lines that occur once as anchors (patience), while git
       computes the shortest diff (Myers), so that other lines may count as moved.
 
-    In 7 of 12,000 divergences, Lithos finds a conflict where git finds none. All of them have repeated lines.
+    In 7 of 12,000 divergences, Lithos finds a conflict but git does not. All 7 divergences have repeated
+    lines.
     """
     equal = refused = 0
     for seed in range(count):
@@ -154,7 +155,7 @@ def test_merge_with_markers_equals_plain_merge_without_overlaps(base: str, ours:
 def test_marked_text_contains_both_sides(base: str, ours: str, theirs: str) -> None:
     """If one side is chosen everywhere, the result has every line of that side.
 
-    Lines that the other side changed are excepted.
+    Lines that the other side changed are not checked.
     """
     marked = mark_texts(base, ours, theirs, Markers("o", "t", 30)).text
     for number, side in enumerate((ours, theirs)):
@@ -266,7 +267,7 @@ def test_text_with_too_many_lines_is_marked_as_a_whole() -> None:
         ("a: 1\n# end\n", "a: 2\n# end\n", "a: 1\n# end\n# more\n", "a: 2\n# end\n# more\n"),
     ],
 )  # fmt: skip
-def test_keys_are_merged_separately(base: str, ours: str, theirs: str, result: str) -> None:
+def test_frontmatter_keys_are_merged_separately(base: str, ours: str, theirs: str, result: str) -> None:
     assert merged(note(base), note(ours), note(theirs)) == note(result)
 
 

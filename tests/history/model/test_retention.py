@@ -82,7 +82,7 @@ def test_version_with_a_future_time_counts_as_young() -> None:
     st.integers(0, 500),
     st.booleans(),
 )
-def test_first_last_and_newest_other_versions_stay(
+def test_retention_keeps_first_last_and_newest_other_versions(
     ages: list[float], days: int, versions: int, deleted_days: int, deleted: bool
 ) -> None:
     found = rows(*ages, deleted=deleted)

@@ -70,7 +70,7 @@ def test_undo_step_reports_that_its_former_state_was_pruned() -> None:
     assert not whole.is_pruned
 
 
-def test_move_is_undone_by_moving_back() -> None:
+def test_undo_of_a_move_moves_the_note_back() -> None:
     (step,) = plan_steps(rows_of("ann created", "bad renamed b.md"), lambda row: row.agent == "bad")
     assert step.moves
     newer = rows_of("undo renamed a.md")

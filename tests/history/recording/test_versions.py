@@ -102,7 +102,7 @@ async def test_edit_reverted_after_a_read_creates_another_version(house):
         assert shown(house, made.id) == 3
 
 
-async def test_version_raised_by_a_person_is_accepted(house):
+async def test_version_number_raised_by_a_person_is_accepted(house):
     """behaviour 269"""
     async with house.with_note() as made:
         file = house.folder / made.path
@@ -187,7 +187,7 @@ async def test_version_rows_of_removed_notes_are_dropped_at_start(house):
 async def test_bytes_read_during_a_tool_write_get_a_separate_version(house):
     """Another program overwrote a tool's file.
 
-    This edit was read before the catalogue contained the tool's file.
+    The edit was read before the catalogue contained the tool's file.
     """
     async with house.with_note() as made:
         entry = house.catalogue.get(made.id)
@@ -211,12 +211,10 @@ def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("says", [1, 2])
 @pytest.mark.parametrize("is_new", [False, True])
-async def test_edit_after_a_kill_is_distinguished_from_the_shown_write(
-    house, tmp_path, monkeypatch, says, is_new
-):
+async def test_edit_after_a_kill_gets_a_version_after_shown_write(house, tmp_path, monkeypatch, says, is_new):
     """behaviour 269: the catalogue shows a write before the journal does.
 
-    Its version is therefore recorded first.
+    The version of the write is therefore recorded first.
     """
     left = tmp_path / "left"
     async with house.watching():

@@ -102,7 +102,7 @@ def test_every_fiftieth_version_is_stored_whole(store):
     assert store._reader.execute("SELECT MAX(depth) FROM contents").fetchall() == [(CHAIN,)]
 
 
-def test_equal_bytes_are_stored_once(store):
+def test_versions_with_equal_bytes_are_stored_once(store):
     store.add([make_version(1, b"same"), make_version(1, b"same", "other")])
     store.add([make_version(2, b"else"), make_version(3, b"same")])
     assert count(store, "contents") == 2
@@ -214,7 +214,7 @@ def test_history_rows_of_an_older_file_are_not_undos(path):
     store.close()
 
 
-def test_damage_found_by_a_write_moves_the_file_aside(store, path):
+def test_history_file_is_moved_aside_when_a_write_finds_damage(store, path):
     store.add([make_version(version, random.Random(version).randbytes(3000)) for version in range(1, 200)])
     store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     size = path.stat().st_size

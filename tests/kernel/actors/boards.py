@@ -22,7 +22,10 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 class Board:
-    """Runs commands in the same way as the coordinator: each in a savepoint. The test advances the clock."""
+    """Board that runs commands in the same way as the coordinator: each in a savepoint.
+
+    The test advances the clock.
+    """
 
     def __init__(self, *, strict: bool = False) -> None:
         self.connection = apsw.Connection(":memory:")

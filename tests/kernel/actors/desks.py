@@ -22,7 +22,7 @@ from tests.fakes import Clock, Gate, served
 
 
 class Switch:
-    """Makes the transactions of a store fail: before they begin, instead of the commit, or right after it."""
+    """Switch that makes transactions of a store fail: before they begin, at the commit, or right after."""
 
     def __init__(self, store: Any) -> None:
         self.failure: BaseException | None = None

@@ -83,7 +83,7 @@ class Kept:
 
 
 class Recorder:
-    """Sends messages, and records the replies and errors."""
+    """Sender of messages that records the replies and errors."""
 
     def __init__(self, box: Mailbox[Any, Any]) -> None:
         self.box = box
@@ -376,7 +376,7 @@ async def test_actor_gives_up_after_three_restarts():
     assert box.stats.restarts == 3
 
 
-async def test_crashes_far_apart_are_counted_separately():
+async def test_crashes_far_apart_in_time_are_counted_separately():
     box, recorder = make_box(), None
 
     recorder = Recorder(box)
@@ -401,7 +401,7 @@ async def test_queued_messages_stay_unapplied_when_the_actor_gives_up():
     assert causes == [ActorDown] * 4 + [ShuttingDown] * 2
 
 
-async def test_hung_flush_exceeds_its_limit_and_crashes_actor():
+async def test_hung_flush_crashes_the_actor_after_its_time_limit():
     calls, box = [], make_box()
 
     async def flush(messages):

@@ -38,7 +38,7 @@ SPEAKING |= {"submit", "ask", "run", "_ask", "_submit"}
 
 
 def untyped(source: str) -> Iterator[int]:
-    """Yield the lines on which a message or a reply is `Any`."""
+    """Yield the line numbers on which a message or a reply is `Any`."""
     for node in ast.walk(ast.parse(source)) if "Any" in source else ():
         written = _type_of_message(node)
         if written is not None and any(ast.unparse(part) == "Any" for part in ast.walk(written)):

@@ -72,9 +72,9 @@ class WatchedHouse(House):
         await self.taking.settle(TouchedBatch(dict.fromkeys(paths, now), False))
 
     async def compare(self) -> None:
-        """Compare the folder with the index once, without known paths.
+        """Run one comparison of the whole folder, without known paths.
 
-        This includes paths that an earlier run marked for another check.
+        Paths that an earlier run marked for another check are included.
         """
         await self.taking.settle(TouchedBatch(self.pending.take().touched, True))
 

@@ -182,7 +182,7 @@ def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
     )
 
 
-def test_retired_settings_are_named_and_ignored(tmp_path: Path) -> None:
+def test_retired_settings_are_reported_and_ignored(tmp_path: Path) -> None:
     env = {"LITHOS_LCMA__LLM__API_KEY": SECRET, "LITHOS_LCMA__RANKING": "weights"}
     text = f"lcma: {{ranking: weights, llm: {{api_key: '{SECRET}'}}, salience_floor: high}}\n"
     loaded = load(tmp_path, text, env=env)
@@ -199,7 +199,7 @@ def test_retired_settings_are_named_and_ignored(tmp_path: Path) -> None:
     assert SECRET not in str(loaded.warnings)
 
 
-def test_retired_sections_and_short_variables_are_named_and_ignored(tmp_path: Path) -> None:
+def test_retired_sections_and_short_variables_are_reported_and_ignored(tmp_path: Path) -> None:
     env = {"LITHOS_OTEL_ENABLED": "1", "LITHOS_TELEMETRY__ENDPOINT": "collector:4318"}
     loaded = load(tmp_path, "telemetry: {enabled: true}", env=env)
     assert loaded.config == Config()
@@ -295,7 +295,7 @@ def test_values_set_in_code_are_checked() -> None:
         ServerConfig(port=70000)
 
 
-def test_secrets_are_never_shown(tmp_path: Path) -> None:
+def test_configuration_secrets_are_never_shown(tmp_path: Path) -> None:
     config = load(tmp_path, f"server: {{auth_token: '{SECRET}'}}").config
     assert config.of(ServerConfig).auth_token == SECRET
     public = as_public_dict(config)

@@ -87,14 +87,14 @@ def test_duplicate_key_is_refused_with_both_lines(tmp_path: Path, text: str, tol
     assert told in refusal(tmp_path, text)
 
 
-def test_merged_keys_are_not_duplicates(tmp_path: Path) -> None:
+def test_yaml_merge_keys_do_not_count_as_duplicates(tmp_path: Path) -> None:
     path = tmp_path / "lithos.yaml"
     path.write_text("x: &x {port: 1}\ny: &y {host: h}\nserver:\n  <<: *x\n  <<: *y\n  port: 2\n")
     server = load_config(config_path=path, environment={}).config.of(ServerConfig)
     assert (server.host, server.port) == ("h", 2)
 
 
-def test_unknown_keys_are_named_up_to_a_limit(tmp_path: Path) -> None:
+def test_unknown_keys_are_reported_up_to_a_limit(tmp_path: Path) -> None:
     """behaviour 410"""
     path = tmp_path / "lithos.yaml"
     path.write_text("".join(f"k{number}: 1\n" for number in range(50_000)) + f"? {'server' * 20_000}\n: 1\n")
@@ -109,7 +109,7 @@ def test_unknown_keys_are_named_up_to_a_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_configuration_exits_with_2_within_limits(tmp_path: Path) -> None:
+def test_hostile_configuration_ends_with_exit_code_2_within_limits(tmp_path: Path) -> None:
     """behaviour 410: there is no traceback, and the memory is limited."""
     path = tmp_path / "lithos.yaml"
     for text in (HOSTILE[0][1], HOSTILE[4][1], HOSTILE[6][1], HOSTILE[-1][1]):

@@ -44,7 +44,7 @@ def open_files(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", [Things, Replaceable])
-def test_rows_are_read_back_and_closing_leaves_one_file(path: Path, kind: type[Database]) -> None:
+def test_rows_are_readable_and_closed_database_is_one_file(path: Path, kind: type[Database]) -> None:
     store = kind.open(path, START)
     with store.transaction():
         store._writer.execute("INSERT INTO things VALUES(1)")

@@ -126,7 +126,9 @@ def test_lost_database_refuses_writes_with_advice(tmp_path: Path, name: str, way
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", KINDS)
-def test_database_check_detects_loss_without_a_write(tmp_path: Path, name: str, way: Damage) -> None:
+def test_database_check_detects_a_lost_database_without_a_write(
+    tmp_path: Path, name: str, way: Damage
+) -> None:
     store, path = open_store(tmp_path, name)
     store.look()
     assert store.loss is None
@@ -137,7 +139,7 @@ def test_database_check_detects_loss_without_a_write(tmp_path: Path, name: str, 
         store.close()
 
 
-def test_restored_folder_ends_database_loss(tmp_path: Path) -> None:
+def test_database_is_no_longer_lost_when_its_folder_is_restored(tmp_path: Path) -> None:
     store, path = open_store(tmp_path, "history.db")
     move_folder(path)
     with pytest.raises(DatabaseLost):
@@ -148,7 +150,7 @@ def test_restored_folder_ends_database_loss(tmp_path: Path) -> None:
     store.close()
 
 
-def test_closing_keeps_wal_of_another_program(tmp_path: Path) -> None:
+def test_closing_a_database_keeps_the_wal_of_another_program(tmp_path: Path) -> None:
     store, path = open_store(tmp_path, "history.db")
     keep(store, 1)
     replace_with_wal(path)

@@ -117,7 +117,7 @@ def test_lost_folder_still_excludes_other_owners_and_is_reported(
     assert_refused(path)
 
 
-def test_restored_folder_ends_lock_loss(path: Path, holder: Holder) -> None:
+def test_lock_is_no_longer_lost_when_its_folder_is_restored(path: Path, holder: Holder) -> None:
     move_folder(path)
     assert holder.confirm() is not None
     path.parent.with_name("away").rename(path.parent)

@@ -137,7 +137,7 @@ def test_wal_is_moved_before_its_database(path, monkeypatch):
     assert moved == ["x.db-wal", "x.db"]
 
 
-def test_several_quarantines_in_one_second_keep_all_files(path):
+def test_quarantines_within_one_second_keep_all_damaged_files(path):
     path.parent.mkdir()
     names = []
     for content in (b"one", b"two", b"three"):

@@ -58,7 +58,7 @@ def test_second_data_directory_for_one_vault_is_refused(is_link: bool, tmp_path:
     assert list(vault.iterdir()) == []
 
 
-def test_same_data_directory_is_refused_with_a_vault(tmp_path: Path, vault: Path) -> None:
+def test_second_owner_of_data_directory_and_vault_is_refused(tmp_path: Path, vault: Path) -> None:
     """A second stdio server then bridges to the first server."""
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "one", vault)
     first.acquire(NOW)
@@ -83,7 +83,7 @@ def test_leftover_record_is_ignored_and_reports_no_owner(tmp_path: Path, vault: 
     second.release()
 
 
-def test_unwritable_state_home_is_ignored_when_folders_lock(tmp_path: Path, vault: Path) -> None:
+def test_unwritable_state_home_is_ignored_when_folders_support_locks(tmp_path: Path, vault: Path) -> None:
     (tmp_path / "state").write_text("a file")
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
     first.acquire(NOW)

@@ -1,6 +1,6 @@
 """A time limit for linear functions.
 
-The limit is generous. It counts the CPU time of this process, so other processes do not affect it.
+The limit is generous. It is in CPU time of this process, so other processes do not affect the limit.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from lithos.kernel.values.multiset import MOST_IN_TUPLE, Multiset, count, total,
 
 
 @pytest.mark.parametrize("kinds", [3, MOST_IN_TUPLE, 40])
-def test_multiset_equals_a_counter(kinds: int) -> None:
+def test_multiset_behaves_like_a_counter(kinds: int) -> None:
     rng = random.Random(kinds)
     items: Multiset[str] = ()
     counter = Counter[str]()

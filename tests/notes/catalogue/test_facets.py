@@ -85,7 +85,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
 
 
 @given(loaded=st.lists(notes, max_size=8), history=changes, wanted=filters, offset=st.integers(0, 5))
-def test_page_equals_the_result_of_a_full_scan(loaded, history, wanted, offset):
+def test_facet_page_equals_the_result_of_a_full_check(loaded, history, wanted, offset):
     catalogue = Catalogue()
     catalogue.load([entry_of(20 - number, number, values) for number, values in enumerate(loaded, 1)])
     for kind, number, values in history:

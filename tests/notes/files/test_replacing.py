@@ -293,7 +293,7 @@ def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[
 def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> None:
     """A path that is too long for a file name is not shortened.
 
-    The displaced file is then stored next to its note.
+    If the path is too long, the displaced file is stored next to its note.
     """
     desk = make_desk(tmp_path)
     paths = ["a %2F b/50%/ü.md", "-".join(["long"] * 45) + ".md", "/".join(["deep"] * 45) + ".md"]

@@ -46,7 +46,7 @@ BODIES = st.lists(
 def files(draw: st.DrawFn) -> bytes:
     """Draw a note file as people write it.
 
-    It has LF or CRLF, and may lack frontmatter or the last newline.
+    The file has LF or CRLF line ends, and may lack frontmatter or the last newline.
     """
     keys = draw(KEYS)
     head = "---\n" + "".join(f"{key}\n" for key in keys) + "---\n" if keys else ""

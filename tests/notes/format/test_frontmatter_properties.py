@@ -153,7 +153,7 @@ def changed_keys(old: Note, new: Note) -> set[str]:
 def allowed(parts: list[Piece], changed: set[str]) -> str:
     """Return a pattern that matches the old lines after the edit.
 
-    Only changed keys may differ, and their comments stay.
+    Only changed keys may differ from the old lines. Comments stay.
     """
     pattern = ""
     for piece in parts:

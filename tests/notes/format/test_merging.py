@@ -58,7 +58,7 @@ def test_change_of_only_one_side_is_the_merge_result(base: str, changed: str) ->
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
+def test_merge_does_not_depend_on_the_order_of_sides(base: str, mine: str, theirs: str) -> None:
     """behaviour 218"""
     one, other = merge_texts(base, mine, theirs), merge_texts(base, theirs, mine)
     assert one.total == other.total

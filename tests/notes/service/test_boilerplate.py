@@ -112,7 +112,7 @@ async def test_concurrent_searches_sample_a_folder_only_once(
 async def test_each_note_of_a_small_folder_is_counted_once(tmp_path: Path) -> None:
     """Four of nine notes share the last line.
 
-    These four notes are not a majority, regardless of their positions in the listing.
+    Four of nine notes are not a majority, regardless of their positions in the listing.
     """
     for folder, ends in (("first", range(4)), ("last", range(5, 9))):
         for number in range(9):

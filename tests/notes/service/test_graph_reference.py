@@ -1,6 +1,6 @@
 """Related notes and graph search, compared with a reference.
 
-The reference checks all note pairs of a generated vault.
+A slow reference checks all note pairs of a generated vault.
 """
 
 from __future__ import annotations

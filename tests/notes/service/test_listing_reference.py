@@ -1,6 +1,6 @@
 """`list_notes`, compared with a check of every note.
 
-For all filters, notes, order, totals and pages are the same.
+The notes, their order, the totals and the pages are the same for all filters.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ async def test_note_is_not_created_at_the_path_of_a_placeholder(tmp_path: Path, 
 async def test_note_remains_while_its_file_is_only_in_the_cloud(tmp_path: Path, name: str) -> None:
     """behaviour 368: there is no event and no version.
 
-    Changes and deletion are refused, also after a restart.
+    Changes and deletion of the note are refused, also after a restart.
     """
     put_note(tmp_path, "Keep.md", "# Keep\n\ntext\n")
     async with serving(tmp_path) as lithos:

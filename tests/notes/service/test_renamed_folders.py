@@ -1,6 +1,6 @@
 """Folder renames by a person while agents work.
 
-Every call succeeds or asks the agent to retry (issue 25, number 10).
+Every call of an agent succeeds or asks the agent to retry (issue 25, number 10).
 """
 
 from __future__ import annotations

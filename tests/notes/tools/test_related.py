@@ -135,7 +135,7 @@ async def test_edges_in_both_directions_are_read_in_one_thread_job(
 ) -> None:
     """A second thread job would cost a sixth of the whole call.
 
-    Each job wakes one thread while another waits.
+    Each thread job wakes one thread while another thread waits.
     """
     one, other = await lithos.create("One"), await lithos.create("Other")
     given = {await edge(lithos, one, other), await edge(lithos, other, one)}

@@ -1,6 +1,6 @@
 """Detection of folders without notifications.
 
-It counts watches, because the system does not report such folders.
+The test counts watches, because the system does not report such folders.
 """
 
 from __future__ import annotations

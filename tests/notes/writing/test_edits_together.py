@@ -119,7 +119,7 @@ async def test_other_changes_between_waiting_edits_keep_their_position(house):
 async def test_edits_keep_their_order_around_a_refusal_and_a_save(house, monkeypatch):
     """The second edit conflicts if only the first edit precedes it.
 
-    It is valid if a person's save precedes both edits.
+    The second edit is valid if a person's save precedes both edits.
     """
     async with house.running():
         note = await house.create("Shared")

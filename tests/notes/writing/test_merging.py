@@ -235,7 +235,7 @@ async def test_values_that_are_invalid_after_a_merge_are_refused(house):
 async def test_concurrent_changes_of_different_paragraphs_are_all_kept(house):
     """behaviour 218: every agent merges its change with the version it read, while an editor saves.
 
-    This version may be old.
+    The version that an agent has read may be old.
     """
     agents, rounds = 8, 6
     async with house.watching():

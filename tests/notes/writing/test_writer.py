@@ -34,7 +34,7 @@ def write(title: str, content: str = "text", **fields) -> WriteNote:
 async def together(house: House, *requests) -> list[object]:
     """Return the outcomes or refusals of requests that wait in the mailbox together.
 
-    Their order is the order of the requests.
+    The outcomes are in the order of the requests.
     """
     return await ask_together(house.ask, house.gate, write("Holds the writer"), *requests)
 

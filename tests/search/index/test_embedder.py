@@ -153,7 +153,7 @@ def test_vectors_are_the_same_on_one_core(folder: Path) -> None:
     assert np.array_equal(embedder.encode(texts, one_core=True), embedder.encode(texts))
 
 
-def test_threads_can_encode_concurrently(folder: Path) -> None:
+def test_several_threads_can_encode_texts_concurrently(folder: Path) -> None:
     make_model(folder)
     embedder = load_embedder(str(folder))
     expected = embedder.encode(TEXTS)

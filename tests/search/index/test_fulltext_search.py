@@ -298,14 +298,14 @@ def test_filter_values_are_compared_literally(filed: FulltextIndex) -> None:
     assert [(each, sorted(found(filed, "granite", each))) for each, _ in FILTERS] == FILTERS
 
 
-def test_filters_do_not_change_scores(filed: FulltextIndex) -> None:
+def test_search_filters_do_not_change_scores(filed: FulltextIndex) -> None:
     word = Word(None, "granite")
     without = dict(filed.search_all(word, ANYTHING))
     within = dict(filed.search_all(word, Filters(tags=("a",), path_prefix="p/")))
     assert within == {serial: without[serial] for serial in (1, 2)}
 
 
-def test_filter_applies_before_the_limit(index: FulltextIndex) -> None:
+def test_fulltext_filter_applies_before_the_limit(index: FulltextIndex) -> None:
     """docs/spec/search.md §4."""
     index.apply([entry(n, "granite", tags=("rare",) if n == 300 else ()) for n in range(301)], [])
     assert index.search(Word(None, "granite"), 1, Filters(tags=("rare",)))[0][0] == 300

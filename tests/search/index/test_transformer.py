@@ -189,7 +189,7 @@ def test_runtime_with_wrong_results_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, first: str) -> None:
     """usearch and onnxruntime run in one process, without other libraries of a server.
 
-    They must not crash.
+    The process with both libraries must not crash.
     """
     loads = {
         "vectors": f"VectorIndex(Path({str(tmp_path)!r}), identity()).save()",

@@ -149,7 +149,7 @@ def test_zero_vectors_are_indexed_but_never_found(index: VectorIndex) -> None:
     assert [hit.serial for hit in index.search(X, 10, 0.5)] == [2]
 
 
-def test_zero_query_and_empty_index_find_nothing(index: VectorIndex) -> None:
+def test_zero_vector_and_empty_index_find_nothing(index: VectorIndex) -> None:
     assert index.search(X, 10, 0.0) == []
     assert index.search_among(X, [1], 0.0) == []
     index.apply([VectorEntry(1, 1, unit([1, 0]))], [])

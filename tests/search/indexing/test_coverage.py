@@ -92,7 +92,7 @@ def test_note_changed_during_its_embedding_stays_stale() -> None:
     assert coverage.stale() == {1}
 
 
-def test_change_before_the_plan_counts_as_newer() -> None:
+def test_note_changed_before_the_plan_counts_as_newer() -> None:
     vault = Vault(3)
     vault.held[2] = 77
     vault.coverage.change([NoteText(1, 11, 1), NoteText(2, 21, 1, 77)], [3])

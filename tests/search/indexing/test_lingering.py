@@ -20,7 +20,7 @@ URGENT = "urgent"
 
 
 class Gatherer:
-    """Records batches and their flush times."""
+    """Recorder of batches and their flush times."""
 
     def __init__(self) -> None:
         self.box: Mailbox[Any, Any] = Mailbox("x", 64)

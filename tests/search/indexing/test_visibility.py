@@ -75,7 +75,7 @@ async def test_single_change_lingers_until_a_search_needs_it(desk: Desk) -> None
     assert desk.behind == []
 
 
-async def test_expected_changes_linger_longer_without_delaying_searches(desk: Desk) -> None:
+async def test_expected_changes_linger_longer_but_delay_no_search(desk: Desk) -> None:
     async with desk.served:
         desk.indexer.gather()
         await desk.accept(1)
@@ -170,7 +170,7 @@ async def test_search_waits_only_for_the_indexes_it_needs(desk: Desk) -> None:
         desk.other_gate.open()
 
 
-async def test_index_reports_being_behind_after_two_seconds(desk: Desk) -> None:
+async def test_lagging_index_is_reported_after_two_seconds(desk: Desk) -> None:
     async with desk.served:
         desk.gate.shut()
         await desk.accept(1)

@@ -57,7 +57,7 @@ def test_hit_in_both_rankings_outranks_a_hit_in_one_ranking() -> None:
     assert keys.index("both") < keys.index("one")
 
 
-def test_ties_are_ordered_by_key() -> None:
+def test_hits_with_equal_scores_are_ordered_by_key() -> None:
     assert [key for key, _ in reciprocal_rank([["b"], ["a"]])] == ["a", "b"]
     assert [key for key, _ in list_blended([("b", 1.0), ("a", 1.0)], [], 0.2)] == ["a", "b"]
 

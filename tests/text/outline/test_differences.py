@@ -79,7 +79,7 @@ def test_change_has_three_context_lines_and_near_changes_share_hunk() -> None:
     ]  # fmt: skip
 
 
-def test_diff_from_and_to_an_empty_text_is_complete() -> None:
+def test_diff_with_an_empty_text_is_complete() -> None:
     assert unified_diff(b"", b"a\n", "x", "y").text == "--- x\n+++ y\n@@ -0,0 +1 @@\n+a\n"
     assert unified_diff(b"a", b"", "x", "y").text == (
         "--- x\n+++ y\n@@ -1 +0,0 @@\n-a\n\\ No newline at end of file\n"

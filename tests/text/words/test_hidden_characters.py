@@ -65,7 +65,7 @@ def test_invisible_character_is_named_everywhere(sign: str, name: str) -> None:
 def test_every_format_control_and_space_character_is_reported() -> None:
     """The test covers all such characters in this Python's Unicode.
 
-    Exceptions are tab, line feed and the usual space.
+    Tab, line feed and the usual space are not covered.
     """
     kinds = ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
     wanted = [each for each in map(chr, range(sys.maxunicode + 1)) if category(each) in kinds]

@@ -92,7 +92,7 @@ def test_template_pages_do_not_match_but_their_copies_do() -> None:
     assert likeness_among(pages, 0, 1) < FAIR
     # A page and its copy match: the copy has the same text about the same subject
     assert match_of(likeness_among([*pages, f"{pages[0]} And it leaks."], 0, 4)) == "strong"
-    # Three texts are too few to form a template family
+    # Three texts are too few to form a template family.
     assert match_of(likeness_among(pages[:3], 0, 1)) == "strong"
 
 
