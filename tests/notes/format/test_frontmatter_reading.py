@@ -191,7 +191,7 @@ def test_title_is_read_as_one_line() -> None:
     assert note("title: '  '").title == "some-file"
 
 
-def test_derived_from_ids_are_normalised_and_lose_invalid_and_own_ids() -> None:
+def test_derived_from_loses_invalid_and_own_ids_when_normalised() -> None:
     other = "aaaaaaaa-2222-4333-8444-555555555555"
     read_note = note(f"id: {SOURCE_ID}\nderived_from_ids: [{other.upper()}, nonsense, {SOURCE_ID}, {other}]")
     assert read_note.derived_from_ids == (other,)

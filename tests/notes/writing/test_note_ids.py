@@ -52,7 +52,7 @@ async def test_moved_note_permanently_keeps_its_id_number_and_links(house):
     assert (ids(house)["c.md"], stored(house)) == (a, {"c.md": a})
 
 
-async def test_note_moved_back_to_its_first_path_has_no_stored_id(house):
+async def test_note_moved_back_to_first_path_has_no_stored_id(house):
     house.put("a.md", "just text")
     async with house.watching():
         for source, target in (("a.md", "b.md"), ("b.md", "c.md"), ("c.md", "a.md")):
