@@ -1,4 +1,4 @@
-"""The command `lithos conflicts`: list, show and merge copies at a terminal (behaviour 285)."""
+"""The command `lithos conflicts`: copies are listed, shown and merged at a terminal (behaviour 285)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert "Unknown conflict copy" in await type_in("merge", COPY, "--keep", "note", code=1)
 
 
-async def test_copy_with_human_name_is_merged_or_kept_when_named(
+async def test_copy_with_human_name_is_merged_or_kept_when_specified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviours 341 and 344"""

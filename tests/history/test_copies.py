@@ -1,4 +1,4 @@
-"""The page Copies: conflict copies are merged with a choice for each place (behaviour 285)."""
+"""The page Copies: a person chooses a side for each difference and merges conflict copies (behaviour 285)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.notes.service.test_copy_merging import BODY, COPY, copies, make, said
 from tests.server.console.visiting import visiting
 
 
-async def test_person_decides_each_place_on_the_page(tmp_path: Path) -> None:
+async def test_user_resolves_each_difference_on_the_copies_page(tmp_path: Path) -> None:
     """behaviour 285"""
     async with visiting(tmp_path, server={"watch_files": True}) as person:
         lithos = person.lithos
@@ -32,7 +32,7 @@ async def test_person_decides_each_place_on_the_page(tmp_path: Path) -> None:
         await person.look(link, 404)
 
 
-async def test_person_keeps_a_file_as_a_note(tmp_path: Path) -> None:
+async def test_user_keeps_a_file_as_a_note(tmp_path: Path) -> None:
     """behaviour 341"""
     async with visiting(tmp_path, server={"watch_files": True}) as person:
         lithos = person.lithos

@@ -27,7 +27,7 @@ def drive(folder: Path, base: bytes, ours: bytes, theirs: bytes, *options: str) 
     return main(["merge-driver", *map(str, names), *options])
 
 
-def test_merge_driver_writes_both_sides_and_leaves_no_temporary_file(tmp_path: Path) -> None:
+def test_merge_driver_writes_both_sides_without_leaving_temporary_files(tmp_path: Path) -> None:
     (tmp_path / "ours").touch(mode=0o640)
     os.chmod(tmp_path / "ours", 0o640)
     assert drive(tmp_path, BASE.encode(), OURS.encode(), THEIRS.encode()) == 0
@@ -53,7 +53,7 @@ def test_merge_driver_accepts_side_names(tmp_path: Path) -> None:
     assert (tmp_path / "ours").read_text() == "<<<<<<< HEAD\no\n=======\nt\n>>>>>>> theirs\n"
 
 
-def test_binary_file_keeps_our_version_and_is_a_conflict(
+def test_merge_of_binary_files_keeps_our_version_as_a_conflict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert drive(tmp_path, b"\0a", b"\0o", b"\0t", "--json") == 1
@@ -62,10 +62,10 @@ def test_binary_file_keeps_our_version_and_is_a_conflict(
     assert told == {"path": str(tmp_path / "ours"), "conflicts": 1, "binary": True}
 
 
-def test_unreadable_or_unwritable_file_stops_git_with_a_reason(
+def test_unreadable_or_unwritable_file_fails_the_merge_and_reports_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If git did not stop, a person might add a file that lacks the other side."""
+    """If the merge did not fail, a person might commit a file that lacks the changes of the other side."""
     assert drive(tmp_path, b"a\n", b"o\n", b"t\n") == 1
     (tmp_path / "theirs").unlink()
     capsys.readouterr()

@@ -1,4 +1,7 @@
-"""The command `lithos undo`: one agent's changes are undone, others stay, a second run does nothing."""
+"""The command `lithos undo`: one agent's changes are undone and other changes stay.
+
+A second run changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ class Desk:
 
 
 def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Run a test with a `Desk`, and with its other fixtures."""
+    """Run a test with a `Desk` and its other fixtures."""
     wanted = [each for name, each in signature(test).parameters.items() if name != "desk"]
 
     async def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], **more: Any) -> None:
@@ -87,12 +90,15 @@ def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
 
 
 def results(report: Mapping[str, Any]) -> dict[str, str]:
-    """Return the result by title. If a note has several steps, the result of the first step counts."""
+    """Return the result for each note title.
+
+    If a note has several steps, the result of the first step counts.
+    """
     return {row["title"]: row["result"] for row in reversed(report["notes"])}
 
 
 @at_desk
-async def test_undo_reverts_one_agent_and_keeps_all_others(desk: Desk) -> None:
+async def test_undo_reverts_changes_of_one_agent_and_keeps_others(desk: Desk) -> None:
     """behaviour 224"""
     changed = await desk.write("ann", "Changed", "good\n\nend")
     moved = await desk.write("ann", "Moved", "m")
@@ -153,7 +159,7 @@ async def test_undo_reverts_one_agent_and_keeps_all_others(desk: Desk) -> None:
 
 
 @at_desk
-async def test_undo_keeps_another_agents_change_between_undone_changes(desk: Desk) -> None:
+async def test_undo_keeps_another_agents_change_between_the_undone_changes(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc\n\nd")
     await desk.write("bad", "List", "BAD\n\nb\n\nc\n\nd", id=note)
@@ -171,7 +177,7 @@ async def test_undo_keeps_another_agents_change_between_undone_changes(desk: Des
 
 
 @at_desk
-async def test_second_undo_completes_undo_of_a_time_span(desk: Desk) -> None:
+async def test_second_undo_completes_the_undo_of_a_time_span(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc")
     await desk.write("bad", "List", "BAD\n\nb\n\nc", id=note)
@@ -186,7 +192,7 @@ async def test_second_undo_completes_undo_of_a_time_span(desk: Desk) -> None:
 
 
 @at_desk
-async def test_repeated_change_is_undone_only_for_its_own_agent(
+async def test_change_repeated_by_another_agent_is_not_undone(
     desk: Desk,
 ) -> None:
     note = await desk.write("ann", "Page", "good")
@@ -202,7 +208,7 @@ async def test_repeated_change_is_undone_only_for_its_own_agent(
 
 
 @at_desk
-async def test_note_restored_by_another_agent_after_undo_stays(desk: Desk) -> None:
+async def test_note_restored_by_another_agent_after_an_undo_stays(desk: Desk) -> None:
     note = await desk.write("bad", "Made", "spam")
     assert results(await desk.undo()) == {"Made": "deleted"}
     assert results(await desk.undo()) == {"Made": "nothing to do"}
@@ -222,7 +228,7 @@ async def test_deletion_repeated_by_another_agent_stays(desk: Desk) -> None:
 
 
 @at_desk
-async def test_file_at_the_path_of_a_deleted_note_is_reported(desk: Desk) -> None:
+async def test_undo_reports_a_file_at_the_path_of_deleted_note(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bob", "Page", "other")
@@ -231,7 +237,7 @@ async def test_file_at_the_path_of_a_deleted_note_is_reported(desk: Desk) -> Non
 
 
 @at_desk
-async def test_undo_deletes_replacement_note_and_restores_the_original(desk: Desk) -> None:
+async def test_undo_deletes_a_replacement_note_and_restores_the_original(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bad", "Page", "spam")
@@ -271,7 +277,7 @@ async def test_concurrent_change_is_not_overwritten_by_undo(
 async def test_undo_completes_while_the_agent_keeps_writing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent's changes after the start of the undo are not undone, and none of their text is lost."""
+    """Changes that the agent makes after the start of the undo are not undone, and keep all their text."""
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
     for n, note in enumerate(notes):
         await desk.write("bad", f"N{n}", "BAD\n\nb\n\nc", id=note)
@@ -302,8 +308,8 @@ async def test_undo_does_not_undo_an_earlier_undo(desk: Desk) -> None:
 
 @at_desk
 async def test_changes_of_an_agent_named_undo_are_undone(desk: Desk) -> None:
-    """Agents of older versions could use that name, and the undo of those versions left no mark."""
-    tools = desk.lithos.server.tools  # Server code calls tools in this way, and may use the name.
+    """Agents of older versions could use the name, and an undo by those versions left no mark."""
+    tools = desk.lithos.server.tools  # Server code calls tools in this way, and may use the name `undo`.
     deleted = await desk.write("ann", "Deleted", "good")
     changed = await desk.write("ann", "Changed", "good")
     await desk.write("bad", "Deleted", "bad", id=deleted)
@@ -331,8 +337,8 @@ async def test_changes_of_an_agent_named_undo_are_undone(desk: Desk) -> None:
 
 
 @at_desk
-async def test_name_swap_by_a_third_name_is_undone_in_one_run(desk: Desk) -> None:
-    """behaviour 224: the steps of several notes interleave in the order of the changes"""
+async def test_name_swap_through_third_name_is_undone_in_one_run(desk: Desk) -> None:
+    """behaviour 224: the steps of several notes run interleaved, in the order of the changes."""
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
     for note, path in (("a", "third.md"), ("b", "a.md"), ("a", "b.md")):
@@ -389,7 +395,7 @@ async def do_something(desk: Desk, random: Random, agent: str) -> None:
 
 
 async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
-    """Return each note's values by path, except the values that every write sets."""
+    """Return the values of each note by path, except the values that every write sets."""
     tree = {}
     for item in (await desk.lithos.call("lithos_list", limit=100))["items"]:
         read = await desk.lithos.read(item["id"])
@@ -401,7 +407,7 @@ async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
 @pytest.mark.parametrize("seed", first_of(range(8), 1, slow=1))
 @at_desk
 async def test_one_run_undoes_all_changes_of_an_agent(desk: Desk, seed: int) -> None:
-    """behaviour 224: the changes include moves, swapped titles and addresses, deletions and returns"""
+    """behaviour 224: the changes include moves, swapped titles and URLs, deletions and restores."""
     random = Random(seed)
     for place, title in zip(PLACES[:3], TITLES[:3], strict=True):
         await desk.write("ann", title, f"{title} of ann", path=place)
@@ -450,7 +456,7 @@ async def test_undo_without_times_reverts_all_changes_of_the_agent(desk: Desk) -
 
 
 @at_desk
-async def test_undo_of_several_agents_reverts_changes_of_the_same_place(desk: Desk) -> None:
+async def test_undo_of_several_agents_reverts_their_changes_to_one_note(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "Page", "text", tags=["own"])
     before = await desk.call("lithos_read", id=note)
@@ -464,7 +470,7 @@ async def test_undo_of_several_agents_reverts_changes_of_the_same_place(desk: De
 
 
 @at_desk
-async def test_note_changed_and_reverted_by_others_is_deleted_by_undo(desk: Desk) -> None:
+async def test_undo_deletes_a_created_note_whose_later_changes_were_reverted(desk: Desk) -> None:
     """behaviour 224"""
     made = await desk.write("bad", "Made", "spam")
     await desk.write("bob", "Made", "spam, but answered", id=made)
@@ -473,7 +479,7 @@ async def test_note_changed_and_reverted_by_others_is_deleted_by_undo(desk: Desk
 
 
 @at_desk
-async def test_history_and_restore_note_commands_show_and_restore_versions(desk: Desk) -> None:
+async def test_history_and_restore_note_commands_list_and_restore_versions(desk: Desk) -> None:
     """behaviours 222, 223"""
     note = await desk.write("ann", "Page", "text")
     await desk.write("bob", "Page", "other", id=note)
@@ -512,7 +518,7 @@ async def test_undo_parses_since_and_until(desk: Desk) -> None:
 
 
 class Slots:
-    """A note with six paragraphs, and a simple model of the expected result of an undo."""
+    """A note with six paragraphs, and a simple model of the expected undo result."""
 
     def __init__(self, note: str, slots: tuple[str, ...]) -> None:
         self.note = note
@@ -528,7 +534,7 @@ class Slots:
         self.states.append((agent, tuple(slots)))
 
     def undone(self) -> str:
-        """Return the text without the changes by `bad`, except changes on which other agents built."""
+        """Return the text without the changes by `bad`. Changes on which other agents built stay."""
         now = list(self.states[-1][1])
         last = len(self.states) - 1
         while last > 0:
@@ -545,7 +551,7 @@ class Slots:
         return "\n\n".join(now)
 
     def _take_back(self, now: list[str], before: int, after: int) -> bool:
-        """Return `now` without the changes between two states, unless others built on one of the changes."""
+        """Return `now` without the changes between two states, unless other agents built on one of them."""
         base, mine = self.states[after][1], self.states[before][1]
         touched = [n for n in range(len(now)) if base[n] != mine[n]]
         if any(now[n] not in (base[n], mine[n]) for n in touched):
@@ -557,7 +563,7 @@ class Slots:
 
 @pytest.mark.parametrize("seed", first_of(range(12), 1, slow=2))
 @at_desk
-async def test_undo_of_any_interleaving_matches_the_model(desk: Desk, seed: int) -> None:
+async def test_undo_of_any_interleaved_changes_matches_the_model(desk: Desk, seed: int) -> None:
     """behaviour 224"""
     random = Random(seed)
     notes = []

@@ -1,4 +1,4 @@
-"""The console page for undo: a preview, then one run under the person's name."""
+"""The undo page of the console: a preview, then one run under the person's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK = f"/console/undo?agent=bad&span=custom&since={SINCE}"
 
 
 def ahead_of(html: str) -> dict[str, list[str]]:
-    """Return the titles of the notes by previewed outcome. A star marks ticked notes."""
+    """Return the note titles by previewed outcome. A star marks ticked notes."""
     found: dict[str, list[str]] = {}
     for name, row in re.findall(r'<li class="choice(?: r-([a-z-]+))?">(.*?)</li>', html, re.S):
         (title,) = re.findall(r"<bdi>([^<]*)</bdi>", row)
@@ -30,7 +30,7 @@ def ahead_of(html: str) -> dict[str, list[str]]:
 
 
 def parts_of(html: str) -> dict[str, list[str]]:
-    """Return the titles of the notes below each heading of the report."""
+    """Return the note titles below each heading of the report."""
     found = {}
     for name, part in re.findall(r'consequences r-([a-z-]+)"(.*?)</section>', html, re.S):
         found[name] = re.findall(r'<a class="note"[^>]*><bdi>([^<]*)</bdi>', part)
@@ -46,7 +46,7 @@ async def agents_of(person: Visitor, note: str) -> list[tuple[str, str]]:
 async def spoil(person: Visitor, clock: Clock) -> dict[str, str]:
     """Create notes of ann.
 
-    The agent bad then changes, deletes and extends them, and bob edits two of them.
+    The agent bad then changes, deletes and extends these notes, and bob edits two of them.
     """
 
     async def write(agent: str, title: str, content: str, **more: Any) -> str:
@@ -76,8 +76,8 @@ EXPECTED: Mapping[str, list[str]] = {
 }  # fmt: skip
 
 
-async def test_undo_shows_a_preview_and_runs_once_under_persons_name(tmp_path: Path) -> None:
-    """behaviour 239: undo shows its consequences first, happens once and carries the person's name"""
+async def test_undo_page_shows_preview_and_runs_once_under_persons_name(tmp_path: Path) -> None:
+    """behaviour 239: the page shows the consequences first. The undo runs once, under the person's name."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         await person.submit("/console/identity", agent="Ann Person")
@@ -122,10 +122,13 @@ async def test_undo_shows_a_preview_and_runs_once_under_persons_name(tmp_path: P
         assert "No change is selected, so nothing was changed." in refused.text
 
 
-async def test_undo_by_a_person_is_known_to_longer_undos(
+async def test_longer_undo_recognises_an_earlier_undo_by_a_person(
     tmp_path: Path,
 ) -> None:
-    """A short undo runs before a longer one that includes its time span. Changes within both are deleted."""
+    """A short undo runs before a longer undo that includes its time span.
+
+    A note created in the longer time span is deleted.
+    """
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         made = str((await person.lithos.write("Made", "spam", agent="bad"))["id"])
@@ -144,7 +147,7 @@ async def test_undo_by_a_person_is_known_to_longer_undos(
 
 
 async def test_changes_undone_by_command_line_are_not_undone_again(tmp_path: Path) -> None:
-    """Edits made with knowledge of an undo stay, no matter who undoes next."""
+    """Edits made with knowledge of an undo stay, no matter which person starts the next undo."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         notes = await spoil(person, clock)
@@ -162,7 +165,7 @@ async def test_changes_undone_by_command_line_are_not_undone_again(tmp_path: Pat
         }  # fmt: skip
 
 
-async def test_changes_after_the_preview_are_not_undone(tmp_path: Path) -> None:
+async def test_changes_made_after_the_preview_are_not_undone(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         note = str((await person.lithos.write("Page", "a\n\nb\n\nc", agent="ann"))["id"])
@@ -178,10 +181,10 @@ async def test_changes_after_the_preview_are_not_undone(tmp_path: Path) -> None:
         assert (await person.lithos.read(note))["content"] == "a\n\nb\n\nlater"
 
 
-async def test_long_undo_stops_and_continues_on_request(
+async def test_long_undo_is_interrupted_and_continues_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One request works for some seconds. The next request continues and does nothing twice."""
+    """One request works for some seconds. The next request continues and repeats no step."""
     clock = Clock()
     monkeypatch.setattr(undo_page, "RUN_SECONDS", -1.0)  # each request runs one step
     async with visiting(tmp_path, clock=clock) as person:
@@ -198,7 +201,7 @@ async def test_long_undo_stops_and_continues_on_request(
             assert [op for op, _ in await agents_of(person, note)] == ["deleted", "created"]
 
 
-async def test_long_preview_lists_notes_it_has_not_checked(
+async def test_long_preview_lists_notes_that_are_not_checked_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -219,8 +222,8 @@ async def test_long_preview_lists_notes_it_has_not_checked(
         assert "Older changes are not shown." in html
 
 
-async def test_undo_page_lists_changes_by_session_with_newest_ticked(tmp_path: Path) -> None:
-    """One change may be undone without later changes. The feed links to a single change."""
+async def test_undo_page_lists_changes_by_session_with_the_newest_ticked(tmp_path: Path) -> None:
+    """One change can be undone without later changes. The feed links to a single change."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         write = person.lithos.write
@@ -247,7 +250,7 @@ async def test_undo_page_lists_changes_by_session_with_newest_ticked(tmp_path: P
 
 
 async def test_undo_page_reports_that_nothing_is_left_to_undo(tmp_path: Path) -> None:
-    """behaviour 399: there is no button if there is nothing to undo."""
+    """behaviour 399: the page has no button if there is nothing to undo."""
     async with visiting(tmp_path) as person:
         note = str((await person.lithos.write("Page", "good", agent="ann"))["id"])
         await person.lithos.write("Page", "bad", id=note, agent="bad")
@@ -263,7 +266,7 @@ async def test_undo_page_reports_that_nothing_is_left_to_undo(tmp_path: Path) ->
         assert "Back to the agent" in page.text
 
 
-async def test_failed_undo_step_shows_a_page_to_repeat(
+async def test_failed_undo_step_shows_a_page_for_repeating_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -288,8 +291,8 @@ async def test_failed_undo_step_shows_a_page_to_repeat(
         assert parts_of(done.text) == {"deleted": ["N0"], "nothing-to-do": ["N1"]}
 
 
-async def test_undo_page_refuses_wrong_addresses_and_forms(tmp_path: Path) -> None:
-    """behaviour 235: on an empty vault too"""
+async def test_undo_page_refuses_invalid_addresses_and_forms(tmp_path: Path) -> None:
+    """behaviour 235, also for an empty vault."""
     async with visiting(tmp_path) as person:
         await person.look("/console/undo?agent=bad")
         assert "This agent has changed no notes." in (await person.look("/console/undo?agent=bad")).text

@@ -1,4 +1,4 @@
-"""Lookup of server parts by their class."""
+"""Lookup and creation of server parts by class."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def test_part_is_created_once_from_its_constructor_parameters() -> None:
     assert library.guard is None
 
 
-def test_given_part_is_not_created_again() -> None:
+def test_part_passed_to_the_server_is_not_created_again() -> None:
     disk = Disk()
     assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
 
 
-def test_missing_part_is_null_when_the_parameter_allows_it() -> None:
+def test_optional_parameter_gets_none_for_a_missing_part() -> None:
     assert Parts((Library, Shelf, Disk)).get(Library).guard is None
     with pytest.raises(LookupError, match="No maker returns Shelf"):
         Parts((Library, Disk)).get(Library)
@@ -81,7 +81,7 @@ def test_part_parameter_keeps_its_default_without_another_source() -> None:
     assert Parts((Shelf, Disk), {int: 5}).get(Shelf).books == 5
 
 
-def test_circular_parts_are_named_in_the_error() -> None:
+def test_error_names_the_parts_of_a_circular_dependency() -> None:
     with pytest.raises(LookupError, match="Egg -> Hen -> Egg"):
         Parts((Egg, Hen)).get(Egg)
 

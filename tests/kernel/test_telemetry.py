@@ -1,4 +1,4 @@
-"""Log lines: their format, redaction, and a reader that has gone away."""
+"""Log lines: format, redaction of secrets, and output after the reader of the stream has gone away."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET = 'hunter2"\\&x'
 
 @pytest.fixture(autouse=True)
 def _restored_logging() -> Iterator[None]:
-    """Leave the process's logging as it was."""
+    """Restore the logging of the process after a test."""
     names = (None, *NOISY)
     loggers = [logging.getLogger(name) for name in names]
     before = [(logger.level, list(logger.handlers)) for logger in loggers]
@@ -54,7 +54,7 @@ def configured(level: str = "info", fmt: str = "json", **more: Any) -> Lines:
     return stream
 
 
-def test_log_line_names_its_vault_when_there_are_several() -> None:
+def test_log_line_names_its_vault_when_several_are_served() -> None:
     stream, log = configured(), get_logger("lithos.actors.indexer")
     token = WORKING_FOR.set("work")
     try:
@@ -125,7 +125,7 @@ def test_field_value_cannot_forge_a_text_log_line() -> None:
     assert "read\\nforged" in line
 
 
-def test_nothing_is_formatted_when_log_level_is_off() -> None:
+def test_log_message_is_not_formatted_when_its_level_is_off() -> None:
     class Costly:
         def __str__(self) -> str:
             raise AssertionError("formatted")
@@ -152,7 +152,7 @@ def test_unprintable_value_does_not_fail_the_caller() -> None:
     assert (second["event"], second["logger"]) == ("%d apples", "other")
 
 
-def test_library_records_and_warnings_have_the_same_form() -> None:
+def test_library_log_records_and_warnings_have_the_same_format() -> None:
     stream = configured()
     logging.getLogger("quart.app").error("GET /x %s", "failed")
     with warnings.catch_warnings():
@@ -165,7 +165,7 @@ def test_library_records_and_warnings_have_the_same_form() -> None:
     assert "soon gone" in warning["message"]
 
 
-def test_noisy_libraries_are_logged_from_warning_up() -> None:
+def test_noisy_libraries_are_logged_only_from_warning_level() -> None:
     stream = configured("debug")
     for name in ("mcp.server.lowlevel.server", "hypercorn.access", "httpx", "sse_starlette.sse"):
         logging.getLogger(name).info("chatter")
@@ -245,7 +245,7 @@ def test_tokens_are_removed_from_text() -> None:
     ),
     fmt=st.sampled_from(["json", "text"]),
 )
-def test_any_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> None:
+def test_any_logged_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> None:
     stream = configured(fmt=fmt)
     get_logger("lithos.x").info(event, value=value)
     text = stream.getvalue()
@@ -256,14 +256,14 @@ def test_any_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> N
         json.loads(text, parse_constant=pytest.fail)
 
 
-def test_stream_with_another_encoding_still_gets_the_line() -> None:
+def test_log_line_is_written_to_a_stream_with_another_encoding() -> None:
     raw = io.BytesIO()
     configure_logging("info", "text", io.TextIOWrapper(raw, encoding="ascii"))
     get_logger("lithos.x").info("привет", surrogate="\ud800")
     assert b"\\u043f" in raw.getvalue()
 
 
-def test_logging_survives_a_closed_stream() -> None:
+def test_logging_continues_when_the_stream_is_closed() -> None:
     stream = configured()
     stream.close()
     get_logger("lithos.x").info("unheard")
@@ -272,7 +272,7 @@ def test_logging_survives_a_closed_stream() -> None:
     assert "heard" in later.getvalue()
 
 
-def test_logging_survives_a_closed_reader() -> None:
+def test_logging_continues_when_the_reader_has_closed() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as stream:

@@ -1,4 +1,4 @@
-"""Which server a query command uses."""
+"""Choice of the server for a query command."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ async def test_connector_search_returns_ten_rows_and_warnings_in_words(tmp_path:
 
 
 async def test_long_fetched_note_explains_how_to_continue(tmp_path: Path) -> None:
-    """behaviour 277, within the answer size limit."""
+    """behaviour 277: the answer stays within its size limit."""
     async with serving(tmp_path, server={"tools": "connector", "max_answer_chars": 6_000}) as lithos:
         text = " ".join(f"word{number}" for number in range(3_000))
         note = await lithos.create("Long", text)

@@ -1,4 +1,4 @@
-"""The search page: agents' results, explained, compared and shown while typing (docs/spec/console.md §2)."""
+"""The search page: tool results, explanations, comparisons, search while typing (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUESTIONS = ("how does governance work", "what is proof of stake", "open source 
 
 
 def put_vault(data: Path, notes: int = 40) -> None:
-    """Write a vault of `notes` notes."""
+    """Create a vault with `notes` notes."""
     corpus.main([str(data / "knowledge"), "--notes", str(notes), "--seed", "7"])
 
 
@@ -38,7 +38,7 @@ async def rows_of(person: Visitor, query: str, mode: str) -> list[dict[str, obje
     return list(answer["results"])
 
 
-async def test_explanation_parts_add_up_to_the_scores_of_the_tool(tmp_path: Path) -> None:
+async def test_explained_score_parts_add_up_to_the_tool_scores(tmp_path: Path) -> None:
     put_vault(tmp_path)
     explained = 0
     for fusion in ("blend", "rrf"):
@@ -83,7 +83,7 @@ async def test_explanation_shows_ranks_similarity_title_and_probability(tmp_path
 
 
 async def test_search_page_shows_the_tool_rows_with_explanations(tmp_path: Path) -> None:
-    """behaviour 235: the page of a vault renders within the size limit."""
+    """behaviour 235: the search page renders within the size limit."""
     put_vault(tmp_path)
     async with visiting(tmp_path, settled=True) as person:
         (question,) = await person.lithos.listed(limit=1)
@@ -170,7 +170,7 @@ async def test_search_while_typing_never_runs_retrieve(tmp_path: Path) -> None:
         assert "rcpt_" in page
 
 
-async def test_two_modes_are_compared_and_moved_rows_marked(tmp_path: Path) -> None:
+async def test_comparison_of_two_modes_marks_moved_rows(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Striped horses", "Wild horses of the savannah with black lines.")
         await person.lithos.create("Zebra", "zebra zebra zebra")
@@ -211,7 +211,7 @@ async def test_refusals_are_shown_and_the_form_keeps_its_input(tmp_path: Path) -
 
 
 async def test_degraded_and_empty_pages_explain_the_next_step(tmp_path: Path) -> None:
-    """behaviour 235: empty and degraded pages."""
+    """behaviour 235: the empty and the degraded page render."""
 
     def no_model(name: str) -> None:
         raise EmbedderUnavailable(name, "there is no such model")
@@ -229,7 +229,7 @@ async def test_degraded_and_empty_pages_explain_the_next_step(tmp_path: Path) ->
         assert (await person.lithos.server.get(Search).explain(request, [note])).by_id == {}
 
 
-async def test_recent_questions_are_offered_except_private_ones(tmp_path: Path) -> None:
+async def test_recent_queries_are_offered_unless_they_found_private_notes(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Open", "zebra facts")
         await person.lithos.create("Diary", "secret lion thoughts", agent="ann", access_scope="agent_private")
@@ -242,7 +242,7 @@ async def test_recent_questions_are_offered_except_private_ones(tmp_path: Path) 
 
 @pytest.mark.slow
 async def test_hostile_notes_and_queries_run_no_script(tmp_path: Path) -> None:
-    """behaviour 236, on the search page."""
+    """behaviour 236: the test covers the search page."""
     async with visiting(tmp_path, settled=True) as person:
         for number, text in enumerate(HOSTILE):
             title = f"{text} {number}"
@@ -273,7 +273,7 @@ async def test_citations_are_shown_as_part_of_the_score(tmp_path: Path) -> None:
         await lithos.call("lithos_retrieve", **asked)
         await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[cited])
         while not (await lithos.call("lithos_node_stats", node_id=cited)).get("cited_for"):
-            await trio.sleep(0.02)  # Learning follows the completion.
+            await trio.sleep(0.02)  # Learning runs after the completion.
         page = await person.look(address(q=asked["query"], mode="retrieve"))
         assert page.all("h2")[0].text == "Cited"
         assert "cited" in page.text

@@ -51,7 +51,7 @@ def test_sentence_over_the_maximum_is_split_at_words_then_characters() -> None:
     assert texts(chunk_text("", "x" * 1200)) == ["x" * 500, "x" * 500, "x" * 200]
 
 
-def test_chunk_is_embedded_with_but_shown_without_title_and_headings() -> None:
+def test_title_and_headings_are_embedded_with_chunks_but_not_shown() -> None:
     """behaviour 212."""
     parts = ["# One", "a" * 490, "## Two ##", "b" * 498, "# Three", "c" * 498]
     chunks = chunk_text("My\nTitle", "\n\n".join(parts))
@@ -66,7 +66,7 @@ def test_heading_on_the_first_line_is_not_its_own_context() -> None:
     assert [chunk.context for chunk in chunk_text("T", content)] == ["T", "T - Top > Left", "T - Top"]
 
 
-def test_headings_inside_code_fences_do_not_count() -> None:
+def test_lines_in_code_fences_do_not_count_as_headings() -> None:
     content = "# Real\n\n```sh\n# comment\n~~~\n````\n## still `code`\n```\n\n" + "a" * 500
     chunks = chunk_text("T", content)
     assert chunks[-1].context == "T - Real > still `code`"
@@ -102,10 +102,10 @@ def test_chunks_are_limited_slices_that_lose_only_white_space(
     st.integers(3, 30),
     st.integers(3, 40),
 )
-def test_packing_words_in_jumps_equals_packing_one_by_one(content: str, size: int, most: int) -> None:
-    """In a text without sentences and paragraphs, a chunk has as many words as fit.
+def test_packing_many_words_at_once_equals_packing_word_by_word(content: str, size: int, most: int) -> None:
+    """In a text without sentences or paragraphs, a chunk has as many words as fit.
 
-    Longer words are in a chunk of their own, or are cut.
+    A longer word gets a chunk of its own, or is cut.
     """
     text = content.strip()
     expected: list[str] = []

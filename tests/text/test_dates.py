@@ -1,4 +1,4 @@
-"""The date that a note states for itself."""
+"""The own date of a note: the date that the note itself states."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_title_date_is_read_in_common_forms(text: str, expected: str | None) -> 
     assert (None if found is None else str(found)) == expected
 
 
-def test_frontmatter_date_wins_over_title_and_title_over_text() -> None:
+def test_own_date_is_taken_from_frontmatter_then_title_then_text() -> None:
     text = "Date: 3 March 2022\n\nText."
     given = {"date": "2024-05-03"}
     assert str(own_date(given, "Meeting 2023-01-01", "a.md", text)) == "2024-05-03"
@@ -83,12 +83,14 @@ def test_long_text_without_a_date_has_no_date(text: str) -> None:
         ("the file of port 2023x", None),
     ],
 )
-def test_asked_time_has_the_keys_of_dates_within_it(question: str, expected: tuple[str, ...] | None) -> None:
+def test_time_in_a_question_has_the_keys_of_matching_dates(
+    question: str, expected: tuple[str, ...] | None
+) -> None:
     asked = asked_time(question)
     assert (None if asked is None else asked.keys) == expected
 
 
-def test_date_has_the_key_of_each_time_that_covers_it() -> None:
+def test_date_has_the_key_of_every_time_covering_the_date() -> None:
     own = OwnDate(2023, 5, 8)
     for question in ("8 May 2023", "May 2023", "2023", "May", "May 8", "9 May 2023", "June", "2024", "May 9"):
         asked = asked_time(question)
@@ -98,7 +100,7 @@ def test_date_has_the_key_of_each_time_that_covers_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["8 May 2023", "2023-05-08", "May 8, 2023", "May", "2023", " May 8 "])
-def test_text_with_only_a_time_is_recognised_as_time(text: str) -> None:
+def test_text_that_contains_only_a_time_is_recognised(text: str) -> None:
     assert time_alone(text) == asked_time(text) is not None
 
 

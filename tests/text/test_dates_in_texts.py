@@ -1,4 +1,4 @@
-"""ISO dates in words, for the indexes."""
+"""ISO dates that are spelled out in words for the indexes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_only_valid_iso_dates_are_spelled_out(text: str, spelled: str) -> None:
     assert spell_dates(text) == spelled
 
 
-def test_each_date_is_spelled_once_up_to_a_limit() -> None:
+def test_each_date_is_spelled_out_once_up_to_a_limit() -> None:
     assert dates_in_words("2026-03-05 2026-03-06 2026-03-05") == "5 March 2026\n6 March 2026"
     assert dates_in_words("nothing") == ""
     many = " ".join(f"{year}-01-01" for year in range(1000, 2000))
@@ -35,7 +35,7 @@ def test_dates_at_piece_boundaries_are_found() -> None:
         assert dates_in_words("x" * before + " 2026-03-05 " + "y" * 70_000) == "5 March 2026"
 
 
-def test_chunk_is_embedded_with_dates_in_words_and_shown_unchanged() -> None:
+def test_chunk_is_embedded_with_spelled_out_dates_and_shown_unchanged() -> None:
     (chunk,) = chunk_text("Anna, 2026-03-05 10:12", "We met.")
     assert "5 March 2026" in chunk.embedded
     assert "2026-03-05" not in chunk.embedded

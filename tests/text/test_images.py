@@ -1,4 +1,4 @@
-"""Images and badges in indexed text: their words stay, addresses and file names are removed."""
+"""Images and badges in indexed text: their words are kept, but addresses and file names are removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BADGE = "https://img.shields.io/travis/ann/kanban.svg?branch=main"
         ("[note]: https://e.org/page", "[note]: https://e.org/page"),
     ],
 )
-def test_only_words_of_images_are_indexed(text: str, indexed: str) -> None:
+def test_only_the_words_of_image_links_are_indexed(text: str, indexed: str) -> None:
     """behaviour 382"""
     assert strip_images(text) == indexed
 

@@ -1,4 +1,4 @@
-"""Markdown details: masked code, tags and titles."""
+"""Markdown details: tags, titles and the masking of code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ marked = st.text(alphabet="ab `~\n*_[]()#|!/\\=>-1é")
 
 
 def visible(text: str) -> str:
-    """Return the text that remains if code is masked, without the mask characters."""
+    """Return the text that remains when code is masked, without the mask characters."""
     return mask_code(text).replace(CODE_MARK, "")
 
 
@@ -38,12 +38,12 @@ def visible(text: str) -> str:
         ("```\r\nin\r\n```\r\nout", "\nout"),
     ],
 )
-def test_code_is_masked(text: str, left: str) -> None:
+def test_markdown_code_is_masked(text: str, left: str) -> None:
     assert visible(text) == left
 
 
 @given(marked)
-def test_masking_keeps_every_position(text: str) -> None:
+def test_code_masking_keeps_every_text_position(text: str) -> None:
     masked = mask_code(text)
     assert len(masked) == len(text)
     assert all(new in (old, CODE_MARK) for old, new in zip(text, masked, strict=True))
@@ -81,7 +81,7 @@ def test_tags_follow_the_rules_of_obsidian(text: str, tags: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("around", ["", "# Title\n", "`#` ## a # b\n", "[[#]] "])
-def test_hash_without_tag_character_after_it_has_no_tags(around: str) -> None:
+def test_hash_without_a_following_tag_character_is_not_a_tag(around: str) -> None:
     assert scan_tags(around) == ()
     assert scan_tags(around + " #\u0301x #é") == ("\u0301x", "é")
 
@@ -155,7 +155,7 @@ def test_conflict_markers_are_whole_lines_outside_fences(text: str, is_marked: b
 
 
 @given(st.text(alphabet="a \n`", max_size=40), st.integers(0, 30))
-def test_joining_pieces_restores_the_text(text: str, repeat: int) -> None:
+def test_joined_pieces_equal_the_original_text(text: str, repeat: int) -> None:
     long = text * (repeat * 400)
     pieces = list(line_pieces(long, 0, len(long), keeps="`"))
     assert "".join(long[start:stop] for start, stop in pieces) == long

@@ -1,4 +1,4 @@
-"""Own text: which notes have text of their own."""
+"""Own text: detection of notes that have text of their own."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_titles_links_tags_and_queries_are_not_own_text(content: str) -> None:
         "#1 of the list",
     ],
 )
-def test_word_anywhere_else_is_own_text(content: str) -> None:
+def test_word_outside_titles_links_tags_and_queries_is_own_text(content: str) -> None:
     assert has_own_text(content)

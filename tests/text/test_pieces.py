@@ -1,4 +1,4 @@
-"""Large texts are only cut at places that no match spans."""
+"""Large texts are cut only at positions that no match spans."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parts(separators: list[tuple[int, int]], length: int) -> list[tuple[int, int
 
 
 @given(st.text("a. 。\n\t", max_size=80))
-def test_separators_are_the_same_in_pieces_and_whole_text(text: str) -> None:
+def test_same_separators_are_found_in_pieces_and_whole_text(text: str) -> None:
     for pattern in (SPACE, PARAGRAPHS, re.compile(r"\s+")):
         whole = spans(pattern.finditer(text))
         cut = spans(pieces.matches_of_space(pattern, text, 0, len(text)))
@@ -44,12 +44,12 @@ def test_separators_are_the_same_in_pieces_and_whole_text(text: str) -> None:
 
 
 @given(st.text("#a \n", max_size=80), st.integers(0, 20))
-def test_headings_are_the_same_in_pieces_and_whole_text(text: str, start: int) -> None:
+def test_same_headings_are_found_in_pieces_and_whole_text(text: str, start: int) -> None:
     assert spans(pieces.matches_in_lines(HEADING, text, start)) == spans(HEADING.finditer(text, start))
 
 
 @given(st.text("[]|a\n", max_size=80))
-def test_links_are_the_same_in_pieces_and_whole_text(text: str) -> None:
+def test_same_links_are_found_in_pieces_and_whole_text(text: str) -> None:
     assert spans(pieces.matches_of_brackets(LINK, text)) == spans(LINK.finditer(text))
 
 

@@ -70,7 +70,7 @@ def without(node: Node) -> Boolean:
         ("a\u3000b", should(w("a"), w("b"))),
     ],
 )
-def test_query_is_parsed_to_its_tree(query: str, tree: Node) -> None:
+def test_query_is_parsed_into_the_expected_tree(query: str, tree: Node) -> None:
     assert parse_query(query) == tree
 
 
@@ -79,7 +79,7 @@ def test_query_is_parsed_to_its_tree(query: str, tree: Node) -> None:
     ['"open', 'a"', "(a", "a)", "()", "a (", "author:x", "http://x", "title:", "title:AND b", "title:body:x",
      "AND a", "a AND", "a OR", "NOT", "a OR OR b", "NOT NOT a", "+", "a - b", "a (b -)", "--a", '""'],
 )  # fmt: skip
-def test_invalid_query_is_a_syntax_error(query: str) -> None:
+def test_invalid_query_raises_a_syntax_error(query: str) -> None:
     with pytest.raises(QuerySyntaxError):
         parse_query(query)
 
@@ -90,7 +90,7 @@ def test_blank_query_has_no_tree() -> None:
     assert plain_words("?!") is None
 
 
-def test_deep_nesting_is_a_syntax_error() -> None:
+def test_deeply_nested_query_raises_a_syntax_error() -> None:
     assert parse_query("(" * MAX_DEPTH + "a" + ")" * MAX_DEPTH) == w("a")
     for query in ("(" * (MAX_DEPTH + 1) + "a" + ")" * (MAX_DEPTH + 1), "(" * 100_000, "-(" * 5000):
         with pytest.raises(QuerySyntaxError):
@@ -107,7 +107,7 @@ def test_query_over_1000_words_is_refused_but_plain_words_cut() -> None:
 
 
 @given(SYNTAX)
-def test_any_text_parses_or_is_a_syntax_error(text: str) -> None:
+def test_any_text_is_parsed_or_raises_a_syntax_error(text: str) -> None:
     try:
         tree = parse_query(text)
     except QuerySyntaxError:
@@ -116,18 +116,18 @@ def test_any_text_parses_or_is_a_syntax_error(text: str) -> None:
 
 
 @given(SYNTAX)
-def test_plain_words_accept_any_text(text: str) -> None:
+def test_any_text_is_accepted_as_plain_words(text: str) -> None:
     tree = plain_words(text)
     clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
     assert all(occur is Occur.SHOULD for occur, _ in clauses)
 
 
-def test_plain_words_treat_syntax_as_text() -> None:
+def test_query_syntax_in_plain_words_is_treated_as_text() -> None:
     assert plain_words('-Foo AND title:"Bar') == should(w("foo"), w("and"), w("title"), w("bar"))
     assert plain_words("東京tower") == should(w("東京"), w("tower"))
 
 
-def test_excluded_words_are_not_in_the_words_of_a_query() -> None:
+def test_excluded_words_do_not_count_as_query_words() -> None:
     assert words_of(parse_query('+Big title:"red Dog" -cat (x NOT y)')) == "Big red Dog x"
 
 
@@ -155,7 +155,7 @@ def test_excluded_words_are_not_in_the_words_of_a_query() -> None:
         ("what?", w("what?")),
     ],
 )
-def test_boosts_slops_and_beginnings_are_parsed(query: str, tree: Node) -> None:
+def test_boosts_slops_and_prefixes_are_parsed(query: str, tree: Node) -> None:
     """behaviour 379"""
     assert parse_query(query) == tree
 
@@ -188,8 +188,8 @@ def test_unsupported_query_syntax_is_refused_with_an_alternative(query: str, pos
     assert caught.value.position == position
 
 
-def test_boosts_and_slops_are_not_words() -> None:
-    """behaviour 379: this holds for plain words and for the words of a query."""
+def test_boosts_and_slops_do_not_count_as_words() -> None:
+    """behaviour 379: this applies to plain words and to the words of a query."""
     assert plain_words('flour^3 "a b"~2 rye^0.5') == plain_words('flour "a b" rye')
     assert plain_words("2^10 and x ^3 ~5") == plain_words("2 10 and x 3 5")
     assert words_of(parse_query('flour^3 "a b"~2 (c d)^2 -e^2 be*')).split() == ["flour", "a", "b", "c", "d"]

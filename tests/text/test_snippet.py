@@ -25,7 +25,7 @@ def passage(content: str, query: str, **idf: float) -> str:
     return find_passage(visible_text(content), Terms.of(query, idf)).text
 
 
-def test_window_with_most_of_the_weight_is_shown() -> None:
+def test_passage_with_the_greatest_word_weight_is_shown() -> None:
     """behaviour 257"""
     content = "rare " + "a " * 300 + "common words stand together " + "b " * 300
     assert "together" in passage(content, "rare common words", rare=1.0, common=1.0, word=1.0)
@@ -35,7 +35,7 @@ def test_window_with_most_of_the_weight_is_shown() -> None:
     )
 
 
-def test_first_of_equal_windows_is_cut_at_a_sentence() -> None:
+def test_first_of_equal_passages_is_cut_at_a_sentence_end() -> None:
     content = "filler " * 100 + "needle one. " + "filler " * 100 + "needle two. " + "filler " * 100
     shown = passage(content, "needle")
     assert "needle one" in shown
@@ -54,7 +54,7 @@ def test_passage_begins_and_ends_with_a_sentence_if_possible() -> None:
     assert passage("%% needle one %%\n\nThe needle two.\n\n<!-- needle -->\n", "needle") == "The needle two."
 
 
-def test_function_words_do_not_choose_the_passage() -> None:
+def test_function_words_do_not_influence_the_choice_of_passage() -> None:
     content = "How do I do what you do? " + "- " * 300 + "A raft elects its leader by votes."
     assert "votes" in passage(content, "how does raft elect a leader?")
     assert passage("what is it", "what is it") == "what is it"
@@ -90,16 +90,16 @@ def test_unreadable_frontmatter_is_not_shown() -> None:
     assert visible_text("---\nno end, so a line\n") == "---\nno end, so a line\n"
 
 
-def test_text_resembling_markup_stays() -> None:
+def test_text_resembling_markup_is_kept() -> None:
     for text in ("a < b and b > c", "100 %% sure", "list[int]", "- [ ] task", "see [1] there", "x <!-- open"):
         assert visible_text(text) == text
 
 
-def test_other_spellings_match_and_the_original_is_shown() -> None:
+def test_other_spellings_match_and_the_original_spelling_is_shown() -> None:
     assert "Cafe\u0301" in passage("ﬁ " * 500 + " Cafe\u0301 " + "e\u0301 " * 300, "CAFÉ")
 
 
-def test_words_match_at_their_beginning_and_unsegmented_scripts_anywhere() -> None:
+def test_words_match_at_their_start_and_unsegmented_scripts_match_anywhere() -> None:
     assert "art_work" in passage("the start " + "- " * 200 + "art_work" + " -" * 200, "art")
     chinese = "。" * 400 + "中文搜索引擎" + "。" * 400
     assert "搜索" in passage(chinese, "搜索")
@@ -110,7 +110,7 @@ def test_words_with_combining_vowels_match_as_a_whole() -> None:
     assert "हिन्दी" in passage(". " * 300 + " हिन्दी " + ". " * 300, "हिन्दी")
 
 
-def test_stemmed_hit_is_found_without_its_ending() -> None:
+def test_snippet_finds_a_word_that_matches_only_by_stem() -> None:
     for query, text in (
         ("running", "runs"),
         ("indexes", "indexing"),
@@ -120,7 +120,7 @@ def test_stemmed_hit_is_found_without_its_ending() -> None:
         assert f" {text} " in passage(". " * 300 + f" {text} " + ". " * 300, query)
 
 
-def test_match_beyond_the_first_piece_of_long_note_is_found() -> None:
+def test_match_beyond_first_piece_of_a_long_note_is_found() -> None:
     content = "lorem ipsum dolor sit amet\n" * 18_000 + "the needle\n" + "lorem ipsum\n" * 1_000
     shown = passage(content, "needle")
     assert "the needle" in shown
@@ -138,7 +138,7 @@ def test_passage_ends_when_replies_reach_their_limit() -> None:
     assert first_prose("字" * 299 + "？" + line * 2 + "？" + "字" * 50) == "字" * 299 + "？" + line * 2 + "？"
 
 
-def test_first_prose_is_neither_heading_nor_badge() -> None:
+def test_first_prose_is_neither_a_heading_nor_a_badge() -> None:
     content = "# Title\n\n[![b](i.svg)](x)\n\n## Heading\n\nThe first sentence that says something at all.\n"
     assert first_prose(visible_text(content)).startswith("The first sentence")
     assert first_prose(visible_text("# Title")) == first_prose("") == ""
@@ -206,8 +206,11 @@ def test_negative_limit_is_refused() -> None:
         ("abcdefghijkl", 1, "a"),
     ],
 )
-def test_content_is_cut_at_the_best_place(content: str, limit: int, result: str) -> None:
-    """behaviour 45: at a blank line, else a sentence end (both past half), else a space, else anywhere."""
+def test_content_is_cut_at_the_best_position(content: str, limit: int, result: str) -> None:
+    """behaviour 45: in the second half, the cut is at a blank line, or else at a sentence end.
+
+    Without either, the text is cut at a space, or else anywhere.
+    """
     assert truncate(content, limit) == (result, True)
 
 
@@ -262,7 +265,7 @@ def test_snippet_continues_to_the_reply(asked: str, reply: str) -> None:
 
 
 def test_snippet_ends_before_a_question_after_the_match() -> None:
-    """behaviour 304: or after the reply to the question, if both are short."""
+    """behaviour 304: if question and reply are short, the snippet ends after the reply instead."""
     shown = passage(
         FILLER * 9 + "The needle is here. " + FILLER * 3 + "Why is that?\n\n" + FILLER * 9, "needle"
     )
@@ -303,7 +306,7 @@ def test_code_and_tables_are_shown_in_whole_lines() -> None:
         assert all(line.strip() in [each.strip() for each in lines] for line in shown.splitlines())
 
 
-def test_sentences_in_scripts_without_spaces_are_whole() -> None:
+def test_sentences_in_scripts_without_spaces_are_shown_whole() -> None:
     """behaviour 416"""
     sentence = "今日は針を干し草の中で見つけました。"
     shown = passage("雨が降って、バスが遅れた。" * 40 + sentence + "雨が降って、バスが遅れた。" * 40, "針")

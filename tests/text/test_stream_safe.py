@@ -38,7 +38,7 @@ def test_ordinary_text_stays_unchanged(text: str) -> None:
 
 
 def test_joiner_is_inserted_before_the_31st_consecutive_mark() -> None:
-    """UAX #15: at most 30 non-starters"""
+    """UAX #15: a text has at most 30 consecutive non-starters"""
     assert separate_marks("e" + ACUTE * 31) == "e" + ACUTE * 30 + JOINER + ACUTE
     assert separate_marks(ACUTE * 61) == ACUTE * 30 + JOINER + ACUTE * 30 + JOINER + ACUTE
     assert separate_marks("é" + ACUTE * 30) == "é" + ACUTE * 29 + JOINER + ACUTE
@@ -62,8 +62,8 @@ def test_folding_is_idempotent_for_any_marks(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
 
-def test_long_text_folds_the_same_in_pieces_and_whole() -> None:
-    """search §1: pieces end between letters, never between a letter and its marks"""
+def test_long_text_folds_equally_in_pieces_and_as_a_whole() -> None:
+    """search §1: pieces end between letters, never between a letter and its marks."""
     piece = "Ünï " + "e" + ACUTE * 20 + "ΑΣ 한국 ｶﾞ "
     assert fold(piece * 10_000) == fold(piece) * 10_000
     assert fold("語" * 200_000) == "語" * 200_000

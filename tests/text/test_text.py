@@ -34,8 +34,8 @@ ANALYZER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(r"[\p{L}\p{N}\p{M
         ("葛\U000e0100", "葛"),
     ],
 )
-def test_folding_unifies_spellings(text: str, folded: str) -> None:
-    """behaviour 181: `cafe` and `café` fold alike."""
+def test_folding_unifies_spellings_of_a_word(text: str, folded: str) -> None:
+    """behaviour 181: `cafe` and `café` have the same folded form."""
     assert fold(text) == folded
 
 
@@ -54,7 +54,7 @@ def test_folding_twice_changes_nothing(text: str) -> None:
 
 
 @given(MIXED, st.data())
-def test_folded_position_leads_back_to_its_character(text: str, data: st.DataObject) -> None:
+def test_position_in_folded_text_maps_to_its_original_character(text: str, data: st.DataObject) -> None:
     folded = fold(text)
     offset = data.draw(st.integers(0, len(folded)))
     position = unfold_offset(text, offset)
@@ -69,7 +69,7 @@ def test_unfolding_is_exact_in_long_text_of_any_script() -> None:
         assert unfold_offset(text, fold(text).index("x")) == len(text) - 1
 
 
-def test_unsegmented_run_becomes_single_characters_between_pairs() -> None:
+def test_unsegmented_run_yields_single_characters_between_pairs() -> None:
     """behaviour 180."""
     assert index_text("東京都").split() == ["東", "東京", "京", "京都", "都"]
     assert index_text("日本語Text 2本").split() == ["日", "日本", "本", "本語", "語", "text", "2", "本"]
@@ -79,7 +79,7 @@ def test_unsegmented_run_becomes_single_characters_between_pairs() -> None:
     "text", ["中文搜索", "カタカナ", "ひらがな", "한국어", "ภาษาไทย", "ພາສາລາວ", "ភាសាខ្មែរ", "မြန်မာစာ"]
 )
 def test_every_substring_is_a_run_of_consecutive_tokens(text: str) -> None:
-    """behaviour 180: substrings of two or more characters, in every unsegmented script."""
+    """behaviour 180: this applies to substrings of two or more characters in every unsegmented script."""
     tokens = ANALYZER.analyze(index_text(f"word {text} word"))
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
@@ -97,7 +97,7 @@ def test_words_separated_by_spaces_are_only_folded() -> None:
 
 
 @given(MIXED)
-def test_joining_runs_restores_the_text(text: str) -> None:
+def test_joined_runs_equal_the_original_text(text: str) -> None:
     folded = fold(text)
     pieces = list(runs(folded))
     assert "".join(run for _, run in pieces) == folded
@@ -105,7 +105,7 @@ def test_joining_runs_restores_the_text(text: str) -> None:
 
 
 @given(MIXED)
-def test_words_are_the_tokens_of_the_tokeniser_joined_by_runs(text: str) -> None:
+def test_words_equal_the_tokens_of_the_tokeniser_in_segmented_runs(text: str) -> None:
     expected = [
         token
         for unsegmented, run in runs(fold(text))
@@ -114,7 +114,7 @@ def test_words_are_the_tokens_of_the_tokeniser_joined_by_runs(text: str) -> None
     assert [word for _, word in words(fold(text))] == expected
 
 
-def test_bigrams_of_one_character_are_the_character() -> None:
+def test_single_character_is_its_own_bigram() -> None:
     assert bigrams("東京都") == ["東京", "京都"]
     assert bigrams("東") == ["東"]
 
@@ -127,6 +127,6 @@ def test_tokeniser_keeps_all_unsegmented_characters() -> None:
 
 
 @given(MIXED)
-def test_unfolding_many_offsets_equals_unfolding_each(text: str) -> None:
+def test_unfolding_many_offsets_equals_unfolding_each_offset(text: str) -> None:
     offsets = range(len(fold(text)) + 1)
     assert unfold_offsets(text, offsets) == [unfold_offset(text, offset) for offset in offsets]

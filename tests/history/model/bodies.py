@@ -1,10 +1,10 @@
-"""Generated note bodies for property tests of outlines and edits, and files around the bodies."""
+"""Generated note bodies for property tests of outlines and edits, and note files that contain them."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-#: Blocks that are awkward next to headings and edits.
+#: Blocks that are difficult to handle next to headings and edits.
 BLOCKS = (
     "Plain text.", "Two lines\nof text.", "Trailing blanks  \nand a break.",
     "Emoji 👩‍👩‍👧 and e\u0301, \u202eright to left\u202c, 語。", "\tcode by a tab",
@@ -22,7 +22,7 @@ HEADINGS = (
     "Setext\n===", "Setext\nof two lines\n---", "####### seven is none", "##", "## 語 👩‍👩‍👧 e\u0301",
     "## (top)", "## Two (2)", "#### Four\t#", "## a > b",
 )  # fmt: skip
-#: Blocks that are only closed by the end of the body.
+#: Blocks that only the end of the body closes.
 OPEN = ("```\n# open fence", "<!-- open comment\n# x", "<script>\n# y", '[a]: b\n"open title', "> ```\n> x")
 
 blocks = st.sampled_from((*BLOCKS, *HEADINGS, *HEADINGS))
@@ -31,7 +31,7 @@ gaps = st.sampled_from(("\n\n", "\n\n", "\n", "\n\n\n", "\n \t\n"))
 
 @st.composite
 def bodies(draw: st.DrawFn, *, is_open: bool = True) -> str:
-    """Draw a body, sometimes with CRLF, lone CR or mixed breaks, with or without a final line break."""
+    """Draw a body. It may have CRLF, lone CR or mixed line breaks, and may lack a final line break."""
     parts = draw(st.lists(blocks, max_size=9))
     if is_open and draw(st.integers(0, 4)) == 0:
         parts.insert(draw(st.integers(0, len(parts))), draw(st.sampled_from(OPEN)))

@@ -1,7 +1,7 @@
-"""Counts for merged generated conflict copies: lost lines, and changes by a second run.
+"""Statistics about merges of generated conflict copies: lost lines, and changes by a second merge.
 
-Each pair is a note with its kept versions, and a file that another machine made from one of them. The merge
-does not know from which version.
+Each pair is a note with its kept versions, and a file that another machine made from one of the versions. The
+merge does not know which version this was.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from tests.history.model.divergences import Divergence, diverge, lost_lines
 
 
 def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
-    """Return the kept versions, newest first: the current one, one half-way, the ancestor, and an older
-    one.
+    """Return the kept versions, newest first.
 
-    The second result is True if the list is complete. If both machines added the file, there is no ancestor.
+    The list has the current version, a version half-way, the ancestor, and an older version.
+
+    The second result is True if the list is complete. If both machines added the file, the list contains no
+    ancestor.
     """
     random = Random(f"history {seed}")
     base, ours = found.base.splitlines(keepends=True), found.ours.splitlines(keepends=True)
     half = b"".join(line for line in ours if line in base or random.random() < 0.5)
     text = [number for number, line in enumerate(base) if line.startswith(b"line")]
-    # Up to five lines that the ancestor has and the older version lacks.
+    # Up to five lines that are in the ancestor but not in the older version.
     came = random.choice(text) if text else 0
     older = b"".join(base[:came] + base[came + random.randint(1, 5) :])
     older = re.sub(rb"(?m)^version: \d+", b"version: 2", older).replace(b"2026-01-02T", b"2025-01-02T", 1)
@@ -37,7 +39,7 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
 
 
 def is_conflict(found: Divergence) -> bool:
-    """Return whether both machines changed the note differently. Otherwise no program leaves a copy."""
+    """Return whether both machines changed the note differently. Otherwise no sync program creates a copy."""
     return len({found.base, found.ours, found.theirs}) == 3
 
 

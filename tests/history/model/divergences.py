@@ -1,4 +1,4 @@
-"""Generated notes that diverged on two machines, with edits on both sides and lines that must survive."""
+"""Generated notes that diverged on two machines, with edits on both sides, and lines that must survive."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from random import Random
 from attrs import frozen
 
 ID = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
-#: Keys that the write sets, or that are merged as sets. Tests compare their values instead of their lines.
+#: Keys that the write sets, or that are merged as sets. For these keys, tests compare values instead of
+#: lines.
 BY_VALUE = ("version", "updated_at", "tags", "contributors", "aliases")
 _FILLING = ("", "", "- [ ] task", "```", "---", "| a | b |", "same words", "## Part")
 
 
 @frozen
 class Divergence:
-    """A file and its changed versions on two machines."""
+    """A file, and the versions into which it was changed on two machines."""
 
     base: bytes
     ours: bytes
@@ -24,7 +25,7 @@ class Divergence:
 
 
 def diverge(seed: int) -> Divergence:
-    """Return the divergence with this number. The same number always gives the same divergence."""
+    """Return the divergence for this seed. The same seed always yields the same divergence."""
     random = Random(seed)
     note = _Note(random)
     sides = note.copy(), note.copy()
@@ -127,7 +128,7 @@ class _Note:
 
 
 def lost_lines(found: Divergence, merged: bytes) -> list[str]:
-    """Return the non-blank lines of one side that the other side did not remove and the merged file lacks."""
+    """Return non-blank lines of one side that the merge lost, although the other side did not remove them."""
     base, ours, theirs, result = map(_lines, (found.base, found.ours, found.theirs, merged))
     lost: list[str] = []
     for line in ours.keys() | theirs.keys():

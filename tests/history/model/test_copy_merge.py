@@ -1,4 +1,4 @@
-"""Merges of conflict copies with their notes: ancestor, places to decide, and kept lines (copies.md §2)."""
+"""Merges of conflict copies with their notes: ancestors, decisions and kept lines (copies.md §2)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def ancestor(copy: bytes, *versions: tuple[str, bytes], is_whole: bool = True) -
     return find_ancestor([PastVersion(*each) for each in versions], copy, is_whole=is_whole)
 
 
-def test_merged_divergences_lose_no_line_and_second_run_changes_nothing() -> None:
-    """behaviour 285: the gate runs 1,000 of 10,000 divergences."""
+def test_merge_of_diverged_notes_loses_no_line_and_is_repeatable() -> None:
+    """behaviour 285: the gate tests 1,000 of 10,000 divergences."""
     seeds = (seed for seed in count(500_000_000) if is_conflict(diverge(seed)))
     merged = 0
     for seed in islice(seeds, repeats("DIVERGENCES", 1_000)):
@@ -48,7 +48,7 @@ def test_merged_divergences_lose_no_line_and_second_run_changes_nothing() -> Non
     ("copy", "versions", "is_whole", "expected"),
     [
         (THEIRS, [(OUTSIDE, OURS), (CREATED, BASE)], True, BASE),
-        # The stamp of the file determines its ancestor, although another version is nearer.
+        # The stamp of the file determines its ancestor, although another version is more similar.
         (
             stamped(BASE + b"six\nseven\n", 2),
             [
@@ -59,23 +59,24 @@ def test_merged_divergences_lose_no_line_and_second_run_changes_nothing() -> Non
             True,
             stamped(BASE, 2),
         ),
-        # A line was added between two versions, and the copy lacks it: the copy may come from the older
-        # version.
+        # A line was added between two versions, and the copy lacks this line. The copy may come from the
+        # older version.
         (BASE + b"x\n", [(UPDATED, BASE + b"new\nx\n"), (CREATED, BASE)], True, BASE),
-        # Lines that an older, deleted version may have lacked do not count as deleted by either side.
+        # An older version that is deleted may have lacked the lines. Neither side then counts as having
+        # deleted them.
         (b"one\ntwo\n", [(UPDATED, BASE)], False, None),
         (b"one\ntwo\n", [(CREATED, BASE)], True, BASE),
         (THEIRS, [], True, None),
     ],
 )
-def test_ancestor_has_no_line_unseen_by_the_other_machine(
+def test_ancestor_contains_only_lines_that_the_other_machine_had(
     copy: bytes, versions: list[tuple[str, bytes]], is_whole: bool, expected: bytes | None
 ) -> None:
     assert ancestor(copy, *versions, is_whole=is_whole) == MergeBase(expected)
 
 
 def test_replaced_version_is_merged_from_its_parent() -> None:
-    """Syncthing keeps the newer file, and our own version becomes the copy."""
+    """Syncthing keeps the newer file, and the local version becomes the copy."""
     assert ancestor(OURS, (OUTSIDE, THEIRS), (UPDATED, OURS), (CREATED, BASE)) == MergeBase(BASE)
     merged = merge_copy(THEIRS, OURS, MergeBase(BASE)).resolved(())
     assert merged == b"theirs\none\ntwo\nthree\nfour\nfive\nours\n"
@@ -89,7 +90,7 @@ def test_replaced_version_is_merged_from_its_parent() -> None:
         [(OUTSIDE, OURS), (CREATED, BASE)],
     ],
 )
-def test_copy_adds_nothing_when_note_knows_its_text(versions: list[tuple[str, bytes]]) -> None:
+def test_copy_adds_nothing_when_the_history_contains_its_text(versions: list[tuple[str, bytes]]) -> None:
     found = ancestor(OURS, *versions)
     assert found.is_merged
     merge = merge_copy(versions[0][1], OURS, found)
@@ -106,7 +107,7 @@ def test_both_sides_keep_all_lines_when_ancestor_is_missing() -> None:
 @pytest.mark.parametrize(
     ("side", "kept"), [("note", b"mine\n"), ("copy", b"yours\n"), ("both", b"mine\nyours\n")]
 )
-def test_place_changed_by_both_sides_needs_a_decision(side: str, kept: bytes) -> None:
+def test_difference_changed_by_both_sides_needs_a_decision(side: str, kept: bytes) -> None:
     merge = merge_copy(b"a\nb\nmine\nc\nd\n", b"a\nb\nyours\nc\nd\n", MergeBase(b"a\nb\nwas\nc\nd\n"))
     (place,) = merge.places
     assert (place.line, place.note, place.copy) == (3, "mine\n", "yours\n")
@@ -115,7 +116,7 @@ def test_place_changed_by_both_sides_needs_a_decision(side: str, kept: bytes) ->
     assert merge.marked("n", "c") == "a\nb\n<<<<<<< n\nmine\n=======\nyours\n>>>>>>> c\nc\nd\n"
 
 
-def test_conflict_markers_in_the_note_are_ordinary_text() -> None:
+def test_conflict_markers_in_a_note_are_treated_as_text() -> None:
     text = b"<<<<<<< x\nold\n=======\nolder\n>>>>>>> y\n\na\nb\nc\n"
     merge = merge_copy(text + b"mine\n", text + b"yours\n", MergeBase(text + b"was\n"))
     (place,) = merge.places
@@ -130,7 +131,7 @@ def test_key_changed_by_both_sides_needs_a_decision() -> None:
     assert merge_copy(b"a\0", b"b\0", MergeBase(b"c")).pieces is None
 
 
-def test_version_and_time_alone_do_not_count_as_difference() -> None:
+def test_version_and_time_alone_do_not_count_as_a_difference() -> None:
     assert say_the_same(stamped(BASE, 1), stamped(BASE, 4, "2027-01-01"))
     assert not say_the_same(stamped(BASE, 1), stamped(BASE, 1).replace(b"id: x", b"id: x # y"))
     assert not say_the_same(BASE + b"version: 1\n", BASE + b"version: 2\n")

@@ -23,7 +23,7 @@ from tests.notes.format.test_merging import TEXTS
 from tests.repeats import repeats
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-#: Number of divergences per test, and number in the nightly run.
+#: Number of divergences per test, and number of divergences in the nightly run.
 SOME, MANY = repeats("DIVERGENCES", 300), 10_000
 ALSO_MANY = [SOME, pytest.param(MANY, marks=pytest.mark.nightly)]
 
@@ -43,9 +43,9 @@ def note(head: str, body: str = "text\n") -> str:
 
 @pytest.mark.parametrize("count", ALSO_MANY)
 def test_merge_loses_no_line_of_either_side(count: int) -> None:
-    """Lines that the other side removed are not losses.
+    """A line counts as lost only if the other side did not remove it.
 
-    Keys that are merged by value have their own test below.
+    Keys that are merged by value have a separate test below.
     """
     clean = 0
     for seed in range(count):
@@ -59,10 +59,12 @@ def test_merge_loses_no_line_of_either_side(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", ALSO_MANY)
-def test_merge_result_does_not_depend_on_side_order(count: int) -> None:
-    """When the sides are exchanged, the conflicts stay the same, and so does the body without conflicts.
+def test_merge_result_does_not_depend_on_the_order_of_sides(count: int) -> None:
+    """If the sides are exchanged, the conflicts stay the same.
 
-    Exchanging the sides may only change the order of keys.
+    The body without the conflicts also stays the same.
+
+    An exchange of the sides may change only the order of keys.
     """
     for seed in range(count):
         found = diverge(seed)
@@ -76,7 +78,7 @@ def test_merge_result_does_not_depend_on_side_order(count: int) -> None:
 
 
 def _words(data: bytes) -> list[str]:
-    """Return all words. Both list styles count the same, and each comment counts once."""
+    """Return all words. Both list styles yield the same words, and each comment counts as one word."""
     text = data.decode()
     return [word.strip("[],") for word in text.split() if word.strip("[],") not in ("-", "")]
 
@@ -86,16 +88,18 @@ def _words(data: bytes) -> list[str]:
     "count", [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
 )
 def test_merge_equals_git_merge_file_except_known_differences(count: int, tmp_path: Path) -> None:
-    """The result equals `git merge-file` byte for byte if all lines are different and have equal line breaks.
+    """The result equals `git merge-file` byte for byte if all lines differ and have equal line breaks.
 
     Known differences:
 
-    * frontmatter: merged by key, where git finds conflicts between neighbouring keys, versions and lists;
-    * line breaks: a side that changed only their kind, or the last one, overlaps with nothing;
+    * frontmatter: Lithos merges by key, while git finds conflicts between neighbouring keys, versions and
+      lists;
+    * line breaks: a side that changed only their kind, or the last one, causes no conflict;
     * repeated lines (blank lines, `---`): Lithos uses lines that occur once as anchors (patience), while git
       computes the shortest diff (Myers), so that other lines may count as moved.
 
-    Lithos finds a conflict where git finds no conflict in 7 of 12,000 divergences, all with repeated lines.
+    In 7 of 12,000 divergences, Lithos finds a conflict but git does not. All 7 divergences have repeated
+    lines.
     """
     equal = refused = 0
     for seed in range(count):
@@ -138,7 +142,7 @@ def _merge_with_git(folder: Path, found: Divergence) -> tuple[int, bytes]:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_marked_merge_equals_plain_merge_without_overlaps(base: str, ours: str, theirs: str) -> None:
+def test_merge_with_markers_equals_plain_merge_without_overlaps(base: str, ours: str, theirs: str) -> None:
     plain, marked = merge_texts(base, ours, theirs), mark_texts(base, ours, theirs, Markers("o", "t", 30))
     if plain.result is not None:
         assert (marked.text, marked.conflicts) == (plain.result, 0)
@@ -149,7 +153,10 @@ def test_marked_merge_equals_plain_merge_without_overlaps(base: str, ours: str, 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_marked_text_contains_both_sides(base: str, ours: str, theirs: str) -> None:
-    """Choosing one side everywhere keeps every line of that side that the other left unchanged."""
+    """If one side is chosen everywhere, the result has every line of that side.
+
+    Lines that the other side changed are not checked.
+    """
     marked = mark_texts(base, ours, theirs, Markers("o", "t", 30)).text
     for number, side in enumerate((ours, theirs)):
         chosen = Counter(_chosen(marked, number))
@@ -163,7 +170,7 @@ def _bare(text: str) -> list[str]:
 
 
 def _chosen(marked: str, number: int) -> Iterator[str]:
-    """Return the lines of the result if one side of each conflict is chosen."""
+    """Yield the lines of the result if one side of each conflict is chosen."""
     side: int | None = None
     for line in _bare(marked):
         if line == "<" * 30 + " o":
@@ -181,7 +188,7 @@ def _chosen(marked: str, number: int) -> Iterator[str]:
     [
         ("a\nb\nc\n", "a\nB\nc\n", "a\n2\nc\n", "a\n<<<<<<< ours\nB\n=======\n2\n>>>>>>> theirs\nc\n"),
         ("", "a\n", "b\n", "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"),
-        # Lines that both sides share are outside the markers. An unterminated line is terminated before a
+        # Lines that both sides share are outside the markers. A line without an end is terminated before a
         # marker.
         ("x\n", "a\nb\nc", "a\n2\nc", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\nc"),
         ("x\n", "a\nb", "a\n2", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\n"),
@@ -194,11 +201,11 @@ def _chosen(marked: str, number: int) -> Iterator[str]:
         ("a\nb\n", "a\n", "a\nB\n", "a\n<<<<<<< ours\n=======\nB\n>>>>>>> theirs\n"),
     ],
 )
-def test_overlap_is_written_between_markers(base: str, ours: str, theirs: str, result: str) -> None:
+def test_overlap_is_written_between_conflict_markers(base: str, ours: str, theirs: str, result: str) -> None:
     assert merged(base, ours, theirs) == result
 
 
-def test_near_conflicts_are_joined_and_distant_ones_stay_separate() -> None:
+def test_near_conflicts_are_joined_but_distant_conflicts_stay_separate() -> None:
     lines = [f"{number}\n" for number in range(9)]
 
     def changed(sign: str, *places: int) -> str:
@@ -213,7 +220,7 @@ def test_near_conflicts_are_joined_and_distant_ones_stay_separate() -> None:
     assert (near.conflicts, far.conflicts, apart.conflicts) == (1, 2, 2)
 
 
-def test_markers_have_configurable_length_and_names() -> None:
+def test_conflict_markers_have_configurable_length_and_names() -> None:
     found = merge_files(b"", b"a\n", b"b\n", Markers("HEAD", "branch", 9))
     assert found == FileMerge(b"<<<<<<<<< HEAD\na\n=========\nb\n>>>>>>>>> branch\n", 1)
 
@@ -236,9 +243,9 @@ def test_text_with_too_many_lines_is_marked_as_a_whole() -> None:
         ("a: 1\nb: 2\n", "a: 3\nb: 2\n", "a: 1\nb: 4\n", "a: 3\nb: 4\n"),
         ("a: 1\n", "a: 1\nb: 2\n", "a: 1\nc: 3\n", "a: 1\nc: 3\nb: 2\n"),
         ("a: 1\nb: 2\nc: 3\n", "b: 2\nc: 3\n", "a: 1\nb: 2\n", "b: 2\n"),
-        # New keys of their side keep their position.
+        # New keys of the other side keep their position.
         ("a: 1\nb: 2\n", "a: 1\nb: 5\n", "x: 0\na: 1\ny: 0\nb: 2\n", "x: 0\na: 1\ny: 0\nb: 5\n"),
-        # Lists are sets, in either style. Each item keeps its spelling.
+        # Lists of either style are merged as sets. Each item keeps its spelling.
         ("tags: [a, b]\n", "tags: [a, b, o]\n", "tags: [t, b]\n", "tags: [b, o, t]\n"),
         ("tags:\n- a\n- b\n", "tags:\n- a\n- b\n- 'o'\n", "tags:\n- b\n- t\n", "tags:\n- b\n- 'o'\n- t\n"),
         ("tags: a, b\n", "tags: a, b, o\n", "tags: a, b, t\n", "tags: [a, b, o, t]\n"),
@@ -251,7 +258,7 @@ def test_text_with_too_many_lines_is_marked_as_a_whole() -> None:
             "updated_at: 2026-02-28T23:00:00Z\n",
             "updated_at: 2026-02-28T23:00:00Z\n",
         ),
-        # The same value in another spelling, comments, and texts of several lines.
+        # These cases are the same value in another spelling, comments, and texts of several lines.
         ("a: x\n", "a: 'y'\n", "a: y\n", "a: 'y'\n"),
         ("# one\na: 1\n", "# one\n# o\na: 1\n", "# one\n# t\na: 2\n", "# one\n# o\n# t\na: 2\n"),
         ("a: |\n  x\n  y\n  z\n", "a: |\n  X\n  y\n  z\n", "a: |\n  x\n  y\n  Z\n", "a: |\n  X\n  y\n  Z\n"),
@@ -260,7 +267,7 @@ def test_text_with_too_many_lines_is_marked_as_a_whole() -> None:
         ("a: 1\n# end\n", "a: 2\n# end\n", "a: 1\n# end\n# more\n", "a: 2\n# end\n# more\n"),
     ],
 )  # fmt: skip
-def test_keys_are_merged_separately(base: str, ours: str, theirs: str, result: str) -> None:
+def test_frontmatter_keys_are_merged_separately(base: str, ours: str, theirs: str, result: str) -> None:
     assert merged(note(base), note(ours), note(theirs)) == note(result)
 
 
@@ -297,7 +304,7 @@ def test_key_changed_by_both_sides_becomes_a_conflict(base: str, ours: str, thei
         ("- a\n- b\n", "- o\n- b\n", "- a\n- t\n"),
     ],
 )
-def test_frontmatter_without_plain_keys_is_merged_by_lines(base: str, ours: str, theirs: str) -> None:
+def test_frontmatter_without_plain_keys_is_merged_line_by_line(base: str, ours: str, theirs: str) -> None:
     found = merge_heads(base, ours, theirs, Markers())
     by_lines = mark_texts(base, ours, theirs, Markers())
     assert found == by_lines or found.conflicts
@@ -305,8 +312,11 @@ def test_frontmatter_without_plain_keys_is_merged_by_lines(base: str, ours: str,
     assert set(theirs.split("\n")) - set(base.split("\n")) <= set(found.text.split("\n"))
 
 
-def test_duplicate_key_from_line_merge_becomes_a_conflict() -> None:
-    """By lines nothing overlaps, but a note with two keys `a` would only have one of the values."""
+def test_duplicate_key_from_a_line_merge_becomes_a_conflict() -> None:
+    """Line by line, no changes overlap.
+
+    However, a note with two keys `a` would have only one of the values.
+    """
     base = "x: &x 1\nb: *x\nc: 3\nd: 4\n"
     found = merge_heads(base, "a: 1\n" + base, base + "a: 2\n", Markers())
     assert found.conflicts == 1
@@ -332,7 +342,7 @@ def test_merge_keeps_line_breaks_byte_order_mark_and_frame() -> None:
     )
 
 
-def test_values_merged_as_sets_have_the_additions_of_both() -> None:
+def test_values_merged_as_sets_contain_the_additions_of_both_sides() -> None:
     for seed in range(SOME):
         found = diverge(seed)
         result = merge_files(found.base, found.ours, found.theirs)
@@ -354,7 +364,7 @@ def test_values_merged_as_sets_have_the_additions_of_both() -> None:
 # -- files that are not notes ----------------------------------------------------------------------
 
 
-def test_non_utf_8_file_is_merged_by_lines_without_loss() -> None:
+def test_non_utf8_file_is_merged_line_by_line_without_loss() -> None:
     found = merge_files(b"a\xff\nm\nz\n", b"a\xff\nm\nz\xfe\n", b"\xfda\nm\nz\n")
     assert found == FileMerge(b"\xfda\nm\nz\xfe\n")
     assert merge_files(b"\xff\n", b"\xff1\n", b"\xff2\n") == FileMerge(

@@ -1,4 +1,4 @@
-"""Retention: versions are deleted by age and number, but never the first, the newest or today's versions."""
+"""Retention: versions are deleted by age and number. The first, the newest and today's versions stay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def limits(keep_days: int = 365, keep_versions: int = 200, keep_deleted_days: in
 
 
 def rows(*ages: float, deleted: bool = False) -> list[KeptVersion]:
-    """Return versions with these ages in days, oldest first.
+    """Return versions with the given ages in days, oldest first.
 
     If `deleted` is set, the last version is a deletion.
     """
@@ -39,31 +39,31 @@ def test_old_versions_except_first_and_newest_are_deleted() -> None:
     assert surplus_versions([], NOW, limits()) == []
 
 
-def test_only_the_newest_versions_stay_when_there_are_many() -> None:
+def test_only_the_newest_versions_stay_when_the_number_is_limited() -> None:
     """behaviour 225"""
     many = rows(*(100 - day for day in range(90)))
     assert surplus_versions(many, NOW, limits(keep_versions=10)) == list(range(79, 1, -1))
 
 
-def test_versions_of_the_last_day_do_not_count() -> None:
+def test_versions_of_the_last_day_do_not_count_towards_limits() -> None:
     """behaviour 225"""
     today = [0.9 - 0.001 * n for n in range(500)]
     assert surplus_versions(rows(50, 40, 30, *today), NOW, limits(keep_versions=1)) == [2]
     assert surplus_versions(rows(*today), NOW, limits(keep_versions=1)) == []
 
 
-def test_zero_disables_the_limit() -> None:
+def test_zero_disables_a_retention_limit() -> None:
     old = rows(*(9_000 - day for day in range(400)))
     assert surplus_versions(old, NOW, limits(0, 0, 0)) == []
     assert surplus_versions(rows(9_000, 8_000, 7_000, deleted=True), NOW, limits(0, 0, 0)) == []
 
 
-def test_hard_limit_always_applies(monkeypatch) -> None:
+def test_hard_retention_limit_always_applies(monkeypatch) -> None:
     monkeypatch.setattr(versions, "MOST_VERSIONS", 5)
     assert surplus_versions(rows(*[0.5] * 9), NOW, limits(0, 0, 0)) == [5, 4, 3, 2]
 
 
-def test_versions_of_a_note_deleted_long_ago_are_deleted() -> None:
+def test_versions_of_a_note_are_deleted_long_after_its_deletion() -> None:
     """behaviour 225"""
     assert surplus_versions(rows(900, 800, 366, deleted=True), NOW, limits()) == [1, 2, 3]
     assert surplus_versions(rows(900, 800, 364, deleted=True), NOW, limits()) == [2]
@@ -71,7 +71,7 @@ def test_versions_of_a_note_deleted_long_ago_are_deleted() -> None:
     assert 4 not in surplus_versions(back, NOW, limits())
 
 
-def test_version_from_the_future_counts_as_young() -> None:
+def test_version_with_a_future_time_counts_as_young() -> None:
     assert surplus_versions(rows(50, -400, -300, 0), NOW, limits(keep_versions=1)) == []
 
 
@@ -82,7 +82,7 @@ def test_version_from_the_future_counts_as_young() -> None:
     st.integers(0, 500),
     st.booleans(),
 )
-def test_first_last_and_newest_other_versions_stay(
+def test_retention_keeps_first_last_and_newest_other_versions(
     ages: list[float], days: int, versions: int, deleted_days: int, deleted: bool
 ) -> None:
     found = rows(*ages, deleted=deleted)

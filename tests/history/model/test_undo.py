@@ -1,4 +1,4 @@
-"""Undo plans: which changes form one step, and the state that the step restores."""
+"""Undo plans: changes that form one step, and the state that the step restores."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ START = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 def rows_of(*told: str) -> list[VersionRow]:
-    """Return versions 1, 2, … of one note in newest-first order.
+    """Return the versions 1, 2, … of one note, newest first.
 
-    The specifications `agent op [path]` are oldest first.
+    The specifications have the form `agent op [path]` and are oldest first.
     """
     rows = []
     for number, text in enumerate(told, 1):
@@ -30,7 +30,7 @@ def rows_of(*told: str) -> list[VersionRow]:
 
 
 def planned(*told: str) -> list[tuple[str, list[int], int | None]]:
-    """Return (kind, versions, version to restore) of each step of an undo against `bad`."""
+    """Return (kind, versions, version to restore) for each step of an undo of the agent `bad`."""
     steps = plan_steps(rows_of(*told), lambda row: row.agent == "bad")
     return [
         (step.kind, [each.version for each in step.changes], step.before and step.before.version)
@@ -45,7 +45,7 @@ def test_consecutive_changes_form_one_step_and_steps_are_newest_first() -> None:
     ]
 
 
-def test_undo_deletes_created_notes_and_returns_deleted_notes() -> None:
+def test_undo_deletes_created_notes_and_restores_deleted_notes() -> None:
     assert planned("bad created", "bad updated") == [("delete", [2, 1], None)]
     assert planned("ann created", "bad updated", "bad deleted") == [("return", [3, 2], 1)]
     assert planned("ann created", "ann deleted", "bad restored") == [("delete", [3], 2)]
@@ -61,7 +61,7 @@ def test_enrichment_between_changes_does_not_split_a_step() -> None:
     assert planned("bad created", enriched, "bad updated") == [("delete", [3, 1], None)]
 
 
-def test_step_reports_pruned_former_state() -> None:
+def test_undo_step_reports_that_its_former_state_was_pruned() -> None:
     later, first = plan_steps(rows_of("bad updated", "bad updated", "bad updated"), lambda row: True)
     assert first.is_pruned
     assert not later.is_pruned
@@ -70,7 +70,7 @@ def test_step_reports_pruned_former_state() -> None:
     assert not whole.is_pruned
 
 
-def test_move_is_undone_by_moving_back() -> None:
+def test_undo_of_a_move_moves_the_note_back() -> None:
     (step,) = plan_steps(rows_of("ann created", "bad renamed b.md"), lambda row: row.agent == "bad")
     assert step.moves
     newer = rows_of("undo renamed a.md")
@@ -78,21 +78,21 @@ def test_move_is_undone_by_moving_back() -> None:
     assert not is_undone(rows_of("ann renamed a.md"), step)
 
 
-def test_undo_and_enrichment_do_not_count_as_another_agent() -> None:
+def test_undo_and_enrichment_do_not_count_as_other_agents() -> None:
     assert since_by_others(rows_of("undo restored", f"{ENRICH_AGENT} updated")) is None
     other = since_by_others(rows_of("ann updated", "undo restored"))
     assert other is not None
     assert other.agent == "ann"
 
 
-def test_returned_note_counts_as_undone() -> None:
+def test_restored_note_counts_as_undone() -> None:
     step = UndoStep(changes=tuple(rows_of("bad deleted")), before=rows_of("ann created")[0])
     assert is_undone(rows_of("undo restored", "ann deleted"), step)
     assert not is_undone(rows_of("ann restored", "ann deleted"), step)
 
 
 def test_only_restores_by_a_person_count_as_undo() -> None:
-    """An undo under a person's name recognises its own restores, as the agent `undo` does."""
+    """An undo by a person recognises the person's own restores as well as restores by the agent `undo`."""
     (step,) = plan_steps(rows_of("bad created"), lambda row: True)
     for newer, other in (
         (("bad created", "undo restored"), None),

@@ -1,4 +1,4 @@
-"""Edits by people count as versions: before and after they are ingested, over restarts and after losses."""
+"""Versions for edits by people: before and after ingestion, across restarts, and after losses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def edit(house: WatchedHouse, path: str, text: str) -> None:
-    """Append a text to a file, so that size and hash change."""
+    """Append a text to a file, so that its size and hash change."""
     file = house.folder / path
     file.write_text(file.read_text() + f"\n{text}\n")
 
@@ -36,7 +36,7 @@ async def read(house: WatchedHouse, note_id: str) -> int:
 
 
 def shown(house: WatchedHouse, note_id: str) -> int:
-    """Return the version in lists and rows."""
+    """Return the version that lists and rows show."""
     return house.catalogue.get(note_id).note.version
 
 
@@ -45,7 +45,7 @@ def stored(house: WatchedHouse) -> dict[str, AssignedVersion]:
 
 
 async def saved(house: WatchedHouse) -> dict[str, AssignedVersion]:
-    """Return the stored rows after a commit that also deletes dropped rows."""
+    """Commit, which also deletes dropped rows. Return the stored rows."""
     await house.coordinator.mailbox.ask(Flush())
     return stored(house)
 
@@ -68,7 +68,7 @@ async def test_write_based_on_state_before_an_edit_is_refused(house, is_taken_up
 
 
 async def test_version_is_stored_before_a_reader_gets_it(house):
-    """If an edit was read but not ingested, its version number is never assigned again, even after a kill."""
+    """If an edit was read but not ingested, its version number is never reused, even after a kill."""
     async with house.with_note() as made:
         edit(house, made.path, "first")
         assert await read(house, made.id) == 2
@@ -81,7 +81,7 @@ async def test_version_is_stored_before_a_reader_gets_it(house):
         assert (shown(house, made.id), await read(house, made.id)) == (3, 3)
 
 
-async def test_edit_undone_before_any_read_does_not_count(house):
+async def test_edit_reverted_before_any_read_does_not_count(house):
     """behaviour 269"""
     async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
@@ -91,7 +91,7 @@ async def test_edit_undone_before_any_read_does_not_count(house):
         assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (1, 1, {})
 
 
-async def test_edit_undone_after_a_read_makes_another_version(house):
+async def test_edit_reverted_after_a_read_creates_another_version(house):
     async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
         edit(house, made.path, "oops")
@@ -102,7 +102,7 @@ async def test_edit_undone_after_a_read_makes_another_version(house):
         assert shown(house, made.id) == 3
 
 
-async def test_version_raised_by_a_person_is_accepted(house):
+async def test_version_number_raised_by_a_person_is_accepted(house):
     """behaviour 269"""
     async with house.with_note() as made:
         file = house.folder / made.path
@@ -111,7 +111,7 @@ async def test_version_raised_by_a_person_is_accepted(house):
         assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (7, 7, {})
 
 
-async def test_edits_are_counted_over_restarts_and_while_server_is_stopped(house):
+async def test_edits_are_counted_across_restarts_and_while_server_is_stopped(house):
     """behaviour 269"""
     house.put("a.md", note(1))
     async with house.watching():
@@ -137,7 +137,10 @@ def lose_manifest(house: WatchedHouse) -> None:
 
 @pytest.mark.parametrize("edits_offline", [0, 1])
 async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline):
-    """behaviour 269: versions made in the meantime also count, from the events of the journal."""
+    """behaviour 269: versions created before the loss also count.
+
+    The events of the journal contain these versions.
+    """
     async with house.with_note() as made:
         await house.update(made.id, "Note", "more")
         edit(house, made.path, "running")
@@ -151,8 +154,8 @@ async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline
     assert (shown(house, made.id), shown(house, other.id)) == (3 + edits_offline, 1 + edits_offline)
 
 
-async def test_kill_before_manifest_write_hides_no_later_edit(house, monkeypatch):
-    """The last event in the journal shows which bytes have the version."""
+async def test_edit_counts_after_a_kill_before_the_manifest_write(house, monkeypatch):
+    """The last event in the journal shows to which bytes the version belongs."""
     async with house.with_note() as made:
         assert await house.becomes_consistent()
         monkeypatch.setattr(house.manifest, "store", lambda *_: None)
@@ -163,7 +166,7 @@ async def test_kill_before_manifest_write_hides_no_later_edit(house, monkeypatch
     assert shown(house, made.id) == 3
 
 
-async def test_rows_are_deleted_with_their_notes(house):
+async def test_version_rows_are_deleted_with_their_notes(house):
     async with house.with_note() as made:
         edit(house, made.path, "by hand")
         await house.settle_paths(made.path)
@@ -172,7 +175,7 @@ async def test_rows_are_deleted_with_their_notes(house):
     assert stored(house) == {}
 
 
-async def test_rows_of_removed_notes_are_dropped_at_start(house):
+async def test_version_rows_of_removed_notes_are_dropped_at_start(house):
     house.put("a.md", note(1))
     rows = NoteRows({UUID.format(9): AssignedVersion(5, "x")}, {"gone.md": UUID.format(8)})
     with house.store.transaction():
@@ -181,9 +184,10 @@ async def test_rows_of_removed_notes_are_dropped_at_start(house):
     assert house.store.rows(KeptNotes).load() == NoteRows({}, {})
 
 
-async def test_bytes_read_during_a_tool_write_get_their_own_version(house):
-    """Another program saved over a tool's file, and was read, before the catalogue knew of the tool's
-    file.
+async def test_bytes_read_during_a_tool_write_get_a_separate_version(house):
+    """Another program overwrote a tool's file.
+
+    The edit was read before the catalogue contained the tool's file.
     """
     async with house.with_note() as made:
         entry = house.catalogue.get(made.id)
@@ -194,7 +198,7 @@ async def test_bytes_read_during_a_tool_write_get_their_own_version(house):
 
 
 def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copy the directory before the catalogue shows the next write, as a kill would leave it."""
+    """Copy the directory before the catalogue shows the next write, in the state that a kill would leave."""
     enter = house.catalogue.put_in_steps
 
     def copy_and_enter(entry):
@@ -207,8 +211,11 @@ def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("says", [1, 2])
 @pytest.mark.parametrize("is_new", [False, True])
-async def test_edit_after_kill_is_not_taken_for_the_shown_write(house, tmp_path, monkeypatch, says, is_new):
-    """behaviour 269: the catalogue shows a write before the journal, so its version is recorded first."""
+async def test_edit_after_a_kill_gets_a_version_after_shown_write(house, tmp_path, monkeypatch, says, is_new):
+    """behaviour 269: the catalogue shows a write before the journal does.
+
+    The version of the write is therefore recorded first.
+    """
     left = tmp_path / "left"
     async with house.watching():
         if is_new:
@@ -226,7 +233,7 @@ async def test_edit_after_kill_is_not_taken_for_the_shown_write(house, tmp_path,
     after.close()
 
 
-async def test_write_left_unrecorded_by_a_kill_keeps_its_version(house, tmp_path, monkeypatch):
+async def test_write_not_recorded_before_a_kill_keeps_its_version(house, tmp_path, monkeypatch):
     left = tmp_path / "left"
     async with house.with_note() as made:
         copy_at_next_entry(house, left, monkeypatch)
@@ -237,7 +244,7 @@ async def test_write_left_unrecorded_by_a_kill_keeps_its_version(house, tmp_path
     after.close()
 
 
-async def test_intended_write_that_was_not_done_counts_no_version(house):
+async def test_intended_write_that_never_happened_counts_no_version(house):
     async with house.with_note() as made:
         pass
     rows = NoteRows(intents={(made.id, 2): "never written"})
@@ -247,7 +254,7 @@ async def test_intended_write_that_was_not_done_counts_no_version(house):
     assert shown(house, made.id) == 1
 
 
-async def test_write_intent_is_dropped_once_the_manifest_has_the_write(house):
+async def test_write_intent_is_dropped_once_the_manifest_contains_the_write(house):
     async with house.with_note() as made:
         await house.update(made.id, "Note", "more")
         with pytest.raises(VersionConflict):
@@ -257,7 +264,7 @@ async def test_write_intent_is_dropped_once_the_manifest_has_the_write(house):
 
 
 def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
-    """Edit and read a file again right after its first `read`."""
+    """Edit and read a file again directly after its first `read`."""
     is_first = True
 
     def read_and_edit(*arguments):
@@ -274,7 +281,10 @@ def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
 
 
 async def test_read_before_a_later_edit_adds_no_write_version(house, monkeypatch):
-    """behaviour 269: versions are assigned in the order of the edits, not in the order in which reads end."""
+    """behaviour 269: versions are assigned in the order of the edits.
+
+    The order in which reads end does not matter.
+    """
     async with house.with_note() as made:
         edit(house, made.path, "first")
         monkeypatch.setattr(house.files, "read_quiet", see_more_after(house.files.read_quiet, house, made))
@@ -294,7 +304,7 @@ async def test_read_before_a_later_edit_adds_no_watcher_version(house, monkeypat
 
 @asynccontextmanager
 async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: pytest.MonkeyPatch):
-    """Let `apply` apply the next write, read the note meanwhile, and return the answers."""
+    """Let `apply` apply the next write, read the note during the write, and return the answers."""
     told, undecided = [], house.catalogue.records._undecided
 
     async def tell():
@@ -317,8 +327,8 @@ async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: 
             yield told, lambda: trio.from_thread.run(show)
 
 
-async def test_reverted_write_is_never_shown_and_counts_no_version(house, monkeypatch):
-    """behaviour 269: a writer writes its text, finds that it displaced another one, and restores that."""
+async def test_reverted_write_is_never_shown_and_gets_no_version(house, monkeypatch):
+    """behaviour 269: a writer writes its text, finds that it displaced another text, and restores it."""
     async with house.with_note() as made:
         file = house.folder / made.path
         apply = house.files.apply
@@ -338,15 +348,15 @@ async def test_reverted_write_is_never_shown_and_counts_no_version(house, monkey
         assert told in ([2], [3])
 
 
-async def test_edit_of_uncatalogued_write_adds_one_version(house):
+async def test_edit_of_a_write_not_yet_catalogued_adds_one_version(house):
     """behaviour 269: the text of the write is in the file, with the version of the write."""
     async with house.with_note() as made:
         house.catalogue.records.intend(made.id, AssignedVersion(2, "written"))
         assert house.catalogue.see_version(made.id, "edited after that", 2) == 3
 
 
-async def test_reader_waits_for_the_running_write(house, monkeypatch):
-    """behaviour 269: only then is it known whether other bytes are an edit of the written text."""
+async def test_reader_waits_for_the_write_in_progress(house, monkeypatch):
+    """behaviour 269: only after the write is it known whether other bytes are an edit of the written text."""
     async with house.with_note() as made:
         apply = house.files.apply
 
@@ -361,8 +371,8 @@ async def test_reader_waits_for_the_running_write(house, monkeypatch):
         assert told == [3]
 
 
-async def test_intent_identifies_a_write_when_the_next_write_begins(house):
-    """The manifest and the journal are written later, while the next write begins."""
+async def test_write_intent_identifies_a_write_when_next_write_begins(house):
+    """The manifest and the journal are written later, when the next write may already have begun."""
     async with house.with_note() as made:
         await house.update(made.id, "Note", "second")
     data = (house.folder / made.path).read_bytes()

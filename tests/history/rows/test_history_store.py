@@ -1,4 +1,4 @@
-"""The version store: exact bytes are returned, stored once and as deltas. Damaged files are moved aside."""
+"""The version store: exact bytes are returned, and stored once as deltas. Damaged files are moved aside."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_every_fiftieth_version_is_stored_whole(store):
     assert store._reader.execute("SELECT MAX(depth) FROM contents").fetchall() == [(CHAIN,)]
 
 
-def test_equal_bytes_are_stored_once(store):
+def test_versions_with_equal_bytes_are_stored_once(store):
     store.add([make_version(1, b"same"), make_version(1, b"same", "other")])
     store.add([make_version(2, b"else"), make_version(3, b"same")])
     assert count(store, "contents") == 2
@@ -120,7 +120,7 @@ def test_former_state_is_recorded_unless_it_is_the_newest(store):
     assert store.content("note", 7) == b"edited"
 
 
-def test_deletion_without_bytes_has_bytes_of_the_previous_version(store):
+def test_deletion_without_bytes_uses_the_bytes_of_the_previous_version(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(2, None, op=DELETED)])
     assert store.content("note", 2) == b"text"
@@ -129,7 +129,7 @@ def test_deletion_without_bytes_has_bytes_of_the_previous_version(store):
     assert (row.op, row.size) == (DELETED, 4)
 
 
-def test_last_of_several_rows_with_one_version_wins(store):
+def test_last_of_several_rows_with_one_version_counts(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(1, b"text", op=RENAMED, path="b.md")])
     row = store.row("note", 1)
@@ -139,7 +139,7 @@ def test_last_of_several_rows_with_one_version_wins(store):
     assert ([each.op for each in rows], total) == ([RENAMED, CREATED], 2)
 
 
-def test_version_at_a_time_is_found_after_clock_changes(store):
+def test_version_at_a_time_is_found_despite_clock_changes(store):
     store.add([make_version(1, b"a", at=START)])
     store.add([make_version(2, b"b", at=START - timedelta(hours=1))])
     store.add([make_version(3, b"c", at=START + timedelta(hours=1))])
@@ -178,7 +178,7 @@ def test_versions_of_all_notes_are_filtered_by_agent_time_deletion(store):
     assert (len(rows), total) == (2, 6)
 
 
-def test_dropped_row_keeps_the_base_of_other_rows(store):
+def test_dropped_row_leaves_the_base_of_other_rows_intact(store):
     text = b"some text that is long enough to be worth a difference " * 20
     places = store.add([make_version(version, text + str(version).encode()) for version in range(1, 11)])
     assert store.drop(places[:5]) == 5
@@ -200,7 +200,7 @@ def test_rows_are_pending_until_they_are_confirmed(store):
     assert store.pending() == []
 
 
-def test_history_file_of_an_older_version_marks_no_undos(path):
+def test_history_rows_of_an_older_file_are_not_undos(path):
     store = HistoryStore.open(path, START)
     store.add([make_version(1, b"one")])
     store.close()
@@ -214,7 +214,7 @@ def test_history_file_of_an_older_version_marks_no_undos(path):
     store.close()
 
 
-def test_damage_found_by_a_write_moves_the_file_aside(store, path):
+def test_history_file_is_moved_aside_when_a_write_finds_damage(store, path):
     store.add([make_version(version, random.Random(version).randbytes(3000)) for version in range(1, 200)])
     store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     size = path.stat().st_size
@@ -233,7 +233,7 @@ def test_damage_found_by_a_write_moves_the_file_aside(store, path):
     assert store.damage is None
 
 
-def test_failed_row_writes_are_refused_and_reported(store):
+def test_rows_that_cannot_be_stored_are_refused_and_reported(store):
     store.add([make_version(1, b"a")])
     ((pages,),) = store._writer.execute("PRAGMA page_count").fetchall()
     store._writer.execute(f"PRAGMA max_page_count={pages}").fetchall()
@@ -265,7 +265,7 @@ def test_newest_versions_of_all_notes_are_returned(store):
     assert [each.note_id for each in store.newest(first[-1].number, 3)] == ["note 4", "note 5"]
 
 
-def test_state_at_a_new_path_is_recorded_as_renamed(store):
+def test_state_at_a_new_path_is_recorded_as_a_rename(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(2, b"new", path="b.md", before=make_version(1, b"text", path="b.md"))])
     assert [(row.version, row.op, row.path) for row in store.rows("note", 10)[0]] == [
@@ -292,13 +292,16 @@ PEELED = b"# Ginger\n\nFresh ginger keeps for five weeks in the cold, peeled.\n"
     ids=["whole", "difference", "difference to less than a dictionary"],
 )
 def test_history_of_an_earlier_version_is_readable(packed: str, former: bytes | None, data: bytes) -> None:
-    """Up to version 0.1 the package zstandard wrote these frames. New frames are identical."""
+    """Up to version 0.1, the package zstandard wrote these frames.
+
+    The current code writes identical frames.
+    """
     assert schema._unpack(bytes.fromhex(packed), former, len(data)) == data
     assert schema._pack(data, former).hex() == packed
 
 
 def test_versions_of_two_notes_can_be_read_alternately(store):
-    """The search for the note of a conflict copy reads in this way.
+    """The search for the note of a conflict copy reads versions alternately.
 
     A lock held between the reads would block the search permanently.
     """

@@ -35,7 +35,7 @@ def vault(request: pytest.FixtureRequest) -> str:
 
 
 def note(kind: str, body: str) -> str:
-    """Return the file of a note, with the id of the original or without an id."""
+    """Return the text of a note file. It has the id of the original or has no id."""
     return NOTE.format(OWN_ID).replace(BODY, body) if kind == "with ids" else body
 
 
@@ -44,7 +44,7 @@ async def paths(lithos: Lithos) -> list[str]:
 
 
 async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> dict[str, Any]:
-    """Check that the copy is not served as a note, and that its note names the copy.
+    """Check that the copy is not served as a note, and that its note lists the copy.
 
     Return the note as read.
     """
@@ -64,7 +64,7 @@ async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> d
     return dict(read)
 
 
-#: People also choose such names, so at a first start only an id makes such a file a copy.
+#: People also choose such names. At a first start, only an id makes such a file a copy.
 WEAK = NAMES[4:7]
 
 
@@ -103,7 +103,7 @@ STRONG = (NAMES[0], NAMES[1], NAMES[7])
 
 
 @pytest.mark.parametrize(("name", "first"), list(itertools.product(STRONG, ["copy", "original"])))
-async def test_original_keeps_its_id_in_any_order_of_arrival(
+async def test_original_keeps_its_id_regardless_of_the_arrival_order(
     tmp_path: Path, vault: str, name: str, first: str
 ) -> None:
     """behaviour 284"""
@@ -137,7 +137,7 @@ async def test_copy_without_its_note_becomes_a_note(tmp_path: Path, vault: str) 
 
 
 async def test_history_identifies_copy_of_an_earlier_version(tmp_path: Path) -> None:
-    """behaviour 284: the copy is related to the note by a kept version"""
+    """behaviour 284: a kept version relates the copy to the note."""
     put_note(tmp_path, "plan.md", BODY)
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         (entry,) = lithos.server.get(Catalogue)
@@ -176,7 +176,10 @@ async def kinds(lithos: Lithos, **which: Any) -> list[str]:
 
 
 async def test_git_conflict_markers_cause_a_warning(tmp_path: Path) -> None:
-    """behaviour 286: in read, list and briefing, from the next call on; markers in fences cause none."""
+    """behaviour 286: read, list and briefing warn from the next call on.
+
+    Markers in fences cause no warning.
+    """
     put_note(tmp_path, "torn.md", CONFLICT)
     put_note(tmp_path, "fenced.md", f"An example:\n\n```\n{CONFLICT}```\n")
     async with serving(tmp_path) as lithos:

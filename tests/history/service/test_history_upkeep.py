@@ -48,7 +48,7 @@ def make_upkeep(store: HistoryStore, blocking, **given: int) -> HistoryUpkeep:
 
 
 @pytest.mark.autojump
-async def test_old_and_surplus_versions_are_deleted_and_others_stay_readable(store):
+async def test_old_and_surplus_versions_are_deleted_and_others_remain_readable(store):
     """behaviour 225"""
     fill(store, "gone", [1_000, 900, 400], deleted=True)
     kept = fill(store, "kept", [1_000, 400])
@@ -71,8 +71,8 @@ async def test_old_and_surplus_versions_are_deleted_and_others_stay_readable(sto
     assert contents <= 202 + 49 + 4 + 2
 
 
-async def test_version_read_during_pruning_is_whole_or_missing(store, monkeypatch):
-    """During a restore, a version is either read with its exact bytes or no longer exists."""
+async def test_version_read_during_pruning_is_either_complete_or_missing(store, monkeypatch):
+    """A restore reads a version either with its exact bytes or not at all."""
     monkeypatch.setattr(module, "STEP", 20)
     monkeypatch.setattr(module, "PAUSE_LEAST", 0.01)
     states = fill(store, "note", [400 - n * 0.1 for n in range(300)])

@@ -1,4 +1,4 @@
-"""A task board over an in-memory database, used directly without actors."""
+"""A task board with an in-memory database. Tests use the board directly, without actors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 class Board:
-    """Runs commands like the coordinator: each in a savepoint, with a clock that the test advances."""
+    """Board that runs commands in the same way as the coordinator: each in a savepoint.
+
+    The test advances the clock.
+    """
 
     def __init__(self, *, strict: bool = False) -> None:
         self.connection = apsw.Connection(":memory:")
@@ -36,7 +39,7 @@ class Board:
     def run(self, command: TaskCommand) -> Any:
         """Run a command and return its reply.
 
-        A refused command raises its error and leaves nothing behind.
+        A refused command raises its error and changes nothing.
         """
         self.sweep()
         with self.connection:
@@ -45,14 +48,17 @@ class Board:
         return done.reply
 
     def sweep(self) -> None:
-        """Run everything that is due by the clock, in the amount that one transaction reports."""
+        """Process everything that is due at the current time.
+
+        One call handles as much as one transaction reports.
+        """
         readiness = self.board.readiness
         due = readiness.next_due(self.now)
         with self.connection:
             self.events += readiness.begin(self.now, is_due=due is not None and due <= self.now)
 
     def refusal(self, command: TaskCommand) -> LithosError:
-        """Return the error of a command, and check that the command does not announce or change anything."""
+        """Return the error of a command, and check that the command announces and changes nothing."""
         self.sweep()
         before = self.dump(), len(self.events)
         try:

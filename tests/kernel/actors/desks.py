@@ -1,4 +1,4 @@
-"""A coordinator over a real database whose transactions can be made to fail."""
+"""A coordinator with a real database. Tests can make its transactions fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.fakes import Clock, Gate, served
 
 
 class Switch:
-    """Makes the transactions of a store fail: before they begin, instead of the commit, or right after it."""
+    """Switch that makes transactions of a store fail: before they begin, at the commit, or right after."""
 
     def __init__(self, store: Any) -> None:
         self.failure: BaseException | None = None
@@ -46,7 +46,7 @@ class Switch:
 
 
 def all_boards(store: CoordinationStore) -> Boards:
-    """Return the boards for journal and tasks."""
+    """Return the boards for the journal and the tasks."""
     return Boards(
         (
             JournalBoard(store.written(RequestRows)),
@@ -56,7 +56,7 @@ def all_boards(store: CoordinationStore) -> Boards:
 
 
 class CoordinatorDesk:
-    """The coordinator of one database. After closing the store, `open` simulates the next process."""
+    """The coordinator of one database. After the store is closed, `open` simulates the next process."""
 
     def __init__(self, path: Path, **settings: Any) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class CoordinatorDesk:
     @classmethod
     @asynccontextmanager
     async def at(cls, path: Path, **settings: Any) -> AsyncIterator[Self]:
-        """Run a coordinator. On exit, it drains and the database is closed."""
+        """Run a coordinator. On exit, the coordinator drains and the database is closed."""
         desk = cls(path, **settings)
         try:
             async with desk.served():

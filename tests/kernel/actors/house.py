@@ -1,4 +1,4 @@
-"""The writing side as a whole, with fake indexes and with real files, journal and manifest."""
+"""All actors that write notes, with fake indexes but real files, journal and manifest."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class House:
         self.store.close()
 
     def restart(self) -> ScanResult:
-        """Close, open and scan. The scan results are journalled as at a start."""
+        """Close, open and scan. The scan results are journalled in the same way as at a start."""
         self.close()
         self.open()
         return self.scan()
@@ -140,7 +140,7 @@ class House:
         await self.keeper.finish()
 
     async def ask(self, request: WriteRequest) -> WriteOutcome:
-        """Send a request to the writer and return its outcome. A refusal is raised."""
+        """Send a request to the writer and return the outcome. Raise the error if the request is refused."""
         accepted = await self.writer.mailbox.ask(request)
         return await accepted.reply()
 
@@ -154,7 +154,7 @@ class House:
         return await self.ask(DeleteNote(id=note_id, agent="a"))
 
     def told(self) -> list[tuple[str, str]]:
-        """Return type and path of every journalled event."""
+        """Return the type and path of every journalled event."""
         return [
             (event.draft.type, str(event.draft.payload.get("path") or event.draft.payload["dest_path"]))
             for event in self.store.events_after(0)

@@ -1,4 +1,4 @@
-"""The memory and the coordinator over real files, whose transactions can be made to fail."""
+"""The memory and the coordinator with real files. Tests can make their transactions fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.kernel.actors.desks import Switch, all_boards
 
 
 class Desk:
-    """The memory and the coordinator over real files. `reopen` simulates the next process."""
+    """The memory and the coordinator with real files. `reopen` simulates the next process."""
 
     def __init__(self, root, **settings) -> None:
         self.root = root
@@ -74,7 +74,7 @@ class Desk:
 
     @asynccontextmanager
     async def running(self):
-        """Run the actors, then stop them like the server does."""
+        """Run the actors, then stop them in the same way as the server does."""
         async with trio.open_nursery() as actors:
             coordinator, memory = self.coordinator.mailbox, self.memory.mailbox
             await actors.start(partial(supervise, coordinator, self.coordinator.start))
@@ -84,7 +84,10 @@ class Desk:
 
     @asynccontextmanager
     async def killed(self):
-        """Run the actors until the body kills the process. Then reopen everything as the next process."""
+        """Run the actors until the body kills the process.
+
+        Then reopen all stores as the next process would.
+        """
         try:
             async with self.running():
                 with suppress(ActorDown):
@@ -94,7 +97,7 @@ class Desk:
             self.reopen()
 
     async def run(self, body=None) -> None:
-        """Run the actors while `body` runs. Without a body, only start and stop them."""
+        """Run the actors while `body` runs. If `body` is missing, only start and stop them."""
         async with self.running():
             if body is not None:
                 await body()
@@ -125,10 +128,10 @@ def retrieval(number: int, *notes: str, task: str | None = "t") -> RecordRetriev
 
 
 def nodes(desk: Desk) -> dict[str, NodeStats]:
-    """Return all statistics by note."""
+    """Return all statistics, by note."""
     return {stats.node_id: stats for stats in desk.stats.reading.nodes.all()}
 
 
 def weights(desk: Desk) -> dict[str, float]:
-    """Return the weight of every edge, by both its ends."""
+    """Return the weight of every edge by its two endpoints."""
     return {edge.from_id + edge.to_id: round(edge.weight, 9) for edge in desk.edges.edges(EdgeFilter())}

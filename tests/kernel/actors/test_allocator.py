@@ -1,4 +1,4 @@
-"""With glibc, freed memory is returned to the system, and large blocks do not leave gaps."""
+"""With glibc, freed memory is returned to the system, and large blocks leave no gaps in the arenas."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ return_memory()
 print(full, resident())
 """
 
-#: Prints how many of 32 blocks of 2 MiB are mapped separately, and afterwards whether one more block is.
+#: Program that prints how many of 32 blocks of 2 MiB are mapped separately, and then whether one more block
+#: is.
 MAPPED = """
 import ctypes
 from lithos.kernel.actors.allocator import large_blocks_apart
@@ -62,7 +63,8 @@ with large_blocks_apart():
 print(apart, mapped(1))
 """
 
-#: Creates and deletes notes one by one, with small, longer-lived blocks of the event loop in between.
+#: Program that creates and deletes notes one by one, with small, longer-lived blocks of the event loop in
+#: between.
 COMMITTED = """
 import random, sys
 from pathlib import Path
@@ -97,7 +99,7 @@ print(allocated().fordblks)
 index.close()
 """
 
-#: Fills the caches with 100 commits, then prints the memory that 500 more commits add.
+#: Program that fills the caches with 100 commits, then prints the memory that 500 more commits add.
 REMEMBERED = """
 import sys
 from pathlib import Path
@@ -165,8 +167,8 @@ def test_fulltext_commits_leave_no_gaps_in_arenas(tmp_path: Any) -> None:
 
 @pytest.mark.slow
 @ON_GLIBC
-def test_fulltext_commits_leave_nothing_in_memory(tmp_path: Any) -> None:
-    """An index that is never reopened would keep 2 KB for each commit, 1,000,000 bytes in all."""
+def test_fulltext_commits_do_not_accumulate_memory(tmp_path: Any) -> None:
+    """An index that is never reopened would keep 2 KB of memory per commit, 1,000,000 bytes in all."""
     (kept,) = run(REMEMBERED, str(tmp_path / "index"))
     assert kept < 300_000
 
@@ -174,7 +176,7 @@ def test_fulltext_commits_leave_nothing_in_memory(tmp_path: Any) -> None:
 @pytest.mark.slow
 @ON_GLIBC
 def test_large_blocks_are_mapped_separately_while_requested() -> None:
-    """The test uses a separate program, because the arenas of this one may have gaps for all blocks."""
+    """The test uses a separate program, because the arenas of this process may have gaps for all blocks."""
     apart, together = run(MAPPED)
     assert apart > 16
     assert together == 0
@@ -212,11 +214,11 @@ def test_fulltext_commit_maps_blocks_separately_even_when_failing(
     assert thresholds == [allocator._APART, allocator._TOGETHER]
 
 
-def test_other_c_library_is_left_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allocator_of_another_c_library_is_left_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator._glibc.cache_clear()
     monkeypatch.setattr(
         allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None)
-    )  # like musl or macOS
+    )  # as with musl or macOS
     assert not allocator.limit_arenas()
     assert not allocator.return_memory()
     with allocator.large_blocks_apart():

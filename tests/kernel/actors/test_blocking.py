@@ -1,4 +1,4 @@
-"""The thread port and its inline twin follow the same contract."""
+"""The thread port and the inline port follow the same contract."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def test_blocking_call_returns_result(blocking):
     assert await blocking.run(lambda: 42) == 42
 
 
-async def test_exception_is_raised_unchanged(blocking):
+async def test_exception_of_a_blocking_call_is_raised_unchanged(blocking):
     def fail() -> None:
         raise OSError(28, "No space left on device")
 
@@ -53,7 +53,7 @@ async def test_calls_of_one_store_never_overlap(blocking):
     assert most == 1
 
 
-async def test_call_begins_without_loop_turn_when_thread_is_free():
+async def test_blocking_call_needs_no_loop_turn_when_thread_is_free():
     """During searches, a turn takes milliseconds, and a write has several thread jobs in sequence."""
     threads = Threads()
 
@@ -61,7 +61,7 @@ async def test_call_begins_without_loop_turn_when_thread_is_free():
         asked.set()
         await threads.run(begun.set)
 
-    for _ in range(10):  # trio runs the tasks of a turn in random order
+    for _ in range(10):  # trio runs the tasks of a loop turn in random order
         asked, begun = trio.Event(), threading.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, asked, begun)
@@ -69,7 +69,7 @@ async def test_call_begins_without_loop_turn_when_thread_is_free():
             assert begun.wait(5.0)  # this blocks the event loop
 
 
-async def test_started_call_finishes_when_cancelled():
+async def test_started_blocking_call_finishes_despite_cancellation():
     begun, release, done = threading.Event(), threading.Event(), []
 
     def call() -> None:

@@ -83,7 +83,7 @@ class Kept:
 
 
 class Recorder:
-    """Sends messages and records the replies and errors."""
+    """Sender of messages that records the replies and errors."""
 
     def __init__(self, box: Mailbox[Any, Any]) -> None:
         self.box = box
@@ -130,7 +130,7 @@ async def test_late_message_does_not_delay_batch_deadline():
     assert seen == [(pytest.approx(1.0), [1, 2])]
 
 
-async def test_batch_takes_only_waiting_messages_without_linger():
+async def test_batch_without_linger_takes_only_waiting_messages():
     box, flush = make_box(), Kept()
     flush.shut()
 
@@ -213,7 +213,7 @@ async def test_actor_stats_count_messages_batches_and_busy_time():
 # -- post, ask, nudge -------------------------------------------------------------------------------
 
 
-async def test_poster_collects_reply_later():
+async def test_sender_collects_the_reply_to_a_posted_message_later():
     box = make_box()
     async with acting(box, simple(echo)):
         envelopes = [await box.post(i) for i in range(3)]
@@ -268,7 +268,10 @@ async def test_message_is_never_applied_after_timeout_in_queue():
 
 @pytest.mark.parametrize("capacity", [0, 8])
 async def test_suspended_process_keeps_waiting_for_earlier_requests(capacity):
-    """The clock continues during the suspension. The actor was suspended, too, so it is not too slow."""
+    """The clock continues during the suspension.
+
+    The actor was suspended as well, so it does not count as too slow.
+    """
     box = make_box(capacity)
 
     async def flush(messages: Sequence[Any]) -> Sequence[Any]:
@@ -328,7 +331,7 @@ async def test_cancelled_caller_does_not_stop_a_running_request():
     assert flush.applied == ["underway"]
 
 
-async def test_full_mailbox_blocks_sender_and_forgets_cancelled_one():
+async def test_full_mailbox_blocks_senders_and_forgets_cancelled_senders():
     box, flush = make_box(0), Kept()
     flush.shut()
 
@@ -373,7 +376,7 @@ async def test_actor_gives_up_after_three_restarts():
     assert box.stats.restarts == 3
 
 
-async def test_crashes_far_apart_are_counted_separately():
+async def test_crashes_far_apart_in_time_are_counted_separately():
     box, recorder = make_box(), None
 
     recorder = Recorder(box)
@@ -384,7 +387,7 @@ async def test_crashes_far_apart_are_counted_separately():
     assert recorder.answers == [ActorDown] * 10
 
 
-async def test_queued_messages_are_unapplied_when_actor_gives_up():
+async def test_queued_messages_stay_unapplied_when_the_actor_gives_up():
     box = make_box()
 
     queued = [await box.post(i) for i in range(6)]
@@ -398,7 +401,7 @@ async def test_queued_messages_are_unapplied_when_actor_gives_up():
     assert causes == [ActorDown] * 4 + [ShuttingDown] * 2
 
 
-async def test_hung_flush_exceeds_its_limit_and_crashes_actor():
+async def test_hung_flush_crashes_the_actor_after_its_time_limit():
     calls, box = [], make_box()
 
     async def flush(messages):
@@ -449,7 +452,7 @@ async def test_running_batch_is_applied_despite_cancellation():
     assert flush.applied == [1]
 
 
-async def test_collected_messages_are_unapplied_when_actor_is_cancelled():
+async def test_collected_messages_stay_unapplied_when_the_actor_is_cancelled():
     box, flush = make_box(), Kept()
 
     with trio.CancelScope() as scope:
@@ -485,7 +488,7 @@ async def test_blocked_sender_gets_shutdown_when_mailbox_closes():
     assert recorder.answers == [ShuttingDown]
 
 
-async def test_mailbox_without_actor_is_down():
+async def test_mailbox_without_an_actor_counts_as_down():
     box = make_box()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -518,7 +521,7 @@ async def test_retrying_dead_mailbox_does_not_freeze_event_loop(is_closed):
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-async def test_closing_drains_upstream_then_downstream_without_losses(stubborn):
+async def test_shutdown_drains_upstream_then_downstream_actors_without_losses(stubborn):
     """The drain does not wait for the front, even if the front refuses to end."""
     log: list[Any] = []
     writer, index = make_box(16), make_box(16)
@@ -557,7 +560,7 @@ async def test_closing_drains_upstream_then_downstream_without_losses(stubborn):
         await index.post("late")
 
 
-async def test_downstream_stays_open_while_upstream_has_mail():
+async def test_downstream_actor_stays_open_while_upstream_has_messages():
     upstream, downstream, states = make_box(), make_box(), []
 
     async def flush(messages):
@@ -577,7 +580,7 @@ async def test_downstream_stays_open_while_upstream_has_mail():
 # -- starting ---------------------------------------------------------------------------------------
 
 
-async def test_failing_boot_is_retried_and_then_given_up():
+async def test_failing_boot_is_retried_until_the_actor_gives_up():
     boots = []
 
     async def bad(inbox, *, task_status):

@@ -1,4 +1,4 @@
-"""Every message declares the type of its reply, so no `Any` is between callers and actors."""
+"""Every message declares the type of its reply, so `Any` never occurs between callers and actors."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PACKAGE = Path(lithos.__file__).parent
 EXCEPT = {"kernel/actors/mailboxes.py", "kernel/values/messages.py", "server/service_state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
 GENERIC |= {"TaskCommand", "BoardCommand", "EdgeCommand", "LearningCommand"}
-#: Names of functions, parameters and fields that contain a message or its reply.
+#: Names of functions, parameters and fields that refer to a message or its reply.
 SPEAKING = {"message", "messages", "command", "commands", "reply", "replies"}
 SPEAKING |= {"submit", "ask", "run", "_ask", "_submit"}
 
 
 def untyped(source: str) -> Iterator[int]:
-    """Yield the lines on which a message or a reply is `Any`."""
+    """Yield the line numbers on which a message or a reply is `Any`."""
     for node in ast.walk(ast.parse(source)) if "Any" in source else ():
         written = _type_of_message(node)
         if written is not None and any(ast.unparse(part) == "Any" for part in ast.walk(written)):
@@ -94,7 +94,7 @@ def promised(cls: type) -> Any:
     return promised(cls.__base__) if cls.__base__ is not None else None
 
 
-def test_no_message_or_reply_is_any() -> None:
+def test_no_message_or_reply_has_the_type_any() -> None:
     assert [
         f"{path.relative_to(PACKAGE)}:{line}"
         for room in ("actors", "core", "services", "tools")
@@ -153,7 +153,7 @@ def test_handler_takes_its_command_and_returns_the_promised_reply(handlers: Hand
 
 
 @pytest.mark.parametrize("handlers", BOARDS, ids=["coordinator", "memory"])
-def test_every_command_of_a_board_has_its_method(handlers: Handlers) -> None:
+def test_every_board_command_has_a_method(handlers: Handlers) -> None:
     families = {base for command in handlers for base in command.__mro__ if base.__name__.endswith("Command")}
     families -= {Command}
     assert {cls for cls in commands() if families & set(cls.__mro__)} == set(handlers)

@@ -1,4 +1,4 @@
-"""A house whose files other programs change. The watcher processes changes on demand."""
+"""A house whose files are changed by other programs. The watcher processes the changes on demand."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class WatchedHouse(House):
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Scan the existing files, then run the actors.
+        """Scan the existing files, and then run the actors.
 
-        On exit, everything is indexed, journalled and in the manifest.
+        On exit, all changes are indexed, journalled and in the manifest.
         """
         self.settle(self.scan())
         async with self.running():
@@ -62,7 +62,7 @@ class WatchedHouse(House):
 
     @asynccontextmanager
     async def with_note(self, content: str = "text", **fields: Any) -> AsyncIterator[WriteOutcome]:
-        """Run with a note called `Note`. Yields the outcome of its creation."""
+        """Run the actors with a note called `Note`. Yield the outcome of its creation."""
         async with self.watching():
             yield await self.create("Note", content, **fields)
 
@@ -72,7 +72,7 @@ class WatchedHouse(House):
         await self.taking.settle(TouchedBatch(dict.fromkeys(paths, now), False))
 
     async def compare(self) -> None:
-        """Compare the folder once without known paths.
+        """Run one comparison of the whole folder, without known paths.
 
         Paths that an earlier run marked for another check are included.
         """

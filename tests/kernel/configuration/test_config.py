@@ -32,7 +32,7 @@ def load(
     env: Mapping[str, str] | None = None,
     typed: Mapping[str, Any] | None = None,
 ) -> LoadedConfig:
-    """Load the configuration with `text` as the file given by --config."""
+    """Load the configuration, with `text` as the file given by --config."""
     path = tmp_path / "lithos.yaml"
     path.write_text(text, encoding="utf-8")
     return load_config(config_path=path, environment=env or {}, overrides=typed or {})
@@ -44,7 +44,7 @@ def refusal(tmp_path: Path, text: str = "", **more: Any) -> str:
     return str(caught.value)
 
 
-def test_empty_configuration_means_defaults(tmp_path: Path) -> None:
+def test_empty_configuration_yields_default_values(tmp_path: Path) -> None:
     loaded = load_config(data_dir=tmp_path, environment={})
     assert loaded.source is None
     assert loaded.warnings == ()
@@ -64,7 +64,7 @@ def test_later_source_overrides_earlier_source(tmp_path: Path) -> None:
     assert load(tmp_path, text, env=long, typed={"server.port": 1004}).config.of(ServerConfig).port == 1004
 
 
-def test_invalid_port_is_refused_by_name(tmp_path: Path) -> None:
+def test_invalid_port_error_names_its_setting(tmp_path: Path) -> None:
     """behaviour 163: non-integer LITHOS_PORT stops the start (the caller exits 2 on `ConfigError`)."""
     for text in ("abc", "80.5", "1_000", "0x10", "70000", "-1", "true"):
         assert refusal(tmp_path, env={"LITHOS_PORT": text}) == (
@@ -109,7 +109,7 @@ def test_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
             assert refusal(tmp_path, f"{section}: {{{key}: {value}}}").startswith(f"{section}.{key}: "), value
 
 
-def test_environment_switches_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
+def test_environment_accepts_words_as_switches_and_json_or_comma_lists(tmp_path: Path) -> None:
     words = dict.fromkeys(("1", "true", "YES", "on"), True) | dict.fromkeys(("0", "False", "no"), False)
     for text, value in words.items():
         assert (
@@ -138,7 +138,7 @@ def test_every_setting_can_be_set_in_the_environment(tmp_path: Path) -> None:
         assert loaded.config == defaults, key
 
 
-def test_short_variable_names_reach_their_settings(tmp_path: Path) -> None:
+def test_short_variable_names_change_their_settings(tmp_path: Path) -> None:
     config = load_config(
         environment={
             "LITHOS_DATA_DIR": str(tmp_path),
@@ -159,7 +159,7 @@ def test_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     assert (loaded.config.of(ServerConfig).auth_token, loaded.config.of(ServerConfig).port) == (SECRET, 9001)
 
 
-def test_typed_options_may_be_text(tmp_path: Path) -> None:
+def test_command_line_options_may_be_given_as_text(tmp_path: Path) -> None:
     typed = {"server.port": "9002", "server.watch_files": False, "storage.data_dir": tmp_path}
     config = load(tmp_path, typed=typed).config
     assert (config.of(ServerConfig).port, config.of(ServerConfig).watch_files) == (9002, False)
@@ -182,7 +182,7 @@ def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
     )
 
 
-def test_retired_settings_are_named_and_ignored(tmp_path: Path) -> None:
+def test_retired_settings_are_reported_and_ignored(tmp_path: Path) -> None:
     env = {"LITHOS_LCMA__LLM__API_KEY": SECRET, "LITHOS_LCMA__RANKING": "weights"}
     text = f"lcma: {{ranking: weights, llm: {{api_key: '{SECRET}'}}, salience_floor: high}}\n"
     loaded = load(tmp_path, text, env=env)
@@ -199,7 +199,7 @@ def test_retired_settings_are_named_and_ignored(tmp_path: Path) -> None:
     assert SECRET not in str(loaded.warnings)
 
 
-def test_retired_sections_and_short_variables_are_named_and_ignored(tmp_path: Path) -> None:
+def test_retired_sections_and_short_variables_are_reported_and_ignored(tmp_path: Path) -> None:
     env = {"LITHOS_OTEL_ENABLED": "1", "LITHOS_TELEMETRY__ENDPOINT": "collector:4318"}
     loaded = load(tmp_path, "telemetry: {enabled: true}", env=env)
     assert loaded.config == Config()
@@ -215,7 +215,7 @@ def test_retired_settings_are_sorted_and_unused() -> None:
     assert not RETIRED.keys() & {*SETTINGS, *SECTIONS}
 
 
-def test_older_names_are_read_and_new_names_have_priority(tmp_path: Path) -> None:
+def test_older_setting_names_are_read_but_new_names_take_precedence(tmp_path: Path) -> None:
     text = "storage: {knowledge_dir: notes}\ncoordination: {claim_ttl_minutes: 30}\n"
     loaded = load(tmp_path, text)
     assert loaded.warnings == ()
@@ -278,7 +278,7 @@ def test_configuration_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         load_config(data_dir=tmp_path, environment={})
 
 
-def test_empty_files_and_sections_mean_defaults(tmp_path: Path) -> None:
+def test_empty_files_and_sections_yield_default_values(tmp_path: Path) -> None:
     for text in ("", "# nothing\n", "server:\n", "server:\n  oauth:\n"):
         assert load(tmp_path, text).config == Config(), text
 
@@ -295,7 +295,7 @@ def test_values_set_in_code_are_checked() -> None:
         ServerConfig(port=70000)
 
 
-def test_secrets_are_never_shown(tmp_path: Path) -> None:
+def test_configuration_secrets_are_never_shown(tmp_path: Path) -> None:
     config = load(tmp_path, f"server: {{auth_token: '{SECRET}'}}").config
     assert config.of(ServerConfig).auth_token == SECRET
     public = as_public_dict(config)
@@ -342,7 +342,7 @@ NODES = st.recursive(
 
 
 @given(key=st.sampled_from(sorted(SETTINGS)), value=NODES)
-def test_any_value_is_accepted_or_refused_by_key(tmp_path: Path, key: str, value: Any) -> None:
+def test_any_value_is_accepted_or_refused_with_its_key(tmp_path: Path, key: str, value: Any) -> None:
     *sections, name = key.split(".")
     tree: Any = {name: value}
     for section in reversed(sections):
@@ -359,7 +359,7 @@ def test_any_value_is_accepted_or_refused_by_key(tmp_path: Path, key: str, value
     key=st.sampled_from(sorted(SETTINGS)),
     text=st.text(max_size=12) | st.from_regex(r"[-+0-9.e]+", fullmatch=True),
 )
-def test_any_environment_text_is_accepted_or_refused_by_name(key: str, text: str) -> None:
+def test_any_environment_text_is_accepted_or_refused_with_variable_name(key: str, text: str) -> None:
     variable = SETTINGS[key].variable
     outcome = key
     try:
@@ -386,7 +386,7 @@ def test_agents_and_protected_notes_accept_patterns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "globs", [["notes"], ["/a/"], ["!a/", "b/"], ["a//b.md"], ["../x.md"], [""], ["x" * 501], ["a/"] * 101]
 )
-def test_impossible_pattern_gets_error_of_scopes(tmp_path: Path, globs: list[str]) -> None:
+def test_invalid_pattern_is_refused_with_the_error_of_scopes(tmp_path: Path, globs: list[str]) -> None:
     with pytest.raises(ValueError, match="pattern"):
         check_typed(globs)
     assert "storage.protected" in refusal(tmp_path, yaml.safe_dump({"storage": {"protected": globs}}))

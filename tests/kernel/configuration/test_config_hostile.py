@@ -1,4 +1,4 @@
-"""Harmful configuration files: each is refused with one sentence, within limits for time and memory."""
+"""Harmful configuration files: each is refused with one sentence, within time and memory limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tests.e2e.process import clean_environment
 
 
 def nested_aliases(levels: int = 12) -> str:
-    """Return nested lists, each with nine aliases of the list before: 9 to the power of `levels` texts."""
+    """Return nested lists.
+
+    Each list has nine aliases of the previous list, so there are 9 to the power of `levels` texts.
+    """
     rows = ["l0: &l0 [lol, lol, lol]"]
     rows += [f"l{at}: &l{at} [{', '.join([f'*l{at - 1}'] * 9)}]" for at in range(1, levels)]
     return "".join(f"{row}\n" for row in rows)
@@ -80,18 +83,18 @@ def test_hostile_configuration_is_refused_in_one_sentence(
     ],
 )
 def test_duplicate_key_is_refused_with_both_lines(tmp_path: Path, text: str, told: str) -> None:
-    """behaviour 410: the first of two sections would be lost silently, with the token in it."""
+    """behaviour 410: otherwise the first of two sections, and the token in it, would be lost silently."""
     assert told in refusal(tmp_path, text)
 
 
-def test_merged_keys_are_not_duplicates(tmp_path: Path) -> None:
+def test_yaml_merge_keys_do_not_count_as_duplicates(tmp_path: Path) -> None:
     path = tmp_path / "lithos.yaml"
     path.write_text("x: &x {port: 1}\ny: &y {host: h}\nserver:\n  <<: *x\n  <<: *y\n  port: 2\n")
     server = load_config(config_path=path, environment={}).config.of(ServerConfig)
     assert (server.host, server.port) == ("h", 2)
 
 
-def test_unknown_keys_are_named_up_to_a_limit(tmp_path: Path) -> None:
+def test_unknown_keys_are_reported_up_to_a_limit(tmp_path: Path) -> None:
     """behaviour 410"""
     path = tmp_path / "lithos.yaml"
     path.write_text("".join(f"k{number}: 1\n" for number in range(50_000)) + f"? {'server' * 20_000}\n: 1\n")
@@ -106,8 +109,8 @@ def test_unknown_keys_are_named_up_to_a_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_configuration_exits_with_2_within_limits(tmp_path: Path) -> None:
-    """behaviour 410: without a traceback, in limited memory."""
+def test_hostile_configuration_ends_with_exit_code_2_within_limits(tmp_path: Path) -> None:
+    """behaviour 410: there is no traceback, and the memory is limited."""
     path = tmp_path / "lithos.yaml"
     for text in (HOSTILE[0][1], HOSTILE[4][1], HOSTILE[6][1], HOSTILE[-1][1]):
         path.write_text(str(text))

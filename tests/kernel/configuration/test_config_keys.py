@@ -18,5 +18,5 @@ def test_secret_settings_are_marked() -> None:
     assert secret == {"server.auth_token"}
 
 
-def test_variables_are_named_by_section_and_key() -> None:
+def test_environment_variables_are_named_after_section_and_key() -> None:
     assert SETTINGS["server.oauth.issuer"].variable == "LITHOS_SERVER__OAUTH__ISSUER"

@@ -1,6 +1,6 @@
 """Sections of the configuration: each capability declares its own sections.
 
-A missing capability does not declare any section.
+A missing capability declares no section.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ print("\\n".join(loaded.warnings))
 
 
 def test_disabled_capability_removes_its_section(tmp_path: Path) -> None:
-    """The keys of the section become unknown keys: they are named at the start, and ignored."""
+    """The keys of the section become unknown keys, which are reported at startup and ignored."""
     file = tmp_path / "config.yaml"
     command = [sys.executable, "-c", WITHOUT_ATTACHMENTS, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -45,14 +45,14 @@ def test_disabled_capability_removes_its_section(tmp_path: Path) -> None:
     ]
 
 
-def test_sections_have_unique_places_and_names() -> None:
-    """With equal places, the order of sections would depend on the file system."""
+def test_sections_have_unique_positions_and_names() -> None:
+    """With equal positions, the order of sections would depend on the file system."""
     for values in ([each.place for each in DECLARED], [each.name for each in DECLARED]):
         assert len(set(values)) == len(DECLARED) > 0
 
 
 def test_all_sections_belong_to_listed_capabilities() -> None:
-    """A settings module elsewhere would be a section that is missing from the app's list."""
+    """A settings module of an unlisted package would declare a section that the app's list lacks."""
     owners = {each.kind.__module__.split(".")[1] for each in DECLARED}
     assert owners == {path.parent.name for path in PACKAGE.glob("*/settings.py")}
     assert owners - {each.name for each in CAPABILITIES} == {"kernel", "server"}
@@ -66,7 +66,7 @@ def test_declared_keys_belong_to_their_section() -> None:
 
 
 def test_replacing_a_section_keeps_values_of_other_sections() -> None:
-    """`of` finds a section by its class, whatever way it was passed in."""
+    """`of` finds a section by its class, regardless of how the section was passed in."""
     config = Config(StorageConfig(knowledge_subdir="mine"), search=SearchConfig(max_results=7))
     changed = config.replace(SearchConfig(max_results=8))
     assert (config.of(SearchConfig).max_results, changed.of(SearchConfig).max_results) == (7, 8)

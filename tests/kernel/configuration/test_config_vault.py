@@ -37,7 +37,7 @@ def test_state_of_a_vault_is_stored_in_data_home(tmp_path: Path, vault: Path) ->
     assert (usable.config.of(StorageConfig), problems) == (storage, [])
 
 
-def test_given_data_directory_contains_the_state(tmp_path: Path, vault: Path) -> None:
+def test_specified_data_directory_contains_the_vault_state(tmp_path: Path, vault: Path) -> None:
     environment = {"LITHOS_VAULT": str(vault)}
     assert (
         load_config(data_dir=tmp_path, environment=environment).config.of(StorageConfig).data_dir == tmp_path
@@ -77,7 +77,7 @@ def test_relative_data_home_is_ignored_and_vault_path_made_absolute(
 
 
 @pytest.mark.parametrize("order", [["--vault", "v", "stats"], ["stats", "--vault", "v"]])
-def test_option_is_accepted_before_and_after_the_command(order: list[str]) -> None:
+def test_vault_option_is_accepted_before_and_after_the_command(order: list[str]) -> None:
     assert parse_arguments(order).typed["vault"] == Path("v")
 
 

@@ -91,7 +91,7 @@ def test_vaults_are_read_from_file_in_default_data_directory(place: Path) -> Non
     file = written(TWO, "data/config.yaml")
     assert names(load()) == ["work", "home"]
     assert load("home").chosen == ("home",)
-    assert load("../roots/work") == ConfiguredVaults()  # a path to a folder, as for a single vault
+    assert load("../roots/work") == ConfiguredVaults()  # this is a path to a folder, as for a single vault
     assert names(load(environment={"LITHOS_DATA_DIR": str(file.parent)})) == ["work", "home"]
     assert load(environment={"LITHOS_VAULT": str(place)}) == ConfiguredVaults()
     found = load_config(data_dir=file.parent, environment={})
@@ -110,7 +110,7 @@ def test_vault_on_command_line_uses_settings_of_its_name(place: Path) -> None:
     assert elsewhere.data_dir == state_of_vault(place, {})
 
 
-def test_own_sections_of_a_vault_have_highest_priority(place: Path) -> None:
+def test_sections_of_a_named_vault_take_precedence(place: Path) -> None:
     config = written(
         "search: {max_results: 7, chunk_size: 300}\nvaults:\n"
         "  work: {path: ../roots/work, search: {max_results: 9}}\n  home: {path: ../roots/notes}\n"

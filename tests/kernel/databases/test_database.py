@@ -1,4 +1,4 @@
-"""Opening of databases, and their state after a damaged file or a failed upgrade."""
+"""Opening of databases, also after damage or a failed upgrade."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def open_files(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", [Things, Replaceable])
-def test_rows_are_read_back_and_closing_leaves_one_file(path: Path, kind: type[Database]) -> None:
+def test_rows_are_readable_and_closed_database_is_one_file(path: Path, kind: type[Database]) -> None:
     store = kind.open(path, START)
     with store.transaction():
         store._writer.execute("INSERT INTO things VALUES(1)")
@@ -62,7 +62,9 @@ def test_rows_are_read_back_and_closing_leaves_one_file(path: Path, kind: type[D
 @pytest.mark.parametrize(
     "damaged", [b"no database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000, b"SQLite format 3\0junk"]
 )
-def test_damaged_database_is_refused_only_if_irreplaceable(tmp_path: Path, name: str, damaged: bytes) -> None:
+def test_damaged_database_is_refused_only_if_it_is_irreplaceable(
+    tmp_path: Path, name: str, damaged: bytes
+) -> None:
     """behaviour 89"""
     path = tmp_path / name
     path.write_bytes(damaged)

@@ -126,7 +126,9 @@ def test_lost_database_refuses_writes_with_advice(tmp_path: Path, name: str, way
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", KINDS)
-def test_database_check_detects_loss_without_a_write(tmp_path: Path, name: str, way: Damage) -> None:
+def test_database_check_detects_a_lost_database_without_a_write(
+    tmp_path: Path, name: str, way: Damage
+) -> None:
     store, path = open_store(tmp_path, name)
     store.look()
     assert store.loss is None
@@ -137,7 +139,7 @@ def test_database_check_detects_loss_without_a_write(tmp_path: Path, name: str, 
         store.close()
 
 
-def test_restored_folder_ends_database_loss(tmp_path: Path) -> None:
+def test_database_is_no_longer_lost_when_its_folder_is_restored(tmp_path: Path) -> None:
     store, path = open_store(tmp_path, "history.db")
     move_folder(path)
     with pytest.raises(DatabaseLost):
@@ -148,7 +150,7 @@ def test_restored_folder_ends_database_loss(tmp_path: Path) -> None:
     store.close()
 
 
-def test_closing_keeps_wal_of_another_program(tmp_path: Path) -> None:
+def test_closing_a_database_keeps_the_wal_of_another_program(tmp_path: Path) -> None:
     store, path = open_store(tmp_path, "history.db")
     keep(store, 1)
     replace_with_wal(path)
@@ -158,7 +160,7 @@ def test_closing_keeps_wal_of_another_program(tmp_path: Path) -> None:
 
 
 def test_emptied_file_of_killed_process_is_refused(tmp_path: Path) -> None:
-    """SQLite would delete the WAL, which contains all the data."""
+    """SQLite would delete the WAL, which contains all data."""
     path = tmp_path / "coordination.db"
     store = CoordinationStore.open(path, START)
     copies = {suffix: with_suffix(path, suffix).read_bytes() for suffix in ("", "-wal")}
@@ -172,7 +174,7 @@ def test_emptied_file_of_killed_process_is_refused(tmp_path: Path) -> None:
     CoordinationStore.open(path, START).close()
 
 
-def test_store_over_a_snapshot_is_never_lost(tmp_path: Path) -> None:
+def test_store_opened_from_a_snapshot_never_counts_as_lost(tmp_path: Path) -> None:
     """Commands such as `lithos events --no-follow` read a snapshot while a server is running."""
     path = tmp_path / "coordination.db"
     CoordinationStore.open(path, START).close()

@@ -88,7 +88,7 @@ def test_second_owner_is_refused_until_first_owner_dies(path, holder):
 
 
 @pytest.mark.parametrize("holds", [fcntl.LOCK_EX, fcntl.LOCK_SH], ids=["owns", "asks"])
-def test_owner_is_reported_at_once_and_probe_awaited(path, monkeypatch, holds):
+def test_owner_is_reported_immediately_but_a_probe_is_awaited(path, monkeypatch, holds):
     path.parent.mkdir(parents=True)
     waits = []
     with open(path, "wb") as other:
@@ -162,7 +162,7 @@ def test_owner_only_address_is_marked_private(path):
 
 
 def test_lock_is_released_when_its_record_cannot_be_written(path, monkeypatch):
-    """With a full disk at the start, the next attempt of the same process gets the lock."""
+    """If the disk is full at the start, the next attempt of the same process gets the lock."""
 
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -201,7 +201,7 @@ def test_unreadable_lock_record_names_no_owner(path, content):
     assert read_owner(path) is None
 
 
-def test_held_folder_stays_locked_until_release(tmp_path, path):
+def test_locked_folder_stays_locked_until_its_release(tmp_path, path):
     lock = held(path)
     assert is_locked(tmp_path)
     lock.release()

@@ -1,4 +1,4 @@
-"""Another program removes or replaces the lock file, or its folder, while the owner is alive."""
+"""Lock files and folders that another program removes or replaces while the owner is alive."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def assert_refused(path: Path) -> str:
 
 
 @pytest.mark.parametrize("damage", [*FILE, replace_folder])
-def test_lock_excludes_others_and_rewrites_its_lost_file(path: Path, holder: Holder, damage: Damage) -> None:
+def test_lock_excludes_other_owners_and_rewrites_its_lost_file(
+    path: Path, holder: Holder, damage: Damage
+) -> None:
     """docs/spec/lifecycle.md §2"""
     before = read_owner(path)
     assert holder.confirm() is None
@@ -102,7 +104,7 @@ def test_lock_excludes_others_and_rewrites_its_lost_file(path: Path, holder: Hol
 
 
 @pytest.mark.parametrize("damage", [move_folder, remove_folder])
-def test_lost_folder_still_excludes_others_and_is_reported(
+def test_lost_folder_still_excludes_other_owners_and_is_reported(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
     """docs/spec/lifecycle.md §2"""
@@ -115,7 +117,7 @@ def test_lost_folder_still_excludes_others_and_is_reported(
     assert_refused(path)
 
 
-def test_restored_folder_ends_lock_loss(path: Path, holder: Holder) -> None:
+def test_lock_is_no_longer_lost_when_its_folder_is_restored(path: Path, holder: Holder) -> None:
     move_folder(path)
     assert holder.confirm() is not None
     path.parent.with_name("away").rename(path.parent)
@@ -158,7 +160,7 @@ def count_descriptors(folder: Path) -> int:
     """Return the number of this process's descriptors for files in a folder, including deleted files."""
     found = 0
     for number in os.listdir("/dev/fd"):
-        with suppress(FileNotFoundError):  # the descriptor of the listing itself
+        with suppress(FileNotFoundError):  # this is the descriptor of the listing itself
             found += os.readlink(f"/dev/fd/{number}").startswith(str(folder))
     return found
 
@@ -185,7 +187,10 @@ def test_repeated_lock_loss_leaves_no_open_descriptor(tmp_path: Path) -> None:
 def test_second_owner_is_refused_while_the_lock_is_rewritten(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
-    """docs/spec/lifecycle.md §2: tried ten times per damage, while other processes try without a pause."""
+    """docs/spec/lifecycle.md §2: ten attempts per kind of damage.
+
+    Meanwhile, other processes try to get the lock without a pause.
+    """
     entered: list[str] = []
     is_over = threading.Event()
 

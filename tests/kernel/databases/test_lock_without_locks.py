@@ -37,7 +37,7 @@ def test_file_system_without_locks_is_refused_with_advice(
     assert not is_owned(tmp_path / ".lithos" / "lock")
 
 
-def test_no_lock_option_accepts_file_system_without_locks(
+def test_option_no_lock_accepts_a_file_system_without_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_locks(monkeypatch, errno.ENOLCK)
@@ -50,7 +50,7 @@ def test_no_lock_option_accepts_file_system_without_locks(
     assert not is_owned(path)
 
 
-def test_no_lock_option_excludes_second_owner_by_lock_file(
+def test_option_no_lock_excludes_a_second_owner_by_lock_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some network file systems support locks only for files, not for folders."""
@@ -63,7 +63,7 @@ def test_no_lock_option_excludes_second_owner_by_lock_file(
     lock.release()
 
 
-def test_other_lock_errors_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_lock_errors_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_locks(monkeypatch, errno.EIO)
     path = tmp_path / ".lithos" / "lock"
     with pytest.raises(OSError, match="Input/output error"):

@@ -23,7 +23,7 @@ def registry_of(data: Path) -> Path:
     return data / ".lithos" / "migrations" / "registry.json"
 
 
-def test_new_data_directory_records_one_empty_step_once(data: Path) -> None:
+def test_new_data_directory_records_its_layout_version_once(data: Path) -> None:
     migrate(data, NOW)
     first = registry_of(data).read_bytes()
     migrate(data, NOW.replace(year=2027))
@@ -45,7 +45,7 @@ def test_root_database_is_moved_with_its_companion_files(data: Path) -> None:
         assert not (data / f"coordination.db{suffix}").exists()
 
 
-def test_root_database_stays_when_target_exists(data: Path) -> None:
+def test_root_database_is_not_moved_when_the_target_exists(data: Path) -> None:
     (data / "coordination.db").write_text("old")
     (data / ".lithos" / "coordination.db").write_text("new")
     migrate(data, NOW)

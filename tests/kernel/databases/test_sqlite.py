@@ -126,7 +126,7 @@ def test_check_of_damaged_database_keeps_its_wal(path, tmp_path):
 
 
 def test_wal_is_moved_before_its_database(path, monkeypatch):
-    """A kill in between must not combine the WAL with a new database."""
+    """A kill between the two moves must not combine the WAL with a new database."""
     path.parent.mkdir()
     path.write_bytes(b"db")
     path.with_name("x.db-wal").write_bytes(b"wal")
@@ -137,7 +137,7 @@ def test_wal_is_moved_before_its_database(path, monkeypatch):
     assert moved == ["x.db-wal", "x.db"]
 
 
-def test_several_quarantines_in_one_second_keep_all_files(path):
+def test_quarantines_within_one_second_keep_all_damaged_files(path):
     path.parent.mkdir()
     names = []
     for content in (b"one", b"two", b"three"):
@@ -148,7 +148,7 @@ def test_several_quarantines_in_one_second_keep_all_files(path):
     assert names == [f"x.db.corrupt-20260102T030405Z{tail}" for tail in ("", "-1", "-2")]
 
 
-def test_unwritable_folder_is_not_damage(path):
+def test_unwritable_folder_does_not_count_as_damage(path):
     path.mkdir(parents=True)
     with pytest.raises(apsw.CantOpenError):
         open_at(path)

@@ -1,4 +1,4 @@
-"""One owner per vault, whatever its data directory. No files are created in the vault."""
+"""One owner per vault, regardless of its data directory. No files are created in the vault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lock(tmp_path: Path, name: str, vault: Path) -> OwnerLock:
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_second_data_directory_for_one_vault_is_refused(is_link: bool, tmp_path: Path, vault: Path) -> None:
-    """Behaviour 249: the lock is on the folder itself, whatever path was used to open it."""
+    """Behaviour 249: the lock is on the folder itself, regardless of the path used to open it."""
     other = vault
     if is_link:
         other = tmp_path / "link"
@@ -58,8 +58,8 @@ def test_second_data_directory_for_one_vault_is_refused(is_link: bool, tmp_path:
     assert list(vault.iterdir()) == []
 
 
-def test_same_data_directory_is_refused_with_a_vault(tmp_path: Path, vault: Path) -> None:
-    """Then a second stdio server bridges to the first."""
+def test_second_owner_of_data_directory_and_vault_is_refused(tmp_path: Path, vault: Path) -> None:
+    """A second stdio server then bridges to the first server."""
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "one", vault)
     first.acquire(NOW)
     with pytest.raises(AlreadyOwned) as refused:
@@ -83,7 +83,7 @@ def test_leftover_record_is_ignored_and_reports_no_owner(tmp_path: Path, vault: 
     second.release()
 
 
-def test_unwritable_state_home_is_ignored_when_folders_lock(tmp_path: Path, vault: Path) -> None:
+def test_unwritable_state_home_is_ignored_when_folders_support_locks(tmp_path: Path, vault: Path) -> None:
     (tmp_path / "state").write_text("a file")
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
     first.acquire(NOW)
@@ -92,7 +92,7 @@ def test_unwritable_state_home_is_ignored_when_folders_lock(tmp_path: Path, vaul
     first.release()
 
 
-def test_owner_of_another_vault_is_distinguished(
+def test_owner_record_distinguishes_the_owner_of_another_vault(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that requested one vault is not bridged to the server of another vault."""

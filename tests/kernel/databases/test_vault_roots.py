@@ -1,4 +1,4 @@
-"""Separation of the folders of several vaults (docs/spec/cli-config.md §3.1)."""
+"""Checks that the folders of several vaults are separate (docs/spec/cli-config.md §3.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def told(*places: VaultFolder) -> list[str]:
     return list(find_overlaps(places))
 
 
-def test_sibling_folders_are_separate() -> None:
+def test_sibling_vault_folders_count_as_separate() -> None:
     """behaviour 296"""
     assert told(at("a", "/x/a"), at("b", "/x/ab"), at("a", "/s/a", "data"), at("b", "/s/b", "data")) == []
 

@@ -1,6 +1,6 @@
 """A time limit for linear functions.
 
-The limit is generous and in CPU time of this process, so that other processes do not count.
+The limit is generous. It is in CPU time of this process, so other processes do not affect the limit.
 """
 
 from __future__ import annotations

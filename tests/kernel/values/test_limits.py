@@ -45,8 +45,8 @@ def test_value_count_is_independent_of_text_chunks(value: Any, is_ascii: bool, c
 
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b"1", b'"a"', b"[[[[]]]]", b'{"a":1}', b'{"a":[]}', b'""'])
-def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
-    """The first parts are enough for a refusal, so the rest is never scanned."""
+def test_endless_list_is_detected_from_its_first_bytes(item: bytes) -> None:
+    """The first chunks are enough for a refusal, so the rest is never scanned."""
     text = b"[" + b",".join([item] * 1_000_000)
     count = ValueCount(JSON_VALUES)
     parts = [text[begin : begin + 65_536] for begin in range(0, len(text), 65_536)]
@@ -57,13 +57,13 @@ def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
 @pytest.mark.parametrize(
     "content", [",{[:" * 250_000, '",' * 500_000, "\\," * 500_000, '\\",\\\\"[' * 150_000]
 )
-def test_text_counts_as_one_value(content: str) -> None:
-    """A note of a megabyte full of commas, quotes and backslashes is accepted."""
+def test_string_counts_as_one_json_value(content: str) -> None:
+    """A note of one megabyte with many commas, quotes and backslashes is accepted."""
     for is_ascii in (True, False):
         call = {"method": "tools/call", "params": {"arguments": {"content": content, "tags": ["a"]}}}
         assert not holds_more_values(json.dumps(call, ensure_ascii=is_ascii).encode(), 20)
 
 
-def test_short_text_is_not_counted() -> None:
+def test_values_of_a_short_text_are_not_counted() -> None:
     assert not holds_more_values(b"[" * JSON_VALUES, JSON_VALUES)
     assert holds_more_values(b"[" * (JSON_VALUES + 1), JSON_VALUES)

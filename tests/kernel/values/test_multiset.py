@@ -11,7 +11,7 @@ from lithos.kernel.values.multiset import MOST_IN_TUPLE, Multiset, count, total,
 
 
 @pytest.mark.parametrize("kinds", [3, MOST_IN_TUPLE, 40])
-def test_multiset_equals_a_counter(kinds: int) -> None:
+def test_multiset_behaves_like_a_counter(kinds: int) -> None:
     rng = random.Random(kinds)
     items: Multiset[str] = ()
     counter = Counter[str]()
@@ -19,7 +19,7 @@ def test_multiset_equals_a_counter(kinds: int) -> None:
         item, times = f"item {rng.randrange(kinds)}", rng.choice((0, 0, 1, 1, 1, 2))
         items = with_count(items, item, times)
         counter[item] = times
-        counter += Counter()  # removes items that no longer occur
+        counter += Counter()  # drops items whose count is zero
         assert set(items) == set(counter)
         assert len(items) == len(counter)
         assert count(items, item) == times
@@ -43,7 +43,7 @@ def test_many_and_repeated_items_keep_insertion_order() -> None:
     assert with_count((1, 2), 1, 2) == {1: 2, 2: 1}
 
 
-def test_multiset_tuple_is_not_changed() -> None:
+def test_adding_to_a_multiset_does_not_change_its_tuple() -> None:
     items: Multiset[int] = (1, 2)
     assert with_count(items, 3, 1) == (1, 2, 3)
     assert items == (1, 2)

@@ -1,4 +1,4 @@
-"""The names under which Lithos itself acts. They are in one list, and no caller may use them."""
+"""The names under which Lithos itself acts. All are in one list, and no caller may use them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lithos.kernel.values.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGEN
 from lithos.server.settings import ServerConfig
 
 PACKAGE = Path(__file__).parents[3] / "lithos"
-#: Names under which an actor appears in code: keywords, parameters, keys of call arguments, constants.
+#: Places in code that name an actor: keywords, parameters, keys of call arguments, constants.
 ACTOR = re.compile(r"(?i)(?:.*_)?(?:agent(?:_id)?|actor|author|resolver|created_by)")
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
-#: Lines where such a name may come before a text. Most modules do not contain such lines.
+#: Lines in which such a name may come before a text. Most modules do not contain such lines.
 MENTION = re.compile(
     r"(?i)(?:agent(?:_id)?|actor|author|resolver|created_by)[\"']?\s*(?::[^=\n]*)?[:=]\s*[\"']"
 )
@@ -37,13 +37,13 @@ STORIES = "app/demo/"
         *["enrich", "cli", "person", "scan", "timer", "import", "evaluate", "migration"],
     ],
 )  # fmt: skip
-def test_callers_cannot_use_names_of_lithos(name: str) -> None:
+def test_callers_cannot_use_names_reserved_for_lithos(name: str) -> None:
     assert is_reserved(name)
     with pytest.raises(InvalidInput, match="Choose your own name"):
         check_agent(name)
 
 
-def test_other_names_are_allowed() -> None:
+def test_callers_can_use_other_names() -> None:
     for name in ("ada", "undoer", "cli@laptop", "unknown", "claude-code@host", "Персона", "scan-bot", ""):
         assert check_agent(name) == name
 
@@ -88,10 +88,10 @@ def test_every_actor_name_in_the_code_is_reserved() -> None:
             if name not in RESERVED | WORDS | {UNKNOWN_AGENT}:
                 strange.append(f"{place}:{line}: {name!r}")
     assert strange == []
-    assert seen >= len(RESERVED) - 1  # the constants themselves; "enrich" does not have one
+    assert seen >= len(RESERVED) - 1  # the constants themselves; "enrich" does not have a constant
 
 
-def test_source_walk_finds_a_new_actor_name() -> None:
+def test_source_scan_finds_a_new_actor_name() -> None:
     for source in (
         'REAPER_AGENT = "reaper"', 'AGENT: str = "reaper"', 'write(agent="reaper")',
         'call({"agent_id": "reaper"})', 'def act(*, by=1, agent: str = "reaper"): pass',

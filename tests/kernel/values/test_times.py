@@ -1,4 +1,4 @@
-"""Times on the wire and in files."""
+"""Times in messages and in files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.kernel.values.times import (
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def test_wire_time_has_microseconds_and_offset():
+def test_encoded_time_has_microseconds_and_offset():
     assert format_time(MOMENT) == "2026-01-02T03:04:05.000006+00:00"
     assert format_time(MOMENT.replace(microsecond=0)) == "2026-01-02T03:04:05.000000+00:00"
     assert format_time(MOMENT.astimezone(timezone(timedelta(hours=-5)))) == format_time(MOMENT)
@@ -28,12 +28,12 @@ def test_wire_time_has_microseconds_and_offset():
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_every_time_survives_the_wire(moment):
+def test_every_timestamp_survives_encoding_and_decoding(moment):
     assert parse_time(format_time(moment)) == moment
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.datetimes(timezones=st.just(UTC)))
-def test_wire_times_sort_like_the_times(one, other):
+def test_encoded_times_sort_in_chronological_order(one, other):
     assert (format_time(one) < format_time(other)) == (one < other)
 
 
@@ -49,7 +49,7 @@ def test_any_offset_is_read_and_a_missing_offset_means_utc(text):
     assert parse_time(text).tzinfo is UTC
 
 
-def test_date_without_time_is_its_first_moment():
+def test_date_without_time_means_the_start_of_day():
     assert parse_time("2026-01-02") == datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -98,5 +98,5 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
         (HOUR, MOMENT.replace(year=1), MOMENT.replace(year=1)),
     ],
 )
-def test_clock_far_ahead_is_followed_by_a_day_per_hour(elapsed, now, settled):
+def test_settled_time_follows_clock_far_ahead_by_one_day_per_hour(elapsed, now, settled):
     assert settled_time(MOMENT, elapsed, now) == settled

@@ -38,14 +38,14 @@ def test_serial_numbers_are_never_reused(catalogue):
     assert [catalogue.take_serial(), catalogue.take_serial()] == [10, 11]
 
 
-def test_listing_follows_the_order_of_first_indexing(catalogue):
+def test_notes_are_listed_in_the_order_of_first_indexing(catalogue):
     catalogue.load([make_entry(2, "a.md"), make_entry(1, "z.md"), make_entry(3, "b.md")])
     catalogue.put(make_entry(1, "z.md", title="Renamed"))
     catalogue.put(make_entry(4, "0.md"))
     assert [entry.serial for entry in catalogue] == [1, 2, 3, 4]
 
 
-def test_first_path_owns_slug_and_url_in_any_loading_order(catalogue):
+def test_first_path_gets_slug_and_url_regardless_of_loading_order(catalogue):
     one = make_entry(9, "a.md", title="Same", source_url="https://x.org")
     other = make_entry(1, "b.md", title="same!", source_url="https://x.org")
     catalogue.load([other, one])
@@ -54,7 +54,7 @@ def test_first_path_owns_slug_and_url_in_any_loading_order(catalogue):
     assert (catalogue.slugs.surplus, catalogue.urls.surplus) == (1, 1)
 
 
-def test_released_slug_passes_to_the_next_claimant(catalogue):
+def test_next_claimant_gets_a_released_slug(catalogue):
     one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, title="Else")))
@@ -72,7 +72,7 @@ def test_updated_note_keeps_its_slug(catalogue):
     assert catalogue.slugs.owner("same") == one.note.id
 
 
-def test_cleared_url_is_free_again(catalogue):
+def test_cleared_url_can_be_used_again(catalogue):
     entry = make_entry(1, source_url="https://x.org")
     catalogue.put(entry)
     catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, source_url=None)))
@@ -88,7 +88,7 @@ def test_tags_are_counted_once_per_note_until_the_last_removal(catalogue):
     assert catalogue.tags.counts() == {"c": 1}
 
 
-def test_both_notes_are_found_after_swapping_files(catalogue):
+def test_both_notes_are_found_after_they_swap_files(catalogue):
     one, other = make_entry(1, "a.md"), make_entry(2, "b.md")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, path="b.md"))
@@ -97,7 +97,7 @@ def test_both_notes_are_found_after_swapping_files(catalogue):
     assert catalogue.at_path("b.md").note.id == one.note.id
 
 
-def test_note_under_a_new_serial_number_replaces_the_old_entry(catalogue):
+def test_note_with_a_new_serial_number_replaces_its_old_entry(catalogue):
     catalogue.put(make_entry(1, id="same"))
     catalogue.put(make_entry(7, id="same"))
     assert catalogue.at_serial(1) is None
@@ -119,7 +119,7 @@ def test_link_counts_include_placeholders_and_follow_every_change(catalogue):
     assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=3, unresolved=3)
 
 
-def test_stamp_changes_only_with_path_or_bytes():
+def test_entry_stamp_changes_only_with_path_or_bytes():
     entry = make_entry(1)
     assert attrs.evolve(entry, serial=2, identified=False).stamp == entry.stamp
     assert attrs.evolve(entry, path="z.md").stamp != entry.stamp
@@ -127,7 +127,7 @@ def test_stamp_changes_only_with_path_or_bytes():
     assert 0 <= entry.stamp < 2**63
 
 
-def test_key_ownership_passes_on_in_the_order_of_claims():
+def test_key_ownership_passes_to_claimants_in_the_order_of_claims():
     claims = UniqueKeys()
     for note_id in "abc":
         claims.add("k", note_id)
@@ -144,7 +144,7 @@ def test_key_ownership_passes_on_in_the_order_of_claims():
 class Twin:
     """Naive model of the catalogue.
 
-    The model keeps a list of entries and rebuilds the key queues from the history.
+    The model stores a list of entries and rebuilds the key queues from the history.
     """
 
     entries: dict[str, Entry] = attrs.field(factory=dict)
@@ -196,7 +196,7 @@ removals = st.integers(1, 5)
 
 
 @given(st.lists(st.one_of(puts, removals), max_size=25))
-def test_catalogue_equals_a_naive_model_after_any_history(history):
+def test_catalogue_equals_a_naive_model_after_random_changes(history):
     catalogue, twin = Catalogue(), Twin()
     for step in history:
         if isinstance(step, int):
@@ -230,7 +230,7 @@ def test_catalogue_is_independent_of_the_loading_order(entries, random):
         assert one.slugs.owner(entry.slug) == other.slugs.owner(entry.slug)
 
 
-def test_notes_are_found_by_host_of_their_source_url() -> None:
+def test_notes_are_found_by_the_host_of_their_source_url() -> None:
     catalogue = Catalogue()
     one = make_entry(1, source_url="https://e.org/a")
     two = make_entry(2, source_url="https://e.org:81/b")

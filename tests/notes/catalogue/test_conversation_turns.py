@@ -1,4 +1,4 @@
-"""Conversation turns: which notes count as turns, and which turns are neighbours."""
+"""Conversation turns: recognition of notes as turns, and neighbours of turns."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def beside(turns: Turns, serial: int) -> list[int]:
     return turns.beside(serial)
 
 
-def test_turn_neighbours_are_adjacent_in_time_whatever_their_paths() -> None:
+def test_neighbouring_turns_are_adjacent_in_time_regardless_of_path() -> None:
     turns = Turns()
     for serial, minute in ((1, 40), (2, 20), (3, 30)):
         turns.enter(turn(serial, f"2024-03-05 14:{minute}"))
     assert [beside(turns, serial) for serial in (2, 3, 1)] == [[3], [2, 1], [3]]
 
 
-def test_turns_of_equal_time_are_ordered_by_path_number() -> None:
-    """Conversations may record only the time of the whole meeting, so that all turns have the same time."""
+def test_turns_with_equal_times_are_ordered_by_number_in_path() -> None:
+    """A conversation may record only the time of the whole meeting. All its turns then have the same time."""
     turns = Turns()
     for serial in (9, 10, 11):
         turns.enter(turn(serial, "2024-03-05 14:00", f"talk/turn-{serial}.md"))
@@ -43,7 +43,7 @@ def test_turns_of_equal_time_are_ordered_by_path_number() -> None:
         turn(2, "2024-03-05 14:01", "elsewhere/2.md"),
     ],
 )
-def test_turns_in_other_folders_or_much_later_are_not_neighbours(other: Entry) -> None:
+def test_turns_in_different_folders_or_far_apart_are_not_neighbours(other: Entry) -> None:
     turns = Turns()
     turns.enter(turn(1, "2024-03-05 14:00"))
     turns.enter(other)

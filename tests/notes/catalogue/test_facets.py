@@ -1,4 +1,4 @@
-"""Facet postings: order and number of the listed notes, compared with a check of every note."""
+"""Facet postings: their order and number, compared with a check of every note."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
     known = catalogue.get(f"note-{number}")
     if kind == "remove":
         catalogue.remove(f"note-{number}")
-    elif kind == "late" and known is None:  # The note gets a serial number that was reserved long before.
+    elif kind == "late" and known is None:  # This note gets a serial number that was reserved long before.
         catalogue.reserve_serials(1_000)
         late = next(serial for serial in range(900, 0, -1) if catalogue.at_serial(serial) is None)
         catalogue.put(entry_of(late, number, values))
@@ -85,7 +85,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
 
 
 @given(loaded=st.lists(notes, max_size=8), history=changes, wanted=filters, offset=st.integers(0, 5))
-def test_page_equals_the_result_of_a_full_scan(loaded, history, wanted, offset):
+def test_facet_page_equals_the_result_of_a_full_check(loaded, history, wanted, offset):
     catalogue = Catalogue()
     catalogue.load([entry_of(20 - number, number, values) for number, values in enumerate(loaded, 1)])
     for kind, number, values in history:
@@ -135,7 +135,7 @@ def test_large_folder_page_may_contain_unchecked_candidates(loaded, wanted):
     assert [entry.serial for entry in entries if passes(entry, wanted)] == passing(catalogue, wanted)
 
 
-def test_page_of_a_large_whole_folder_is_exact(monkeypatch):
+def test_page_filtered_only_by_a_large_folder_is_exact(monkeypatch):
     monkeypatch.setattr(facets, "MOST_COMPARED", 0)
     catalogue = Catalogue()
     for number, path in enumerate(PATHS, start=1):
@@ -172,12 +172,12 @@ def test_deleted_notes_leave_no_postings():
 
 
 def test_page_cost_is_independent_of_catalogue_size():
-    """A page takes at most twice the calls and memory in a catalogue four times as large (issue 19)."""
+    """In a catalogue four times as large, a page takes at most twice the calls and memory (issue 19)."""
 
     def costs(notes: int) -> dict[FacetFilter, tuple[int, int]]:
         catalogue = Catalogue()
         for n in range(1, notes + 1):
-            folder = n % 50 if n <= 1_000 else 50  # a page copies its folder, so keep f7 small
+            folder = n % 50 if n <= 1_000 else 50  # A page copies its folder, so folder f7 must stay small.
             values = {"path": f"f{folder}/a.md", "tags": ("x", f"t{n % 9}"), "author": f"a{n % 4}"}
             catalogue.put(entry_of(n, n, values))
         found = {}

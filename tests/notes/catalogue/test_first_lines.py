@@ -1,4 +1,4 @@
-"""Note previews: their contents, searches in them, and dropping them."""
+"""Note previews: contents, searches and removal."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def edges_of(graph: NoteGraph) -> set[tuple[str, str | Placeholder]]:
     return set(graph.links.edges())
 
 
-def test_title_link_resolves_whichever_note_is_created_first() -> None:
+def test_title_link_resolves_regardless_of_note_creation_order() -> None:
     """behaviour 179"""
     source, target = make_entry(1, links=("Some Title",)), make_entry(2, "x.md", title="some-title")
     for order in ((source, target), (target, source)):
@@ -53,7 +53,7 @@ def test_ambiguous_stem_is_a_placeholder_until_one_note_remains() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(3))}
 
 
-def test_better_match_takes_over_a_link_until_deleted() -> None:
+def test_link_resolves_to_a_better_match_until_its_deletion() -> None:
     graph = fresh_graph([make_entry(1, links=("one",)), make_entry(2, "x.md", title="One")])
     graph.put(make_entry(3, "y.md", aliases=("ONE",)))
     assert edges_of(graph) == {(note_id(1), note_id(3))}
@@ -64,7 +64,7 @@ def test_better_match_takes_over_a_link_until_deleted() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(2))}
 
 
-def test_smallest_path_wins_a_link_among_equal_titles() -> None:
+def test_link_to_equal_titles_resolves_to_the_smallest_path() -> None:
     graph = fresh_graph(
         [
             make_entry(1, links=("Same",)),
@@ -101,7 +101,7 @@ def test_graph_is_unchanged_when_an_unknown_note_is_removed() -> None:
     assert graph.counts() == LinkCounts(nodes=1, edges=0, unresolved=0)
 
 
-def test_generated_vault_has_the_links_of_the_reference() -> None:
+def test_graph_of_a_generated_vault_equals_the_reference() -> None:
     entries = generate_entries(300, 4)
     graph, reference = fresh_graph(entries), Reference.of(entries)
     assert edges_of(graph) == expected_pairs(reference)
@@ -169,7 +169,7 @@ puts = st.builds(
 
 
 @given(st.lists(st.one_of(puts, st.integers(1, 5)), max_size=20))
-def test_graph_equals_a_fresh_build_after_any_history(history: list[Entry | int]) -> None:
+def test_graph_equals_a_newly_built_graph_after_random_changes(history: list[Entry | int]) -> None:
     """behaviours 50, 137, 179"""
     catalogue = Catalogue()
     for step in history:

@@ -34,7 +34,7 @@ def edge(number: int, from_id: str, to_id: str, type: str = "depends_on", **more
 
 
 class Vault:
-    """A catalogue with its lineage, and copies of the notes and edges that were added."""
+    """Catalogue with its lineage. It also stores copies of the added notes and edges."""
 
     def __init__(self) -> None:
         self.catalogue = Catalogue()
@@ -102,7 +102,7 @@ class Oracle:
         return any(n.supersedes == note_id and n.id != note_id for n in self._notes.values())
 
     def chain(self, note_id: str) -> set[str]:
-        """Return the notes that a note supersedes, directly or by a chain of existing notes."""
+        """Return the ids of all notes that a note supersedes, directly or through existing notes."""
         found: set[str] = set()
         at = note_id
         while at in self._notes:
@@ -198,8 +198,10 @@ LONG = (3, 5, 6)
 
 
 @pytest.mark.parametrize("most", [module.STEPS, 1])
-def test_lineage_equals_its_definition_after_any_history(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """behaviours 231 and 233, also if a backward search takes many calls and many sources are excused."""
+def test_lineage_equals_its_definition_after_random_changes(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """behaviours 231 and 233, even if a backward search takes many calls, and many sources are excused."""
     monkeypatch.setattr(module, "_AT_ONCE", min(most, module._AT_ONCE))
     monkeypatch.setattr(module, "_MOST_ALONE", min(most - 1, module._MOST_ALONE))
     told = Counter[str]()
@@ -246,7 +248,7 @@ def test_nearest_cause_is_reported_and_ties_are_broken_by_id() -> None:
     assert (warning.title, warning.reason) == ("Tc", "depends on a quarantined note: wrong numbers")
 
 
-def test_source_cycle_ends_and_no_note_makes_itself_suspect() -> None:
+def test_check_of_cyclic_sources_ends_without_a_note_suspecting_itself() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b", "c")
@@ -281,7 +283,7 @@ def test_note_superseding_its_superseded_source_is_not_suspect() -> None:
     assert vault.suspicion("a") is None
     assert vault.suspicion("e") == ("d", 1)
     vault.put("e", "d", "f")
-    vault.put("f", "c")  # `e` also depends on `c`, the successor of `d`, two steps away.
+    vault.put("f", "c")  # `e` also depends on `c`, which supersedes `d` and is two steps away.
     assert vault.suspicion("e") == ("c", 2)  # `a` supersedes `c`.
     vault.put("f", "c", "a")
     assert vault.suspicion("e") is None
@@ -310,7 +312,7 @@ def test_deleted_source_counts_again_once_recreated() -> None:
     assert vault.told("b") == [("suspect", "c", 1)]
 
 
-def test_related_notes_have_the_name_of_their_relation() -> None:
+def test_lineage_steps_name_the_relation_to_each_source() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b")
@@ -373,7 +375,7 @@ def chain_of(length: int, width: int = 1) -> Vault:
     return vault
 
 
-async def test_suspicious_source_beyond_the_step_limit_is_reported_once_computed() -> None:
+async def test_suspicious_source_beyond_the_step_limit_is_reported_after_settling() -> None:
     vault = chain_of(3 * module.STEPS)
     far = f"{3 * module.STEPS - 1:06}"
     await vault.lineage.settle()
@@ -412,7 +414,7 @@ def test_long_version_chain_is_checked_in_linear_time() -> None:
 
 @pytest.mark.slow
 def test_lineage_call_cost_is_independent_of_lineage_length() -> None:
-    """The cost limit: 100 independent calls, on a lineage of 1,000 notes and of 10,000 notes."""
+    """The test compares the cost of 100 independent calls for lineages of 1,000 and of 10,000 notes."""
 
     def calls(length: int) -> int:
         vault, rng = chain_of(length, 4), random.Random(1)

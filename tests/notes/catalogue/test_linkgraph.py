@@ -37,7 +37,7 @@ def test_only_nodes_without_edges_can_be_discarded() -> None:
     assert graph.nodes() == {"b"}
 
 
-def test_graph_version_changes_only_with_its_shape() -> None:
+def test_graph_version_changes_only_with_nodes_or_edges() -> None:
     graph = graph_of("ab")
     before = graph.version
     graph.link("a", "b")
@@ -48,7 +48,7 @@ def test_graph_version_changes_only_with_its_shape() -> None:
     assert graph.version > before
 
 
-def test_walk_returns_the_fewest_steps_in_each_direction() -> None:
+def test_traversal_returns_the_fewest_steps_in_each_direction() -> None:
     graph = graph_of("ab", "bc", "cd", "ad", "ea")
     assert graph.reach(["a"], 3, "outgoing") == {"a": 0, "b": 1, "d": 1, "c": 2}
     assert graph.reach(["a"], 3, "incoming") == {"a": 0, "e": 1}
@@ -57,13 +57,13 @@ def test_walk_returns_the_fewest_steps_in_each_direction() -> None:
     assert graph.reach(["x"], 3, "both") == {}
 
 
-def test_walk_along_a_cycle_ends() -> None:
+def test_traversal_of_a_cycle_ends() -> None:
     """behaviour 78"""
     graph = graph_of("ab", "bc", "ca", "aa")
     assert graph.reach(["a"], 1000, "outgoing") == {"a": 0, "b": 1, "c": 2}
 
 
-def test_walk_never_reaches_or_crosses_a_placeholder() -> None:
+def test_traversal_never_reaches_or_crosses_a_placeholder() -> None:
     graph = graph_of("aX", "bX")
     assert graph.reach(["a"], 3, "both") == {"a": 0}
 

@@ -1,4 +1,4 @@
-"""Upgrade of an old manifest: the next start finds the new kinds of links, without events."""
+"""Upgrade of an old manifest: the next start finds the new kinds of links and emits no events."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.servers import VAULT, put_note, serving
 
 
 def as_older(tmp_path: Path) -> None:
-    """Change the manifest into the manifest of an older Lithos: no links and no link format number."""
+    """Turn the manifest into one of an older Lithos, without links and without a link format number."""
     connection = apsw.Connection(str(tmp_path / ".lithos" / "manifest.db"))
     connection.execute("DELETE FROM meta WHERE name='links'")
     connection.execute("UPDATE files SET links=''")
     connection.close()
 
 
-async def test_older_manifest_gets_its_links_once_and_without_events(
+async def test_links_are_added_to_an_older_manifest_once_without_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 371"""

@@ -31,7 +31,7 @@ ANYWHERE: Final = ("", "a", "a/b", "c/b", "c/a/b", "c/a/b/d")
 #: Path of a file that is not a note.
 PICTURE: Final = "t/a/pics/p 1.png"
 NAMES: Final = ("Plan", "2026-11-28", "🚀 Launch", "café (1)", "Ann's: plan", "v1.2")
-#: Forms of links to a note: by its name, its path, the end of its path, and its relative path.
+#: Link forms: the note's name, its path, the end of its path, and its path relative to the linking note.
 FORMS: Final = (
     "[[{stem}]]", "[[{path}]]", "[[{path}.md#Part|t]]", "![[{tail}]]", "[[{relative}]]", "[[/{path}|t [1]]]",
     "[t](<{plain}>)", "[t](<{plain}.md> 'title')", "[t]({quoted})", "[t]({quoted}.md#p)",
@@ -45,7 +45,7 @@ PROPERTIES: Final = (
 )  # fmt: skip
 #: Characters that must be escaped in a link destination without angle brackets.
 _QUOTED: Final = re.compile(r"[ ()]")
-#: Text that only resembles links, and links to missing files. A move never changes this text.
+#: Text that only resembles links, and links to missing files. A move never changes them.
 FIXED: Final = (
     "\n\n    [[{path}]] [t]({quoted})\n\n`[[{path}]]` <!-- [[{path}]] -->\n```\n[[{relative}]]\n```\n"
     "[[Missing]] [t](Missing.md) [[./Missing]] [a](tag:x) arr[[0]] [[deep/er/Missing]]\n"
@@ -83,9 +83,9 @@ def join(folder: str, name: str) -> str:
 
 @st.composite
 def vaults(draw: st.DrawFn, folders: tuple[str, ...] = FOLDERS, *, are_unique: bool = True) -> dict[str, str]:
-    """Draw a vault as texts by path: notes in some folders, with links of all forms.
+    """Draw a vault: a mapping from paths to texts. The notes are in some folders and have links of all forms.
 
-    `are_unique` draws each name once.
+    If `are_unique` is true, each file name is drawn only once.
     """
     names = draw(st.lists(st.sampled_from(NAMES), min_size=2, unique=are_unique, max_size=7))
     paths = list(dict.fromkeys(join(draw(st.sampled_from(folders)), name) for name in names))
@@ -195,7 +195,7 @@ def test_move_keeps_link_targets_and_moving_back_restores_bytes(
 @given(vaults(ANYWHERE, are_unique=False), st.data())
 @settings(deadline=None)
 def test_moves_between_all_folders_keep_link_targets(files: dict[str, str], data: st.DataObject) -> None:
-    """behaviour 375, also when several notes share a name, so that links need longer paths than before."""
+    """behaviour 375, even if several notes share a name. Links then need longer paths than before."""
     vault = Vault(files)
     before = {(source, found) for source, found, _ in vault.edges() if found is not None}
     old = data.draw(st.sampled_from(sorted(vault.files)))

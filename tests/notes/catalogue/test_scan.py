@@ -147,7 +147,7 @@ def test_moved_and_changed_file_without_id_is_a_new_note(house):
 # -- changes between two scans -----------------------------------------------------------------------
 
 
-def test_each_change_emits_its_event_with_agent_scan(house):
+def test_each_change_emits_an_event_by_the_agent_scan(house):
     for n, path in enumerate(("same.md", "changed.md", "gone.md", "moved.md", "touched.md")):
         put(house, path, note(n, tags=f"[t{n}]"))
     first_scan(house)
@@ -198,7 +198,7 @@ def test_change_of_equal_size_is_detected_by_modification_time(house):
     assert rescan(house) == [(NOTE_UPDATED, "a.md")]
 
 
-def test_note_moved_and_edited_at_once_emits_one_rename(house):
+def test_note_both_moved_and_edited_emits_one_rename_event(house):
     put(house, "a.md", note(1))
     first_scan(house)
     (house.files.root / "a.md").unlink()
@@ -208,7 +208,7 @@ def test_note_moved_and_edited_at_once_emits_one_rename(house):
     assert entry.note.title == "New title"
 
 
-def test_two_notes_that_swap_files_emit_two_renames(house):
+def test_two_notes_that_swap_files_emit_two_rename_events(house):
     put(house, "a.md", note(1))
     put(house, "b.md", note(2))
     first_scan(house)
@@ -236,7 +236,7 @@ def test_serial_numbers_of_deleted_notes_are_not_reused(house):
 @pytest.mark.parametrize(
     "damage", [b"---\nkey: [\n---\n\n# x", b"\x00\xff\xfe binary", b"---\n\t- x: {\n---\n"]
 )
-def test_unreadable_files_are_skipped_and_all_others_indexed(house, damage):
+def test_unreadable_files_are_skipped_and_other_files_are_indexed(house, damage):
     """behaviour 22"""
     put(house, "a.md", note(1))
     (house.files.root / "bad.md").write_bytes(damage)
@@ -350,7 +350,7 @@ COPIES = ("Shared 2.md", "Shared (conflicted copy).md", "Shared-1.md", "Archive/
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("edited", ["Shared.md", "copy", ""])
 @pytest.mark.parametrize("knows", ["manifest", "history"])
-def test_path_that_held_an_id_keeps_it_when_copied(house, copy, edited, knows):
+def test_path_keeps_its_id_when_its_file_is_copied(house, copy, edited, knows):
     put(house, "Shared.md", note(1))
     first_scan(house)
     keep_version(house, "Shared.md")
@@ -376,15 +376,15 @@ def keep_version(house: House, path: str) -> None:
 
 
 @pytest.mark.parametrize("copy", COPIES[:-1])
-def test_file_without_copy_suffix_owns_an_unknown_id(house, copy):
+def test_unknown_id_is_assigned_to_the_file_without_copy_suffix(house, copy):
     put(house, copy, note(1))
     put(house, "Shared.md", note(1))
-    os.utime(house.files.root / copy, ns=(1, 1))  # The copy is also the older file.
+    os.utime(house.files.root / copy, ns=(1, 1))  # The copy is older than the note.
     first_scan(house)
     assert paths(house) == ["Shared.md"]
 
 
-def test_older_file_owns_an_unknown_id(house):
+def test_unknown_id_is_assigned_to_the_older_file(house):
     put(house, "a.md", note(1))
     put(house, "b.md", note(1))
     os.utime(house.files.root / "b.md", ns=(1, 1))
@@ -404,7 +404,7 @@ def test_moved_note_is_distinguished_from_its_copy_by_bytes(house):
 
 @pytest.mark.parametrize("order", [("a.md", "b.md", "c.md"), ("c.md", "b.md", "a.md")])
 def test_first_path_keeps_the_slug_after_a_slug_collision(house, order):
-    """behaviour 14, in whichever order the files appeared."""
+    """behaviour 14, regardless of the order in which the files appeared."""
     first_scan(house)
     for path in order:
         put(house, path, note(ord(path[0]), "Same Title", source_url="https://x.org/p"))
@@ -420,7 +420,7 @@ def test_first_path_keeps_the_slug_after_a_slug_collision(house, order):
     assert house.catalogue.urls.surplus == 1, "each scan counts anew"
 
 
-def test_links_of_files_that_were_not_reread_are_known(house):
+def test_links_of_unchanged_files_are_known_without_rereading_the_files(house):
     put(house, "a.md", note(1) + "\n[[b]] and [[nowhere]]\n")
     put(house, "b.md", note(2))
     first_scan(house)
@@ -478,7 +478,7 @@ async def test_kill_between_file_and_journal_loses_no_event(house, monkeypatch):
 
 
 def test_scan_events_are_not_repeated_when_killed_before_the_manifest(house, monkeypatch):
-    """behaviour 187, for the events of the scan itself."""
+    """behaviour 187: the rule also applies to the events of the scan itself."""
     put(house, "a.md", note(1))
     put(house, "b.md", note(2))
     first_scan(house)

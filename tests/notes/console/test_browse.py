@@ -106,7 +106,7 @@ async def test_paged_note_list_shows_every_note_once(tmp_path: Path) -> None:
 
 
 async def test_note_list_neutralises_payloads_in_note_fields(tmp_path: Path) -> None:
-    """behaviour 236: payloads in titles, tags, authors and file names do nothing in lists."""
+    """behaviour 236: payloads in titles, tags, authors and file names have no effect in lists."""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         for number, payload in enumerate(PAYLOADS):

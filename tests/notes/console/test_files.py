@@ -1,6 +1,6 @@
 """Vault files in the console.
 
-Images are shown inline, all other files are downloads, and no path leads outside.
+Images are shown inline, all other files are downloads, and no path reaches files outside the vault.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ async def test_images_are_shown_inline_and_other_files_are_downloads(vault: Path
             policy = "default-src 'none'; frame-ancestors 'none'; sandbox"
             assert answer.headers["content-security-policy"] == policy
             assert answer.headers["x-content-type-options"] == "nosniff"
-        # A file name cannot forge headers or a page.
+        # A file name cannot inject headers or HTML.
         name = 'x"; filename=evil.html <script>pwned().png'
         (vault / "knowledge" / name).write_bytes(PNG)
         answer = await person.get(f"/console/files/{quote(name, safe='')}")
         assert answer.status_code == 200
         assert answer.headers["content-disposition"] == f"inline; filename*=UTF-8''{quote(name, safe='')}"
-        # A file name without its folder redirects to the file.
+        # A request with the file name alone is redirected to the file in its folder.
         person.lithos.server.get(Catalogue).see_file("pics/deep/far.jpg", is_there=True)
         answer = await person.get("/console/files/far.jpg")
         assert (answer.status_code, answer.url.path) == (200, "/console/files/pics/deep/far.jpg")

@@ -16,7 +16,7 @@ from tests.server.console.pages import dangers, parse
 KNOWN = {"Known note": "id-1", "folder/other": "id-2", "/folder/other": "id-2", "/far": "id-3"}
 LINKS = (KNOWN.get, "folder/this.md")
 
-#: Inputs that are slow for Markdown and HTML parsers. The tests also use the generic slow patterns.
+#: Inputs that slow down Markdown and HTML parsers. The tests also use the generic slow patterns.
 HOSTILE: dict[str, Callable[[int], str]] = {
     "brackets": lambda n: "[[" * (n // 2),
     "callouts": lambda n: "[!" * (n // 2),
@@ -88,7 +88,7 @@ def test_vault_specific_blocks_are_rendered() -> None:
     assert "<h1" not in html_of("# A\n\n<h1>B</h1>"), "the page's own title is its one first heading"
 
 
-def test_comments_are_not_shown() -> None:
+def test_obsidian_comments_are_not_shown() -> None:
     shown = {
         "%% hidden %%": "",
         "a\n\n%%\nhidden\n\n# hidden\n%%\nb": "<p>a</p>\n<p>b</p>\n",
@@ -146,7 +146,7 @@ def test_rendered_parts_are_split_at_block_boundaries() -> None:
     assert all(part.startswith("Paragraph") for part in parts)
 
 
-def test_link_targets_are_known_before_rendering() -> None:
+def test_parsed_markdown_lists_link_targets_before_rendering() -> None:
     parsed = parse_markdown("[[A]] [b](b.md) [[c#d|e]] `[[f]]`[^1]\n\n[^1]: [[g]]", "x/y.md")
     assert {"A", "c", "g", "x/b"} <= parsed.targets
     assert "f" not in parsed.targets

@@ -74,7 +74,7 @@ async def test_note_page_shows_text_frontmatter_links_and_lineage(tmp_path: Path
         assert prose.all("a", "external")
 
 
-async def test_standing_section_names_causes_that_raised_or_lowered_a_note(tmp_path: Path) -> None:
+async def test_standing_section_lists_causes_that_raised_or_lowered_a_note(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note_id = await lithos.create("Kettle", "Water boils in the kettle.")
@@ -198,7 +198,7 @@ async def test_note_page_renders_without_history_or_learning(tmp_path: Path) -> 
 # -- restore -----------------------------------------------------------------
 
 
-async def test_restore_previews_effects_and_happens_once_under_the_persons_name(tmp_path: Path) -> None:
+async def test_restore_shows_its_effects_and_is_recorded_once_for_person(tmp_path: Path) -> None:
     """behaviour 239: the effects are shown first, and the restore is recorded under the person's name."""
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
@@ -223,7 +223,7 @@ async def test_restore_previews_effects_and_happens_once_under_the_persons_name(
         assert authors_of(person, "note.updated") == ["bob", "Ann B"]
 
 
-async def test_nothing_is_restored_when_the_note_changed_meanwhile(tmp_path: Path) -> None:
+async def test_restore_is_refused_when_the_note_changed_meanwhile(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")
         await person.lithos.write("Note", "The second text.", id=note_id)
@@ -259,7 +259,7 @@ async def test_deleted_note_is_listed_and_can_be_restored(tmp_path: Path) -> Non
 # -- quarantine ------------------------------------------------------------
 
 
-async def test_quarantine_previews_dependents_and_happens_once_under_the_persons_name(tmp_path: Path) -> None:
+async def test_quarantine_shows_dependents_and_is_recorded_once_for_the_person(tmp_path: Path) -> None:
     """behaviour 239: the effects are shown first, and the change is recorded under the person's name."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -287,7 +287,7 @@ async def test_quarantine_previews_dependents_and_happens_once_under_the_persons
         assert versions[0]["agent"] == "Ann"
         assert authors_of(person, "note.updated") == ["Ann"]
         tasks = (await lithos.call("lithos_task_list", status="open"))["tasks"]
-        assert len(tasks) == 2  # The epic and one task for the direct dependent.
+        assert len(tasks) == 2  # There is one task for the epic and one for the direct dependent.
         assert {task["created_by"] for task in tasks} == {"Ann"}
 
         ended = await person.submit(f"/console/notes/{note_id}/clear")
@@ -333,7 +333,7 @@ async def test_note_pages_neutralise_payloads_in_note_fields(tmp_path: Path) -> 
             await person.look(f"/console/notes/{first}{address}")
 
 
-async def test_unknown_author_is_not_named(tmp_path: Path) -> None:
+async def test_missing_author_is_not_shown_as_unknown(tmp_path: Path) -> None:
     put_note(tmp_path, "plain.md", "A text.\n")
     async with visiting(tmp_path, settled=True) as person:
         page = await person.look(f"/console/notes/{derive_id('plain.md')}")

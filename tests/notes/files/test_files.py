@@ -41,7 +41,7 @@ def files(tmp_path):
 
 @pytest.fixture
 def syncs(monkeypatch):
-    """Return the list of synced folders, in order."""
+    """Return the list of synced folders, in the order of the syncs."""
     seen: list[str] = []
     real = replacing._sync
 
@@ -58,7 +58,7 @@ def save_nothing(kept: Kept, data: bytes) -> None:
 
 
 def everything(files: NoteFiles) -> dict[str, bytes]:
-    """Settle all displaced files, then return every file below the folder, including dot-files."""
+    """Settle all displaced files. Then return all files in the folder tree, including dot-files."""
     for kept in files.take_kept():
         files.settle(kept, save_nothing)
     return {
@@ -87,7 +87,7 @@ def paths(files: NoteFiles) -> list[str]:
 # -- writing ----------------------------------------------------------------------------------------
 
 
-def test_new_file_has_its_bytes_and_the_reported_state(files):
+def test_new_file_has_the_written_bytes_and_the_reported_state(files):
     (state,) = files.apply([Put("a.md", b"hello", None)])
     assert files.read("a.md") == ReadFile(b"hello", state)
     assert state.size == 5
@@ -102,7 +102,7 @@ def test_update_replaces_the_whole_file(files):
     assert (files.root / "a.md").stat().st_ino != inode, "readers of the old file keep it whole"
 
 
-def test_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
+def test_concurrently_created_file_is_not_overwritten(files, monkeypatch):
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -139,7 +139,7 @@ def test_new_file_follows_the_umask(files):
     assert stat.S_IMODE((files.root / "a.md").stat().st_mode) == 0o640
 
 
-def test_write_succeeds_on_a_file_system_without_modes(files, monkeypatch):
+def test_write_succeeds_on_a_file_system_without_file_modes(files, monkeypatch):
     files.apply([Put("a.md", b"one", None)])
 
     def fchmod(descriptor: int, mode: int) -> None:
@@ -150,7 +150,7 @@ def test_write_succeeds_on_a_file_system_without_modes(files, monkeypatch):
     assert isinstance(result, FileState)
 
 
-def test_short_writes_are_continued(files, monkeypatch):
+def test_short_writes_are_continued_until_complete(files, monkeypatch):
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data)[:3]))
     files.apply([Put("a.md", b"0123456789", None)])
@@ -194,7 +194,7 @@ def test_deep_folders_are_created_and_every_changed_folder_synced(files, syncs):
 
 
 def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bool) -> None:
-    """Choose whether new files are nameless at first, or have a name from the start.
+    """Choose whether new files are nameless at first or have a name from the start.
 
     Not every system supports nameless files.
     """
@@ -217,7 +217,7 @@ def test_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
     assert steps == ["fsync", "name", "folder", "fsync"]
 
 
-def test_only_a_change_probes_the_file_system_again(files, monkeypatch):
+def test_file_system_is_probed_again_only_by_a_change(files, monkeypatch):
     """Regression: a read also created probe files among the notes, which sync clients could see."""
     files.apply([Put("a.md", b"one", None)])
     monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
@@ -324,7 +324,7 @@ def test_interrupted_write_leaves_no_temporary_file(files, monkeypatch):
 
 
 def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypatch):
-    """behaviour 1: the change is made and only its durability is unknown. No temporary file is left."""
+    """behaviour 1: the change is made, but its durability is unknown. No temporary file is left."""
     files.apply([Put("b.md", b"old", None), Put("c.md", b"old", None)])
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
     results = files.apply([Put("a.md", b"new", None), Remove("b.md", OLD), Put("c.md", b"new", OLD)])
@@ -336,7 +336,7 @@ def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypat
 
 
 def test_failed_change_is_not_reported_as_unsynced(files, monkeypatch):
-    """The folder is created for a file that then does not fit on the disk."""
+    """The folder is created, but the file does not fit on the disk."""
     monkeypatch.setattr(os, "write", fail(errno.ENOSPC))
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
     (result,) = files.apply([Put("a/b.md", b"new", None)])
@@ -344,7 +344,7 @@ def test_failed_change_is_not_reported_as_unsynced(files, monkeypatch):
     assert result.errno == errno.ENOSPC
 
 
-def test_failed_change_does_not_affect_its_batch(files, monkeypatch):
+def test_failed_change_does_not_affect_other_changes_of_its_batch(files, monkeypatch):
     real = os.write
 
     def write(descriptor: int, data: bytes) -> int:
@@ -400,7 +400,7 @@ def test_symlinks_leading_outside_are_neither_listed_read_nor_written(files, tmp
     (outside / "secret.md").write_bytes(b"secret")
     (files.root / "file.md").symlink_to(outside / "secret.md")
     (files.root / "folder").symlink_to(outside)
-    sibling = tmp_path / "knowledge-2"  # The name begins like the name of the notes folder.
+    sibling = tmp_path / "knowledge-2"  # The folder name begins with the name of the notes folder.
     sibling.mkdir()
     (sibling / "a.md").write_bytes(b"x")
     (files.root / "sibling").symlink_to(sibling)
@@ -443,8 +443,8 @@ def test_symlink_loops_end_and_linked_folders_are_listed_once(files):
     assert paths(files) == ["real/a.md"]
 
 
-def test_many_crossing_links_are_listed_quickly(files):
-    """Each folder links to all others, so a walk along every path would never end."""
+def test_folders_that_link_to_each_other_are_listed_quickly(files):
+    """Each folder links to all other folders, so a walk along every path would never end."""
     for i in range(12):
         (files.root / str(i)).mkdir()
         (files.root / str(i) / "n.md").write_bytes(b"x")
@@ -525,7 +525,7 @@ def test_unreadable_folder_hides_only_its_own_notes(files, monkeypatch):
     assert paths(files) == ["b/y.md"]
 
 
-def test_missing_root_lists_no_notes(tmp_path):
+def test_listing_of_a_missing_root_is_empty(tmp_path):
     assert NoteFiles(tmp_path / "none").list_notes() == []
 
 
@@ -541,7 +541,7 @@ def test_file_time_beyond_the_sqlite_range_is_clamped(files, monkeypatch):
 # -- leftovers --------------------------------------------------------------------------------------
 
 
-def test_only_leftover_temporary_files_are_deleted_at_start(files):
+def test_start_deletes_only_leftover_temporary_files(files):
     keep = ["a.md", ".lithos-notes.md", "x.tmp", "d/b.md", ".obsidian/.lithos-1.tmp"]
     for path in [*keep, ".lithos-00ff.tmp", "d/.lithos-11ee.tmp", "d/e/.lithos-1.tmp"]:
         target = files.root / path
@@ -552,7 +552,7 @@ def test_only_leftover_temporary_files_are_deleted_at_start(files):
     assert files.recover(save_nothing) == 0
 
 
-def test_undeletable_leftover_does_not_stop_the_start(files, monkeypatch):
+def test_undeletable_temporary_file_does_not_prevent_the_start(files, monkeypatch):
     (files.root / ".lithos-1.tmp").write_bytes(b"x")
     monkeypatch.setattr(os, "unlink", fail(errno.EROFS))
     assert files.recover(save_nothing) == 0

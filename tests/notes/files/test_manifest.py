@@ -115,7 +115,7 @@ def test_row_replaces_its_path_and_removed_paths_are_deleted(manifest):
     assert [(row.path, row.note.title) for row in manifest.load()] == [("a.md", "New")]
 
 
-def test_notes_may_swap_their_files(manifest):
+def test_manifest_accepts_notes_that_swap_their_files(manifest):
     manifest.store([make_row(1, "a.md"), make_row(2, "b.md")])
     manifest.store([make_row(2, "a.md"), make_row(1, "b.md")])
     assert [(row.path, row.serial) for row in manifest.load()] == [("a.md", 2), ("b.md", 1)]
@@ -127,7 +127,7 @@ def test_moved_note_leaves_no_row_under_its_old_path(manifest):
     assert [row.path for row in manifest.load()] == ["b.md"]
 
 
-def test_journal_position_is_kept_until_a_new_one_is_stored(manifest, path):
+def test_journal_position_is_kept_until_a_new_position_is_stored(manifest, path):
     assert manifest.seq is None
     manifest.store([make_row(1)], seq=41)
     manifest.store([make_row(2)])
@@ -165,7 +165,7 @@ def test_manifest_of_another_format_is_dropped(manifest, path, monkeypatch):
     again.close()
 
 
-def test_failed_store_changes_nothing(manifest):
+def test_failed_manifest_write_changes_nothing(manifest):
     manifest.store([make_row(1, "a.md")], seq=1)
 
     def broken():

@@ -42,13 +42,13 @@ def test_lookup_finds_exactly_the_listed_notes(files, tmp_path):
     assert find_note(files, "a.md/b.md") is None
 
 
-def test_path_behind_a_symlinked_folder_requires_a_listing(files):
+def test_lookup_behind_a_symlinked_folder_requires_a_listing(files):
     (files.root / "alias").symlink_to("sub")
     with pytest.raises(AliasedPath):
         find_note(files, "alias/b.md")
 
 
-def test_old_spelling_is_missing_on_a_case_insensitive_disk(files, monkeypatch):
+def test_old_spelling_counts_as_missing_on_a_case_insensitive_disk(files, monkeypatch):
     """A case-insensitive disk opens every spelling of a name, but lists only one."""
     real = os.stat
     monkeypatch.setattr(lookup.os, "stat", lambda path: real(str(path).replace("A.md", "a.md")))
@@ -56,7 +56,7 @@ def test_old_spelling_is_missing_on_a_case_insensitive_disk(files, monkeypatch):
     assert not is_there(files, "A.md")
 
 
-def test_two_spellings_are_one_file_but_links_are_not(files, monkeypatch):
+def test_two_spellings_name_one_file_but_two_links_do_not(files, monkeypatch):
     (files.root / "soft.md").symlink_to("a.md")
     assert not is_same_file(files, "a.md", "soft.md")
     assert not is_same_file(files, "a.md", "sub/b.md")
@@ -69,7 +69,7 @@ def test_two_spellings_are_one_file_but_links_are_not(files, monkeypatch):
     assert is_same_file(files, "a.md", "A.md")
 
 
-def test_unexaminable_file_does_not_count_as_deleted(files, monkeypatch):
+def test_file_that_cannot_be_examined_does_not_count_as_deleted(files, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
@@ -79,7 +79,7 @@ def test_unexaminable_file_does_not_count_as_deleted(files, monkeypatch):
     assert is_there(files, "a.md")
 
 
-def test_replaced_folder_has_another_identity(files, tmp_path):
+def test_replaced_folder_gets_a_new_identity(files, tmp_path):
     before = folder_identity(files)
     files.root.rename(tmp_path / "away")
     assert folder_identity(files) is None

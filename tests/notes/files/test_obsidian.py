@@ -1,4 +1,4 @@
-"""Obsidian's settings of a vault. Broken settings are ignored."""
+"""Obsidian vault settings. Broken settings are ignored."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_ignored_files_are_neither_listed_nor_found(tmp_path: Path) -> None:
     assert find_note(files, "x/private.md") is None
 
 
-def test_existing_notes_of_a_person_are_detected(tmp_path: Path) -> None:
+def test_existing_notes_of_a_person_are_recognised(tmp_path: Path) -> None:
     assert find_own_notes(tmp_path) is None
     assert find_own_notes(tmp_path / "missing") is None
     (tmp_path / "sub").mkdir()
@@ -140,7 +140,7 @@ def test_existing_notes_of_a_person_are_detected(tmp_path: Path) -> None:
     assert find_own_notes(tmp_path) == ".obsidian"
 
 
-def test_missing_foreign_folder_is_not_created(tmp_path: Path) -> None:
+def test_missing_foreign_vault_folder_is_not_created(tmp_path: Path) -> None:
     files = NoteFiles(tmp_path / "gone", is_foreign=True)
     files.create_root()
     assert files.root_was_missing

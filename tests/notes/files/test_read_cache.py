@@ -1,4 +1,4 @@
-"""The cache of read notes: every change of an entry or file is detected, and memory is bounded."""
+"""The cache of read notes: it detects every change of an entry or file, and limits its memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(tmp_path):
 
 
 def put_old(files: NoteFiles, path: str, text: str, when: float = OLD) -> os.stat_result:
-    """Write a file with an old modification time. Only its status change time is recent."""
+    """Write a file with an old modification time. Its status change time is recent."""
     target = files.root / path
     target.write_text(text)
     os.utime(target, (when, when))
@@ -48,7 +48,7 @@ def remembered(files: NoteFiles, path: str = "a.md", content: str = "one") -> tu
     return known, entry
 
 
-def test_read_note_is_recalled_while_its_file_is_unchanged(files):
+def test_cached_note_is_returned_while_its_file_is_unchanged(files):
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
     assert known.get(entry).content == "one"
@@ -63,8 +63,8 @@ def put_beside(path):
     beside.replace(path)
 
 
-#: Ways to change a file. The second keeps the times, as `rsync --times` or `touch -r` do after an edit of
-#: equal length.
+#: Ways to change a file. The second way preserves the file times, as `rsync --times` or `touch -r` does after
+#: an edit of equal length.
 CHANGES = {
     "edited": lambda path: path.write_text("two"),
     "edited with old times": lambda path: (path.write_text("two"), os.utime(path, (OLD, OLD))),
@@ -87,7 +87,7 @@ def test_external_change_invalidates_the_cached_note(files, change):
     assert known._left == RECALLED_BYTES
 
 
-def test_cached_note_is_only_valid_for_its_entry_state(files):
+def test_cached_note_is_valid_for_one_state_of_its_entry(files):
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
     assert known.get(attrs.evolve(entry, digest="other")) is None
@@ -95,7 +95,7 @@ def test_cached_note_is_only_valid_for_its_entry_state(files):
     assert known.get(attrs.evolve(entry, note=attrs.evolve(entry.note, status="archived"))) is None
 
 
-def test_recently_changed_file_has_no_trusted_fingerprint(files):
+def test_recently_changed_file_does_not_have_a_trusted_fingerprint(files):
     put_old(files, "a.md", "one")  # The modification time is old, but the status change time is recent.
     source, fingerprint = files.read_stable("a.md")
     assert (source.data, fingerprint) == (b"one", None)
@@ -119,7 +119,7 @@ def test_cache_stays_within_its_byte_limit(files, monkeypatch):
 
 
 class Looks:
-    """A cached note whose file never changes, and file checks that take a chosen time."""
+    """A cached note whose file never changes. Each file check takes a duration that the test chooses."""
 
     def __init__(self) -> None:
         self.now, self.lasts, self.made = 0.0, 0.0, 0
@@ -132,7 +132,7 @@ class Looks:
         return Fingerprint(1, 1, 1, 1, 1)
 
     def find(self, *lasting: float) -> list[bool]:
-        """Return for each duration whether the note is recalled after a file check of that many seconds."""
+        """Return, for each duration, whether the note is recalled after a file check of that many seconds."""
         found = []
         for self.lasts in lasting:
             found.append(self._known.get(self._entry) is not None)
@@ -140,7 +140,7 @@ class Looks:
 
 
 @pytest.mark.parametrize("slow", [[SLOW_LOOK * 2] * SLOW_LOOKS, [ENDLESS * 2]])
-def test_file_checks_are_suspended_after_slow_ones(slow):
+def test_file_checks_are_suspended_after_slow_checks(slow):
     looks = Looks()
     assert all(looks.find(*slow))
     assert looks.find(0.0) == [False]

@@ -31,7 +31,8 @@ from lithos.notes.files.values import (
 )
 
 OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
-#: Capability name: without a separate folder, displaced files are stored next to their notes.
+#: Name of the capability to store displaced files in a separate folder. Without it, they are stored next to
+#: their notes.
 PLACE = "place"
 LACKING = {
     "a place of their own": (),
@@ -46,7 +47,7 @@ LACKING = {
 
 
 class Calls(KernelCalls):
-    """Real system calls. A test can disable some of them, or run an action before others."""
+    """Real system calls. A test can disable some calls, or run an action before a call."""
 
     def __init__(self, lacking: tuple[str, ...] = ()) -> None:
         for name in {*lacking} - {PLACE}:
@@ -71,7 +72,7 @@ def _missing(*_: object) -> None:
 
 @attrs.define
 class Desk:
-    """A folder with one note, and the displaced bytes that were saved."""
+    """A notes folder with one note, and the displaced bytes that were saved."""
 
     files: NoteFiles
     calls: Calls
@@ -172,7 +173,7 @@ def test_change_of_equal_size_and_time_is_detected(desk: Desk) -> None:
 def test_external_save_during_a_change_is_kept(desk: Desk, change: str) -> None:
     """Issue 11, defect 3."""
     step = "exchange" if change == "put" and desk.files.protection.exchange else "rename"
-    # Skip the rename that gives the new bytes their private name, where nameless files are missing.
+    # Skip the rename that gives the new bytes their private name if nameless files are not supported.
     skip = change == "put" and step == "rename" and not desk.files.protection.unnamed
 
     def at_once() -> None:
@@ -236,7 +237,7 @@ def test_capability_is_probed_again_after_a_failed_system_call(
 
 
 def test_displaced_file_is_stored_outside_the_notes_folder(tmp_path: Path) -> None:
-    """Issue 25, number 9: `git add -A` added a replaced text to the repository."""
+    """Issue 25, number 9. Regression: `git add -A` added replaced text to the repository."""
     desk = make_desk(tmp_path)
     assert isinstance(desk.put(), FileState)
     assert os.listdir(desk.note.parent) == ["note.md"]
@@ -246,7 +247,7 @@ def test_displaced_file_is_stored_outside_the_notes_folder(tmp_path: Path) -> No
 
 
 def test_new_file_is_nameless_until_complete(tmp_path: Path) -> None:
-    """Issue 25: `git add -A` added a file that was still being written."""
+    """Issue 25. Regression: `git add -A` added a file that Lithos was still writing."""
     notes = tmp_path / "knowledge"
     notes.mkdir()
     seen: list[set[str]] = []
@@ -290,9 +291,9 @@ def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[
 
 
 def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> None:
-    """A path that is too long for a file name is not cut.
+    """A path that is too long for a file name is not shortened.
 
-    The displaced file is then stored next to its note.
+    If the path is too long, the displaced file is stored next to its note.
     """
     desk = make_desk(tmp_path)
     paths = ["a %2F b/50%/ü.md", "-".join(["long"] * 45) + ".md", "/".join(["deep"] * 45) + ".md"]
@@ -393,7 +394,10 @@ def put_in_folder(desk: Desk) -> object:
 
 @pytest.mark.parametrize("step", ["write", "link_unnamed", "rename", "exchange", "rename_new", "lease"])
 def test_folder_rename_before_the_exchange_counts_as_changed_file(desk: Desk, step: str) -> None:
-    """Issue 25, number 10: no displaced file is left in the folder, and its old name is not created again."""
+    """Issue 25, number 10: no displaced file is left in the folder.
+
+    The folder's old name is not created again.
+    """
 
     def rename() -> None:
         os.rename(desk.files.root / "one", desk.files.root / "two")
@@ -449,7 +453,7 @@ def test_note_open_for_writing_is_immediately_reported_as_busy(best: Desk) -> No
 
 
 def test_recently_written_unknown_bytes_make_a_note_busy(desk: Desk) -> None:
-    """An adopted note must not count as empty at the moment in which its editor writes the file."""
+    """A note that Lithos adopts must not count as empty while its editor writes the file."""
     desk.calls.now = lambda: desk.note.stat().st_ctime + 0.05  # type: ignore[method-assign]
     with pytest.raises(FileBusy):
         desk.files.read_quiet("note.md")
@@ -464,7 +468,7 @@ def test_recently_written_unknown_bytes_make_a_note_busy(desk: Desk) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["exchange", "pin"])
-def test_bytes_of_a_program_opening_a_written_note_are_kept(best: Desk, step: str) -> None:
+def test_bytes_are_kept_when_program_opens_note_during_its_replacement(best: Desk, step: str) -> None:
     """The `open()` of the program waits for the lease of Lithos and then gets the file at the path."""
     program = (
         f"import time; f = open({str(best.note)!r}, 'wb')\n"

@@ -1,4 +1,4 @@
-"""Note bytes with another version: a restore changes only the version keys."""
+"""Note bytes in which a restore changes only the version keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ BODIES = st.lists(
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    """Draw a note file as people write it: LF or CRLF, with or without frontmatter and a last newline."""
+    """Draw a note file as people write it.
+
+    The file has LF or CRLF line ends, and may lack frontmatter or the last newline.
+    """
     keys = draw(KEYS)
     head = "---\n" + "".join(f"{key}\n" for key in keys) + "---\n" if keys else ""
     text = head + "\n".join(draw(BODIES)) + draw(st.sampled_from(["", "\n", "\n\n"]))

@@ -1,4 +1,4 @@
-"""Properties of generated note files: edits change nothing else, and written values read back unchanged."""
+"""Property tests of generated note files: edits change nothing else, written values read back unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.text.yaml.nodes import UnreadableNote, write_entry, write_inline
 MODIFIED: Final = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 LATER: Final = datetime(2026, 6, 6, 6, 6, 6, 123456, tzinfo=UTC)
 
-#: Source forms of owned keys. `{c}` marks the place of a comment.
+#: YAML source forms of keys that Lithos owns. `{c}` marks the position of a comment.
 OWNED_FORMS: Final[dict[str, list[str]]] = {
     "id": ["id: 11111111-2222-4333-8444-555555555555{c}", "id: 'mine'{c}"],
     "title": [
@@ -151,9 +151,9 @@ def changed_keys(old: Note, new: Note) -> set[str]:
 
 
 def allowed(parts: list[Piece], changed: set[str]) -> str:
-    """Return a pattern for the old lines after the edit.
+    """Return a pattern that matches the old lines after the edit.
 
-    Only changed keys may differ, and their comments stay.
+    Only changed keys may differ from the old lines. Comments stay.
     """
     pattern = ""
     for piece in parts:
@@ -226,7 +226,7 @@ def test_written_note_reads_back_unchanged(
 
 
 @given(value=json_values, key=any_text | words)
-def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
+def test_written_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
     """PyYAML is an independent reader. It shows how other tools parse the files."""
     assert yaml.load(write_inline({key: value}), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "  ", "\n"), yaml.CSafeLoader) == {key: value}

@@ -1,4 +1,4 @@
-"""Reading of note files: healing, older key names, the body rule and unreadable files."""
+"""Reading of note files: healing, older key names, title and body, and unreadable files."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_title_is_read_as_one_line() -> None:
     assert note("title: '  '").title == "some-file"
 
 
-def test_derived_from_ids_are_normalised_without_bad_and_own_ids() -> None:
+def test_derived_from_loses_invalid_and_own_ids_when_normalised() -> None:
     other = "aaaaaaaa-2222-4333-8444-555555555555"
     read_note = note(f"id: {SOURCE_ID}\nderived_from_ids: [{other.upper()}, nonsense, {SOURCE_ID}, {other}]")
     assert read_note.derived_from_ids == (other,)
@@ -275,7 +275,9 @@ def test_merge_keys_are_expanded_and_the_last_duplicate_wins() -> None:
         ("", "Key", ""),
     ],
 )
-def test_leading_h1_becomes_the_title_and_leaves_the_content(body: str, title: str, content: str) -> None:
+def test_leading_h1_becomes_the_title_and_is_removed_from_content(
+    body: str, title: str, content: str
+) -> None:
     document = read(f"---\ntitle: Key\n---\n{body}")
     assert (document.note.title, document.content) == (title, content)
 

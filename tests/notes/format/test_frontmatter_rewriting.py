@@ -1,4 +1,4 @@
-"""Writing of note files: new files, and edits that change no byte without need."""
+"""Writing of note files: new files, and edits without unnecessary changes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def update(
 
 
 def full(**lines: str) -> str:
-    """Return a complete file in which the named keys have other source text."""
+    """Return a complete file. The named keys have the given source text."""
     head = ""
     for line in FULL.splitlines():
         key = line.split(":")[0]
@@ -92,7 +92,7 @@ def test_new_file_has_the_documented_layout() -> None:
     )
 
 
-def test_new_file_reads_back_equal_in_python_frontmatter() -> None:
+def test_python_frontmatter_reads_the_same_values_from_new_file() -> None:
     extra = {"emoji 🚀": "yes", "list": [1, 1.5, True, None, "x: y", {"k": ["#", "- a"]}], "": "~"}
     note = Note(id=ID, title="12:30 #tag", created_at=LATER, updated_at=LATER, extra=extra)
     post = python_frontmatter.loads(render_document(Document(note=note, content="")).decode())
@@ -100,7 +100,7 @@ def test_new_file_reads_back_equal_in_python_frontmatter() -> None:
     assert {key: post[key] for key in extra} == extra
 
 
-def test_unreadable_result_is_not_written() -> None:
+def test_update_with_an_unreadable_result_is_not_written() -> None:
     note = Note(id=ID, title="T", created_at=LATER, updated_at=LATER)
     for content in ("nul \0", "surrogate \ud800"):
         with pytest.raises(UnreadableNote):
@@ -163,7 +163,9 @@ def test_update_without_changes_keeps_every_byte() -> None:
         ("status", "status: active # mine", "archived", "status: archived # mine"),
     ],
 )
-def test_value_is_replaced_in_its_place_and_style(key: str, line: str, value: Any, expected: str) -> None:
+def test_new_value_keeps_position_and_style_of_the_old_value(
+    key: str, line: str, value: Any, expected: str
+) -> None:
     """behaviour 175"""
     for newline in ("\n", "\r\n"):
         before, after = (full(**{key: text}).replace("\n", newline) for text in (line, expected))
@@ -201,7 +203,7 @@ def test_missing_keys_are_appended_in_order_except_namespace() -> None:
     assert "namespace: team\n---" in update(full(), namespace="team")
 
 
-def test_unusable_id_and_times_are_written_at_first_update() -> None:
+def test_first_update_replaces_unusable_id_and_adds_creation_time() -> None:
     """behaviour 177"""
     text = update(full(id="id: # todo", created_at="created_at: long ago"))
     assert f"\nid: {derive_id('a.md')} # todo\n" in text
@@ -253,7 +255,7 @@ def test_only_named_extra_keys_change() -> None:
     assert update(before, extra={"k6": {"a": []}}) == full(**lines, k6="k6:\n  a: []")
 
 
-def test_last_of_duplicate_keys_is_edited_and_removal_removes_all() -> None:
+def test_update_edits_the_last_duplicate_key_and_removal_deletes_all() -> None:
     before = full(title="title: First\ntitle: Old", x="x: 1\ny: 2\nx: 3")
     assert update(before, title="New") == before.replace("title: Old", "title: New")
     assert update(before, extra={"x": None}) == full(title="title: First\ntitle: Old", x="y: 2")
@@ -319,7 +321,7 @@ def test_replaced_body_keeps_the_line_breaks_of_the_file() -> None:
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("body", ["# Old\n\ntext\n", "\n\n# Old\ntext", "text\n", "---\nopen\n", ""])
-def test_file_without_frontmatter_gets_one(mark: str, newline: str, body: str) -> None:
+def test_update_adds_frontmatter_to_a_file_without_frontmatter(mark: str, newline: str, body: str) -> None:
     """behaviour 177"""
     data = mark + body.replace("\n", newline)
     text = update(data, version=2)

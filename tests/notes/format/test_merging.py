@@ -25,7 +25,7 @@ from lithos.text.outline.differences import match_lines
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NOTE = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="T", author="ann", tags=("a", "b"), version=3)
 
-#: Few different lines, so that lines repeat, with line breaks of all kinds.
+#: Lists of a few different lines, so that lines repeat. The lines have line breaks of all kinds.
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", "- [ ] x", "<<<<<<< mine", "="]), max_size=12)
 BREAKS = st.sampled_from(["\n", "\r\n", "\n\n"])
 TEXTS = st.one_of(
@@ -36,7 +36,7 @@ ITEMS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True)
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines.
+    """Split a text into lines.
 
     A carriage return at the end of a line is part of its line break, even without a line feed.
     """
@@ -58,7 +58,7 @@ def test_change_of_only_one_side_is_the_merge_result(base: str, changed: str) ->
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
+def test_merge_does_not_depend_on_the_order_of_sides(base: str, mine: str, theirs: str) -> None:
     """behaviour 218"""
     one, other = merge_texts(base, mine, theirs), merge_texts(base, theirs, mine)
     assert one.total == other.total
@@ -89,14 +89,14 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
     count = draw(st.integers(1, 30))
     mark = draw(st.sampled_from(["\n", "\r\n"]))
     lines = [f"line {n}" for n in range(count)]
-    # For each line and side: the line is kept, replaced, deleted or followed by new lines.
+    # On each side, a line is kept, replaced, deleted or followed by new lines.
     mine, theirs, both = [], [], []
     last: int | None = None
     is_kept = True
     for n, line in enumerate(lines):
         side = draw(st.sampled_from([None, None, 0, 1]))
         if side is not None and not is_kept and side != last:
-            side = None  # A change here would touch the change of the other side.
+            side = None  # A change of this line would touch a change of the other side.
         change = draw(st.sampled_from(["replace", "delete", "insert"])) if side is not None else "keep"
         new = {"replace": [f"new {n}"], "delete": [], "insert": [f"new {n}", f"newer {n}", line]}.get(
             change, [line]
@@ -109,7 +109,7 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
         if side is not None:
             last = side
     end = draw(st.sampled_from(["", mark]))
-    # The first and the last line stay untouched.
+    # The first and the last line stay unchanged.
     base, *others = (mark.join(["top", *each, "end"]) + end for each in (lines, mine, theirs, both))
     return base, others[0], others[1], others[2]
 
@@ -123,7 +123,9 @@ def test_disjoint_edits_are_both_merged(edits: tuple[str, str, str, str]) -> Non
 
 
 @given(ITEMS, ITEMS, ITEMS)
-def test_list_items_are_merged_as_sets_in_order(base: list[str], mine: list[str], theirs: list[str]) -> None:
+def test_list_items_are_merged_as_sets_that_keep_their_order(
+    base: list[str], mine: list[str], theirs: list[str]
+) -> None:
     """behaviour 218"""
     found = merge_items(base, mine, theirs)
     before, one, other = set(base), set(mine), set(theirs)
@@ -164,7 +166,7 @@ def test_matched_lines_are_equal_and_in_order(first: list[int], second: list[int
         ("a\n", "", "a\nb\n", None),
     ],
 )
-def test_texts_are_merged_by_lines(base: str, mine: str, theirs: str, result: str | None) -> None:
+def test_texts_are_merged_line_by_line(base: str, mine: str, theirs: str, result: str | None) -> None:
     """behaviour 218. A result of None means that the changes touch or overlap."""
     assert merge_texts(base, mine, theirs).result == result
 
@@ -187,7 +189,7 @@ def test_conflicts_are_bounded_in_number_and_length() -> None:
 
 
 def test_too_costly_comparison_is_reported_as_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts of only two different lines have no anchors, and a quarter of all pairs of lines are equal."""
+    """Texts with only two different lines have no anchors. A quarter of all pairs of lines are equal."""
     monkeypatch.setattr(differences, "MOST_PAIRS", 1_000)
     one = "".join("a\n" if n % 3 else "b\n" for n in range(400))
     other = "".join("b\n" if n % 5 else "a\n" for n in range(400))
@@ -197,7 +199,7 @@ def test_too_costly_comparison_is_reported_as_overlap(monkeypatch: pytest.Monkey
 
 
 def test_text_of_too_many_lines_is_one_overlap() -> None:
-    """The limit bounds the time, because a text of 1,000,000 characters may have as many lines."""
+    """A text of 1,000,000 characters may have as many lines. The limit bounds the time of the merge."""
     many = "\n" * (MOST_LINES + 1)
     found = merge_texts(many, f"x{many}", f"{many}y")
     assert (found.result, found.total, found.is_complete) == (None, 1, False)

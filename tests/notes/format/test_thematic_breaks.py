@@ -41,7 +41,7 @@ def test_file_beginning_with_a_thematic_break_has_no_frontmatter(text: str) -> N
 
 @pytest.mark.parametrize("text", BEGINNINGS, ids=range(len(BEGINNINGS)))
 def test_update_inserts_frontmatter_before_a_thematic_break(text: str) -> None:
-    """behaviour 175: all other parts stay byte for byte the same."""
+    """behaviour 175: all other parts stay unchanged, byte for byte."""
     data = text.encode()
     old = parse_document(data, "a.md", MODIFIED)
     new = evolve(old, note=evolve(old.note, tags=("new",), version=2))

@@ -60,7 +60,7 @@ def test_text_resembling_a_link_is_not_a_note_link(text: str) -> None:
     assert scan_links(text, "sub/note.md") == []
 
 
-def test_link_to_an_own_heading_resolves_to_no_other_note() -> None:
+def test_link_to_own_heading_never_resolves_to_another_note() -> None:
     assert scan_targets("[[#Heading]] [[^block]] [[a]]") == ("a",)
 
 
@@ -71,7 +71,7 @@ def test_thousands_of_links_keep_their_order() -> None:
     assert sorted(scan_targets(text)) == sorted(targets)
 
 
-def test_file_names_are_known_whatever_their_folder_and_case() -> None:
+def test_file_names_are_known_regardless_of_folder_and_case() -> None:
     names = FileNames(["img/Bild.PNG", "other/bild.png", "doc.pdf"])
     assert len(names) == 3
     assert "bild.png" in names
@@ -124,7 +124,7 @@ def test_tag_filter_includes_nested_tags(
     assert has_tags(tags, wanted) is passes
 
 
-def test_heading_is_the_title_only_if_the_style_allows() -> None:
+def test_heading_is_the_title_only_if_the_vault_style_allows() -> None:
     text = "---\nfoo: 1\n---\n# *Heading*\n\ntext #tag\n"
     assert (read(text).note.title, read(text).content) == ("File name", "# *Heading*\n\ntext #tag")
     assert read(text).note.all_tags == ("tag",)
@@ -200,7 +200,7 @@ tag_lists = st.lists(st.sampled_from(["one", "front", "two/x"]), max_size=3, uni
 def test_inline_tags_are_never_written_to_the_frontmatter(
     content: str, tags: tuple[str, ...], later: str, changed: tuple[str, ...], replaces: bool
 ) -> None:
-    """The written file reads back, and its frontmatter contains only the tags that were set."""
+    """The written file can be read back. Its frontmatter contains only the tags that were set."""
     note = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="A title", tags=tags, created_at=NOW)
     data = render_document(Document(note=note, content=content), style=VAULT)
     document = parse_document(data, "a.md", NOW, None, VAULT)

@@ -1,4 +1,4 @@
-"""Verbatim storage of text: indentation, blank lines at the end, and both ends of a frontmatter."""
+"""Verbatim storage of text: indentation, trailing blank lines, and both closing lines of a frontmatter."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def test_new_note_stores_its_text_verbatim(content: str, style: VaultStyle) -> N
 
 @STYLES
 @given(lines=LINES, breaks=st.sampled_from(["\n", "\r\n"]))
-def test_body_is_unchanged_when_a_read_is_written_back(
+def test_body_is_unchanged_when_read_text_is_written_back(
     style: VaultStyle, lines: list[str], breaks: str
 ) -> None:
-    """behaviour 363: if the text of a read is written back, the body stays the same."""
+    """behaviour 363: an unchanged text that was read can be written back without changing the body."""
     head = "---\nid: 00000000-0000-4000-8000-000000000000\ntitle: a\n---\n"
     data = (head + "\n# a\n\n" + "\n".join(lines)).replace("\n", breaks).encode()
     old = parse_document(data, "a.md", MODIFIED, style=style)

@@ -11,7 +11,7 @@ digests = st.sampled_from("abcd")
 versions = st.integers(1, 6)
 
 
-def test_version_in_the_file_counts_for_an_unknown_note():
+def test_unknown_note_gets_the_version_in_its_file():
     assert effective_version(4, "a", None) == 4
 
 

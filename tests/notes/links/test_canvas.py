@@ -1,4 +1,4 @@
-"""Canvases: which cards are read, and which characters a rewrite changes."""
+"""Canvases: the cards that are read, and the characters that a rewrite changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lithos.notes.links.canvas import NoCanvas, read_canvas, relink_canvas
 from lithos.text.yaml.edit import Edit
 
-#: A canvas as other programs may write it: escapes, spaces, a byte-order mark and unknown keys.
+#: A canvas of another program: with escapes, spaces, a byte-order mark and unknown keys.
 CANVAS = (
     '\ufeff{"edges":[{"nodes":[{"type":"file","file":"a/Plén.md"}]}],\r\n\t"nodes" : [ '
     '{"file":"a\\/Pl\\u00e9n.md","type" :"file","subpath":"#x"}, {"id":1.50e3,"type":"text",'
@@ -63,7 +63,7 @@ CARDS = st.fixed_dictionaries(
 
 
 @given(st.lists(CARDS | VALUES, max_size=5), st.dictionaries(st.text(max_size=3), VALUES), st.booleans())
-def test_scanned_cards_equal_those_of_the_parsed_canvas(
+def test_scanned_cards_equal_the_cards_of_the_parsed_canvas(
     cards: list[object], more: dict[str, object], is_ascii: bool
 ) -> None:
     text = json.dumps({**more, "nodes": cards}, ensure_ascii=is_ascii, indent=1)

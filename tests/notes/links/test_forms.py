@@ -1,4 +1,4 @@
-"""Forms of links that people write, the target of each form, and text that only resembles a link."""
+"""Link forms that people use, the target of each form, and text that only resembles a link."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def targets(text: str) -> list[str]:
         ("%% [[Plan]] %%", "Plan"),
     ],
 )
-def test_link_resolves_to_its_note_in_each_form(text: str, target: str) -> None:
+def test_each_link_form_resolves_to_its_note(text: str, target: str) -> None:
     """behaviour 371"""
     assert targets(f"{text}\n") == [target]
     assert scan_targets(text, PATH) == (target,)
@@ -80,7 +80,7 @@ def test_display_text_of_a_link_keeps_its_brackets() -> None:
 
 
 def test_reference_links_get_the_targets_of_their_definitions() -> None:
-    """behaviour 371: full, collapsed and shortcut references, and an unused definition that names a file."""
+    """behaviour 371: references can be full, collapsed or shortcuts. An unused definition may name a file."""
     text = (
         "[a][Ref] and [ref][] and [REF]; [b][c d]\n\n"
         "[ref]: ../y/Note.md 'title'\n[c\td]:\n  <My Note>\n> [q]: quoted.md\n"
@@ -113,7 +113,7 @@ def test_reference_links_get_the_targets_of_their_definitions() -> None:
         ("01/15", None),
     ],
 )
-def test_end_of_a_path_resolves_to_its_note(target: str, note: str | None) -> None:
+def test_link_by_end_of_a_path_resolves_to_its_note(target: str, note: str | None) -> None:
     """behaviour 371"""
     table = LinkTable()
     paths = ("top/deep/Item", "top2/deep2/Item", "y/z/deep/Item", "log/2023/01/15", "log/2024/01/15")

@@ -1,4 +1,4 @@
-"""Rewriting of links: which characters change when a note is moved."""
+"""Rewriting of links: the characters that change when a note is moved."""
 
 from __future__ import annotations
 

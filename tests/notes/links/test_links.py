@@ -60,7 +60,7 @@ def test_index_expression_is_not_a_link() -> None:
     ]
 
 
-def test_links_may_span_lines_but_not_be_in_code() -> None:
+def test_links_may_span_lines_but_may_not_be_in_code() -> None:
     assert scan_links("```\n[[in code]]\n```\n`[[x]]` [[two\n  words]]") == [
         WikiLink("two words", "two words")
     ]
@@ -100,14 +100,14 @@ def test_target_resolves_in_the_order_path_stem_id_alias_title(target: str, note
     assert table_of(NOTES).resolve(target) == note
 
 
-def test_link_table_is_independent_of_the_order_of_additions() -> None:
+def test_link_table_is_independent_of_the_order_of_added_notes() -> None:
     targets = ["same", "shared", "twin", "guide", "setup"]
     expected = [table_of(NOTES).resolve(target) for target in targets]
     for order in list(permutations(NOTES))[::37]:
         assert [table_of(list(order)).resolve(target) for target in targets] == expected
 
 
-def test_earlier_resolution_rule_wins_over_a_later_one() -> None:
+def test_earlier_resolution_rule_takes_precedence_over_later_rules() -> None:
     table = table_of([("1", "x/topic.md", "One", []), ("2", "y/two.md", "topic", ["topic"])])
     assert table.resolve("topic") == "1"
     table.add("3", "topic.md", "Three")
@@ -125,7 +125,7 @@ def test_ambiguous_stem_is_unresolved_even_if_an_alias_matches() -> None:
     assert table.resolve("same") == "id-3"
 
 
-def test_added_note_replaces_itself_and_removed_note_is_gone() -> None:
+def test_note_added_again_replaces_its_entry_and_removed_note_disappears() -> None:
     table = table_of(NOTES)
     table.add("id-1", "moved.md", "New Title", ["Handbook"])
     assert len(table) == len(NOTES)
@@ -138,7 +138,7 @@ def test_added_note_replaces_itself_and_removed_note_is_gone() -> None:
     assert table == LinkTable()
 
 
-def test_composed_and_decomposed_names_are_equal() -> None:
+def test_composed_and_decomposed_names_match() -> None:
     assert table_of([("1", "cafe\u0301.md", "T", [])]).resolve("caf\u00e9") == "1"
 
 
@@ -194,7 +194,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=8).map("".join))
 @example(" /")
-def test_fast_target_names_equal_the_names_of_the_keys(target: str) -> None:
+def test_target_names_equal_the_names_of_the_target_keys(target: str) -> None:
     assert target_names(target) == names_of(target_keys(target))
 
 

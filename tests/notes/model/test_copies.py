@@ -1,4 +1,4 @@
-"""Names of conflict copies, and their kinship with notes (docs/spec/copies.md §1)."""
+"""Names of conflict copies, and their relation to notes (docs/spec/copies.md §1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lithos.notes.model.copies import (
 )
 from tests.kernel.values.bounds import cpu_bound
 
-#: Strong names of conflict copies: the program, and the mark that it appends to the file name.
+#: Strong names of conflict copies: the program, and the mark that the program appends to the file name.
 STRONG = (
     (SYNCTHING, ".sync-conflict-20260102-030405-ABCDEFG"),
     (SYNCTHING, ".sync-conflict-20260102-030405-A2B3C4D"),
@@ -100,7 +100,7 @@ def test_weak_copy_name_yields_program_and_original(program: str, mark: str) -> 
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_near_miss_of_a_copy_name_is_an_ordinary_name(name: str) -> None:
+def test_name_resembling_a_copy_name_is_an_ordinary_name(name: str) -> None:
     assert copy_names(name) == ()
 
 
@@ -121,7 +121,7 @@ def test_copy_words_match_in_any_language_unicode_form_and_case(words: str, form
         assert copy_names(f"Plan ({remark}).md") == ()
 
 
-def test_host_may_begin_at_any_hyphen_with_longest_original_first() -> None:
+def test_copy_name_is_split_at_every_hyphen_longest_original_first() -> None:
     found = copy_names("my-plan-DESKTOP-7A6B3C.md")
     assert [each.original for each in found] == ["my-plan-DESKTOP.md", "my-plan.md", "my.md"]
 
@@ -138,7 +138,7 @@ def test_weak_name_is_a_copy_only_of_the_matching_note() -> None:
         assert is_copy_of(f"Plan{mark}.md", "elsewhere.md", ID), "the note may have been moved since"
 
 
-def test_foreign_id_proves_nothing_under_a_weak_name() -> None:
+def test_weak_name_with_another_id_is_not_a_copy() -> None:
     """behaviour 340"""
     assert not is_copy_of("Plan 2.md", "Plan.md", "intro")
     assert is_copy_of(f"Plan{STRONG[0][1]}.md", "Plan.md", "intro")
@@ -169,11 +169,11 @@ def test_frontmatter_can_declare_a_file_an_independent_note(value: object) -> No
 
 
 @pytest.mark.parametrize("values", [{}, {"conflict_copy": True}, {"conflict_copy": None}, {"copy": False}])
-def test_other_frontmatter_declares_no_independent_note(values: dict[str, object]) -> None:
+def test_other_frontmatter_does_not_declare_an_independent_note(values: dict[str, object]) -> None:
     assert not says_own_note(values)
 
 
-def test_kinship_accepts_two_texts_with_the_minimum_common_part() -> None:
+def test_two_texts_with_the_minimum_common_part_are_kin() -> None:
     """The fast check before the comparison must not reject a pair at the limit of both thresholds."""
     third = Counter({f"line {number}": 1 for number in range(80)})
     copy = third - Counter({f"line {number}": 1 for number in range(16)})
@@ -200,7 +200,7 @@ def test_copy_of_a_copy_also_belongs_to_the_original() -> None:
 @given(
     st.text(st.sampled_from("aA2 -()."), max_size=40), st.sampled_from([mark for _, mark in STRONG + WEAK])
 )
-def test_original_is_in_the_same_folder_shorter_and_a_note(name: str, mark: str) -> None:
+def test_original_is_a_shorter_named_note_in_the_same_folder(name: str, mark: str) -> None:
     for path in (f"a/{name}.md", f"a/{name}{mark}.md"):
         found = copy_names(path)
         assert len(found) <= 20
@@ -256,7 +256,8 @@ def test_equal_id_proves_kinship_and_another_id_disproves_it() -> None:
 def test_copy_without_id_must_share_most_lines_with_one_version() -> None:
     assert kin(STRONGLY, [*TEN[:6], "x", "y", "z", "u"], TEN)
     assert not kin(STRONGLY, [*TEN[:5], "v", "x", "y", "z", "u"], TEN)
-    # An earlier version may have lines that the original lost. Only one version counts, not several together.
+    # An earlier version may have lines that the original lost. The copy is compared with one version only,
+    # not with several versions together.
     assert kin(STRONGLY, TEN, ["new"], ["newer"], TEN[:6])
     assert not kin(STRONGLY, TEN, ["new"], TEN[:5], TEN[5:])
     # A copy that lost many lines is still a copy.
@@ -274,11 +275,12 @@ def test_weak_copy_must_have_a_line_that_its_note_lost() -> None:
     assert not kin(WEAKLY, [*TEN[:9], "changed there"], now, now, TEN), "what the note lost is not in it"
 
 
-def test_weak_copy_must_share_four_fifths_with_that_version() -> None:
+def test_weak_copy_must_share_four_fifths_with_one_version() -> None:
     assert kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", *TEN[2:]], TEN)
     assert not kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", "w", *TEN[3:]], TEN)
     assert not kin(WEAKLY, [*TEN[:7], "x", "y", "z"], ["u", "v", *TEN[2:]], TEN)
-    # A few lines in common with a long note do not count, and neither do many more lines than the note has.
+    # A copy that shares only a few lines with a long note, or that has many more lines than the note, is not
+    # kin.
     assert not kin(WEAKLY, TEN[:7], TEN[1:], TEN)
     assert not kin(WEAKLY, [*TEN, "a", "b", "c"], TEN[1:], TEN)
 

@@ -1,4 +1,4 @@
-"""Entity extraction: which words count as names, and which notes get entities (docs/spec/memory.md §4)."""
+"""Entity extraction: words that count as names, and notes that get entities (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lithos.notes.model.entities import MARKER, decide_extraction, extract_entit
 from lithos.notes.model.note import Note
 from tests.kernel.values.bounds import cpu_bound
 
-#: CPU seconds for a text that takes a tenth of a second in linear time.
+#: Maximum CPU seconds for a text that takes a tenth of a second in linear time.
 BOUND = 5.0
 LENGTH = 150_000
 
@@ -21,7 +21,7 @@ def note(*entities: str, marker: int | None = None) -> Note:
     return Note(id="n", title="N", entities=entities, entities_extractor=marker)
 
 
-def test_link_targets_are_entities_whatever_their_spelling() -> None:
+def test_link_targets_are_entities_regardless_of_spelling() -> None:
     body = "See [[raft log]], [[K8]] and [[Mercury (planet)]], or [[the very long name of one thing|it]]."
     assert names(body) == ["K8", "Mercury (planet)", "raft log", "the very long name of one thing"]
 
@@ -100,7 +100,7 @@ def test_sentence_opener_is_removed_from_the_entity() -> None:
     ]
 
 
-def test_small_words_within_a_name_are_kept() -> None:
+def test_small_words_within_an_entity_are_kept() -> None:
     body = "It is funded by the Bank of America and plays Ludwig van Beethoven all day."
     assert names(body) == ["Bank of America", "Ludwig van Beethoven"]
 
@@ -139,7 +139,7 @@ def test_calendar_words_stop_words_and_extreme_lengths_are_rejected(body: str) -
     assert names(body) == []
 
 
-def test_headings_and_labels_must_also_occur_in_prose() -> None:
+def test_words_in_headings_and_labels_must_also_occur_in_prose() -> None:
     assert names("## Data Flow\n\n**Key Insight**: it is fast.\n\n- **Open Ends:** none so far\n") == []
     assert names("## Data Flow\n\nWe look at the Data Flow again.") == ["Data Flow"]
 
@@ -260,7 +260,7 @@ def test_extraction_decision_follows_the_table_of_actions(
         (note("Old", marker=MARKER), "Nothing here.", ()),
     ],
 )
-def test_force_also_extracts_curated_and_current_entities(
+def test_forced_extraction_also_covers_notes_with_curated_or_current_entities(
     stored: Note, body: str, decision: tuple[str, ...] | None
 ) -> None:
     assert decide_extraction(stored, body, force=True) == decision

@@ -59,7 +59,7 @@ def test_unusable_or_endless_filter_is_refused(text: str) -> None:
     assert check_filter(text) is not None
 
 
-def test_usable_filters_are_read_and_others_reported() -> None:
+def test_usable_filters_are_read_and_unusable_filters_are_reported() -> None:
     usable, complaints = read_filters({"userIgnoreFilters": ["Old/", 7, "/(/"]})
     assert usable == ["Old/"]
     assert len(complaints) == 2
@@ -68,7 +68,7 @@ def test_usable_filters_are_read_and_others_reported() -> None:
     assert read_filters({"userIgnoreFilters": ["a"] * 1_001})[1] == ["only the first 1000 filters are used"]
 
 
-def test_filter_with_a_python_warning_is_read_like_obsidian() -> None:
+def test_filter_causing_a_python_warning_matches_as_in_obsidian() -> None:
     assert check_filter("/[[a]x/") is None
     ignored = Ignored.of(filters=["/[[a]x/"])
     assert ignored.covers("[x.md")

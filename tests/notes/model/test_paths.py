@@ -64,7 +64,7 @@ def test_namespace_follows_the_folder_unless_explicit() -> None:
         ("mémo/日本.md", "mémo/日本.md"),
     ],
 )
-def test_new_note_is_created_at_its_path(path: str | None, result: str) -> None:
+def test_path_or_slug_determines_the_path_of_a_new_note(path: str | None, result: str) -> None:
     """behaviours 4, 5."""
     assert resolve_new_path(path, "slug") == result
 
@@ -83,7 +83,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_paths_that_could_lead_outside_are_refused(path: str) -> None:
+def test_paths_that_could_leave_the_notes_folder_are_refused(path: str) -> None:
     """behaviour 8."""
     for resolve in (lambda: resolve_new_path(path, "slug"), lambda: resolve_read_path(path)):
         with pytest.raises(InvalidInput, match="within knowledge directory"):
@@ -107,7 +107,7 @@ def test_path_passed_to_read_gets_suffix_and_keeps_folders() -> None:
 
 
 @given(st.text(alphabet="ab./\\\0 é", max_size=12))
-def test_resolved_path_is_relative_and_stays_inside(path: str) -> None:
+def test_resolved_path_is_relative_and_inside_the_notes_folder(path: str) -> None:
     try:
         resolved = resolve_new_path(path, "slug")
     except InvalidInput:
@@ -139,7 +139,7 @@ def test_title_yields_a_file_name(title: str, name: str) -> None:
 
 
 @given(st.text())
-def test_file_name_is_valid_in_file_systems_and_wiki_links(title: str) -> None:
+def test_file_names_are_valid_in_file_systems_and_wiki_links(title: str) -> None:
     """behaviour 254"""
     name = file_name_of(title, ID)
     assert name
@@ -181,7 +181,7 @@ URLS = st.tuples(
         ("https://BÜCHER.example/Ä", "https://bücher.example/Ä"),
     ],
 )  # fmt: skip
-def test_spellings_of_one_url_are_normalised_to_one(url: str, stored: str) -> None:
+def test_different_spellings_of_one_url_are_normalised_equally(url: str, stored: str) -> None:
     """behaviour 25."""
     assert normalise_url(url) == stored
 
@@ -203,7 +203,7 @@ def test_invalid_urls_are_refused(url: str) -> None:
 @example("http://h/a;p/")
 @example("http://h/a ;p")
 @example("http://h/?%75tm_source=1&%C3")
-def test_normalised_url_is_stable(url: str) -> None:
+def test_normalising_a_url_twice_changes_nothing(url: str) -> None:
     try:
         stored = normalise_url(url)
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""Plans: comparisons of the wanted state with the actual state."""
+"""Plans: differences between the wanted state and the actual state."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ stamps = st.dictionaries(st.integers(1, 6), st.integers(0, 2))
 states = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 2))
 
 
-def test_index_plan_adds_new_and_changed_and_removes_vanished_notes():
+def test_index_plan_adds_changed_notes_and_removes_vanished_ones():
     plan = plan_index({3: 30, 1: 10, 2: 20}, {2: 20, 3: 99, 7: 70, 5: 50})
     assert plan == IndexPlan(add=(1, 3), remove=(5, 7))
     assert plan.total == 4
 
 
 @given(stamps, stamps)
-def test_index_plan_brings_the_index_up_to_date(wanted, held):
+def test_applied_index_plan_brings_the_index_up_to_date(wanted, held):
     plan = plan_index(wanted, held)
     after = {serial: stamp for serial, stamp in held.items() if serial not in plan.remove}
     after |= {serial: wanted[serial] for serial in plan.add}
@@ -46,7 +46,7 @@ def test_index_plan_brings_the_index_up_to_date(wanted, held):
     assert list(plan.remove) == sorted(plan.remove)
 
 
-def test_file_plan_separates_files_to_examine_and_missing_files():
+def test_file_plan_separates_files_to_examine_from_missing_files():
     plan = plan_files({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1})
     assert plan == FilePlan(examine=("b", "d"), missing=("c",))
 
@@ -59,7 +59,7 @@ def test_every_path_is_either_unchanged_examined_or_missing(known, found):
     assert plan_files(found, found) == FilePlan((), ())
 
 
-def test_event_of_a_changed_path_is_a_rename():
+def test_change_of_a_path_emits_a_rename_event():
     assert plan_event(None, ("a.md", "1")) == NOTE_CREATED
     assert plan_event(("a.md", "1"), ("b.md", "2")) == NOTE_RENAMED
     assert plan_event(("a.md", "1"), ("a.md", "2")) == NOTE_UPDATED
@@ -93,7 +93,7 @@ def claim(path: str, digest: str = "", mtime_ns: int = 1) -> IdClaim:
 
 
 def kept(known: list[tuple[str, str]], *claims: IdClaim) -> str:
-    """Return the elected path, which must not depend on the order of the claims."""
+    """Return the path of the elected file. It must not depend on the order of the claims."""
     elected = {elect(order, known).path for order in permutations(claims)}
     assert len(elected) == 1
     return elected.pop()
@@ -108,17 +108,17 @@ COPIES = (
 
 
 @pytest.mark.parametrize("copy", COPIES)
-def test_file_named_as_a_copy_never_owns_an_unknown_id(copy: str) -> None:
+def test_unknown_id_is_never_assigned_to_a_copy_name(copy: str) -> None:
     assert kept([], claim(copy, mtime_ns=0), claim("Plan.md")) == "Plan.md"
     assert kept([], claim(copy, mtime_ns=0), claim("Projects/Other name.md")) == "Projects/Other name.md"
 
 
-def test_older_file_then_first_path_owns_an_unknown_id() -> None:
+def test_unknown_id_is_assigned_to_older_file_then_first_path() -> None:
     assert kept([], claim("a.md", mtime_ns=2), claim("b.md")) == "b.md"
     assert kept([], claim("a.md"), claim("b.md")) == "a.md"
 
 
-def test_id_election_prefers_former_path_then_bytes_then_names() -> None:
+def test_id_election_prefers_the_former_path_then_bytes_then_names() -> None:
     z, copy, a = claim("z.md", "new"), claim("z 2.md", "old"), claim("a.md", mtime_ns=0)
     assert kept([("z.md", "old")], z, copy, a) == "z.md"
     assert kept([("gone.md", "old")], z, copy, a) == "z 2.md"
@@ -126,14 +126,14 @@ def test_id_election_prefers_former_path_then_bytes_then_names() -> None:
     assert kept([("gone.md", "lost")], z, copy, a) == "a.md"
 
 
-def test_copy_keeps_its_id_but_conflict_copy_returns_it() -> None:
+def test_ordinary_copy_keeps_its_id_but_conflict_copy_returns_it() -> None:
     assert kept([("Plan 2.md", "")], claim("Plan 2.md"), claim("Plan.md")) == "Plan 2.md"
     for copy in COPIES[-5:]:
         assert kept([(copy, "")], claim(copy), claim("Plan.md"), claim("a.md")) == "Plan.md"
         assert kept([(copy, "")], claim(copy), claim("a.md")) == copy
 
 
-def test_copy_of_another_claimant_never_owns_an_unknown_id() -> None:
+def test_unknown_id_is_never_assigned_to_another_claimants_copy() -> None:
     """behaviour 343, also under a weak copy name and for the older file."""
     note, copy = IdClaim("people/gbraad.md", "a", 2), IdClaim("people/gbraad-obsidian.md", "b", 1)
     assert elect([copy, note], []) == note

@@ -1,4 +1,4 @@
-"""Write scopes: the paths that globs cover, and the callers that count as people."""
+"""Write scopes: the paths that globs match, and the callers that count as people."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PATHS = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=5)
 
 
 def _as_expression(parts: list[str]) -> str:
-    """Return the glob as a regular expression over a path in which every name ends with a slash."""
+    """Convert a glob into a regular expression for paths in which every name ends with a slash."""
     signs = {"*": "[^/]*", "?": "[^/]"}
     return "".join(
         "(?:[^/]+/)*" if part == "**" else "".join(signs.get(sign, sign) for sign in part) + "/"
@@ -66,7 +66,7 @@ def test_glob_matches_the_same_paths_as_its_regular_expression(parts, names) -> 
     assert covers(["/".join(parts)], "/".join(names)) == wanted
 
 
-def test_steps_for_a_hostile_glob_are_bounded_by_both_lengths() -> None:
+def test_hostile_glob_is_matched_in_a_bounded_number_of_steps() -> None:
     path = "/".join(["a" * 200] * 20)
     assert not covers(["/".join(["*a" * 100] * 2)], path)
     assert not covers(["**/" * 60 + "b"], path)
@@ -131,7 +131,7 @@ def test_only_people_change_protected_paths(by, agent, person) -> None:
     assert place == ("write" if person else "protected")
 
 
-def test_token_scope_precedes_the_scope_of_the_agent_name() -> None:
+def test_token_scope_takes_precedence_over_the_scope_of_agent_name() -> None:
     token, other = Principal("t", "write"), Principal("o", "write")
     scopes = WriteScopes(
         agents={"claude": Scope(("b/**",))}, of_token=lambda by: Scope(("a/**",)) if by.name == "t" else None

@@ -1,4 +1,4 @@
-"""Detection of boilerplate by sampling folders. Snippets and briefings leave it out."""
+"""Boilerplate detection by sampling folders. Snippets and briefings leave the boilerplate out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_text_shared_by_few_notes_is_not_boilerplate(tmp_path: Path) -> No
             assert all(said in row["snippet"] for row in answer["results"])
 
 
-async def test_small_folder_shares_boilerplate_with_its_parents(tmp_path: Path) -> None:
+async def test_small_folder_takes_its_sample_from_a_parent_folder(tmp_path: Path) -> None:
     """docs/spec/context.md §1"""
     for number, stone in enumerate(TOPICS):
         body = f"# About {stone}\n\nThe {stone} here is cut by hand.\n\n{FOOTER.format(number)}"
@@ -112,7 +112,7 @@ async def test_concurrent_searches_sample_a_folder_only_once(
 async def test_each_note_of_a_small_folder_is_counted_once(tmp_path: Path) -> None:
     """Four of nine notes share the last line.
 
-    Four of nine notes are not a majority, wherever they are in the listing.
+    Four of nine notes are not a majority, regardless of their positions in the listing.
     """
     for folder, ends in (("first", range(4)), ("last", range(5, 9))):
         for number in range(9):

@@ -1,4 +1,4 @@
-"""Resource notifications: which clients are notified of which change, and how often (behaviour 205)."""
+"""Resource notifications: recipients and frequency (behaviour 205)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def told(follower: Follower, within: float) -> list[tuple[float, str | Non
 
 
 @pytest.mark.autojump
-async def test_change_is_notified_immediately_and_repeats_one_second_apart() -> None:
+async def test_change_is_notified_immediately_and_repeated_changes_once_a_second() -> None:
     """behaviour 205: each URI has at most one notification per second, and the last change is never lost."""
     with following(NOTE) as (broadcaster, follower):
         publish(broadcaster, "note.updated")
@@ -88,7 +88,7 @@ async def test_each_resource_has_its_own_notification_interval() -> None:
 
 
 @pytest.mark.autojump
-async def test_list_change_is_only_notified_to_list_subscribers() -> None:
+async def test_only_list_subscribers_are_notified_of_a_list_change() -> None:
     with following(NOTE) as (broadcaster, follower):
         publish(broadcaster, "note.created", "task.completed")
         assert await told(follower, 5) == []
@@ -126,7 +126,7 @@ async def test_number_of_subscriptions_per_client_is_limited() -> None:
             follower.follow(long.uri, long)
 
 
-async def test_closed_broadcaster_ends_current_and_later_followers() -> None:
+async def test_closing_the_broadcaster_ends_current_and_later_followers() -> None:
     broadcaster = Broadcaster(ring=5, queue=5)
     changes = ResourceChanges(broadcaster)
     with changes.followed() as early:

@@ -46,7 +46,7 @@ async def show(lithos: Lithos, path: str = COPY) -> dict[str, Any]:
 
 
 async def copies(lithos: Lithos, number: int = 1) -> list[str]:
-    """Return the paths of all copies, once there are `number` of them."""
+    """Wait until there are `number` conflict copies, and return their paths."""
     with trio.fail_after(30):
         while len(found := (await command(lithos, "lithos_conflict_copies"))["copies"]) != number:
             await trio.sleep(0.01)
@@ -97,7 +97,7 @@ async def test_merged_note_has_both_changes_and_history_has_the_copy(tmp_path: P
         assert lithos.server.get(HistoryStore).content(note_id, 4) == theirs
         events = await lithos.call("lithos_list")
         assert events["total"] == 1
-        # The same file arrives again, as another machine may send it. This has no effect.
+        # Another machine may send the same file again. The second arrival has no effect.
         before = (lithos.knowledge / "plan.md").read_bytes()
         await lithos.write("Plan", id=note_id, content=BODY)
         after = (lithos.knowledge / "plan.md").read_bytes()
@@ -133,13 +133,13 @@ async def test_overlapping_change_is_not_merged_until_a_person_chooses(tmp_path:
         assert (await merge(lithos, keep=["both"], seal=seal))["status"] == "merged"
         words = await said(lithos, note_id)
         assert words == "one two 3 by us 3 by them four five six"
-    # A restart changes no part of this state.
+    # A restart does not change this state.
     async with vault(tmp_path) as lithos:
         assert await said(lithos, note_id) == words
         assert await copies(lithos, 0) == []
 
 
-async def test_copy_with_equal_text_is_only_deleted(tmp_path: Path) -> None:
+async def test_copy_with_equal_text_is_deleted_without_a_merge(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "four")
         assert (await show(lithos))["adds_nothing"]
@@ -186,7 +186,7 @@ async def test_merge_uses_the_latest_state_of_a_changed_note(
 async def test_copy_is_not_deleted_when_changed_during_the_merge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No saved byte is lost: the copy is only deleted if its bytes are still the merged ones."""
+    """No saved byte is lost. The copy is deleted only if its bytes are the bytes that were merged."""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
         service = lithos.server.get(ConflictCopies)
@@ -195,7 +195,7 @@ async def test_copy_is_not_deleted_when_changed_during_the_merge(
         async def overtaken(*given: Any) -> None:
             nonlocal saves
             await keep(*given)
-            saves += 1  # Twice if the background task retries the merge before the next call.
+            saves += 1  # The count is 2 if the background task retries the merge before the next call.
             with (lithos.knowledge / COPY).open("a") as file:
                 file.write("\nsaved just now\n")
 
@@ -278,7 +278,7 @@ async def test_copies_are_not_merged_without_a_history(tmp_path: Path) -> None:
         assert (await merge(lithos))["status"] == "merged", "of the same bytes nothing is lost"
 
 
-async def test_choice_that_yields_no_valid_note_is_refused(tmp_path: Path) -> None:
+async def test_merge_choice_that_yields_an_invalid_note_is_refused(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "status: active", "status: archived")
         await lithos.write("Plan", id=note_id, content=BODY, status="quarantined")
@@ -293,7 +293,7 @@ async def test_choice_that_yields_no_valid_note_is_refused(tmp_path: Path) -> No
         assert (await show(lithos, "no such.md"))["code"] == "doc_not_found"
 
 
-async def test_full_disk_leaves_both_files_and_explains_the_fix(
+async def test_merge_on_full_disk_leaves_both_files_and_explains_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:

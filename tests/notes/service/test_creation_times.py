@@ -1,4 +1,4 @@
-"""Creation times: Lithos remembers them, whatever happens to the file's time (issue 25, number 7)."""
+"""Creation times: Lithos keeps them, even if the time of the file changes (issue 25, number 7)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_creation_time_survives_agent_changes_and_restarts(
 
 @pytest.mark.parametrize("watches", [True, False])
 async def test_creation_time_survives_edits_by_people(tmp_path: Path, watches: bool) -> None:
-    """The watcher or the next start detects the edit."""
+    """Either the watcher or the next start detects the edit."""
     file = put_old(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)

@@ -1,4 +1,7 @@
-"""Related notes and graph search, compared with a reference that checks all pairs of a generated vault."""
+"""Related notes and graph search, compared with a reference.
+
+A slow reference checks all note pairs of a generated vault.
+"""
 
 from __future__ import annotations
 

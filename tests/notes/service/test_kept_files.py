@@ -1,4 +1,4 @@
-"""People's decisions on conflict copies: keep as a note, or merge (docs/spec/copies.md §1 and §2)."""
+"""Decisions of people about conflict copies: keep as a note, or merge (docs/spec/copies.md §1 and §2)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def keep(lithos: Lithos, path: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["plan 2.md", SYNCED])
 async def test_kept_file_permanently_remains_a_note(tmp_path: Path, name: str) -> None:
-    """behaviour 341: across edits, restarts, a lost manifest and a rename.
+    """behaviour 341: the decision survives edits, restarts, a lost manifest and a rename.
 
     The bytes of the file stay unchanged.
     """
@@ -65,7 +65,7 @@ async def test_kept_file_permanently_remains_a_note(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", ["plan 2.md", SYNCED])
-async def test_kept_file_with_the_note_id_gets_its_own_id(tmp_path: Path, name: str) -> None:
+async def test_kept_file_with_duplicate_note_id_gets_a_new_id(tmp_path: Path, name: str) -> None:
     """behaviour 341: all other bytes of the file stay unchanged."""
     head = f"---\ntags: [a]\nid: {OWN_ID}   # ours\n---\n"
     put_note(tmp_path, "plan.md", head + body(LINES))
@@ -90,7 +90,7 @@ async def test_keeping_a_path_without_a_file_is_refused(tmp_path: Path) -> None:
 async def test_file_saved_while_being_kept_loses_no_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 341: an editor saves the file at the moment in which Lithos writes the new id."""
+    """behaviour 341: an editor saves the file at the moment when Lithos writes the new id."""
     head = f"---\nid: {OWN_ID}\n---\n"
     put_note(tmp_path, "plan.md", head + body(LINES))
     put_note(tmp_path, SYNCED, head + body(THERE))
@@ -110,7 +110,7 @@ async def test_file_saved_while_being_kept_loses_no_text(
         assert (read["id"], read["content"].strip()) == (done["note_id"], "Saved by an editor.")
 
 
-async def test_file_is_not_kept_when_the_record_is_not_durable(
+async def test_file_is_not_kept_when_the_decision_is_not_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 341"""
@@ -133,7 +133,7 @@ async def test_file_is_not_kept_when_the_record_is_not_durable(
 
 
 async def test_weakly_named_copies_are_only_merged_on_explicit_request(tmp_path: Path) -> None:
-    """behaviour 344: with `--all` and with `storage.conflict_copies: merge`."""
+    """behaviour 344: `--all` and `storage.conflict_copies: merge` do not merge such copies."""
     async with serving(tmp_path, server=WATCHED, storage={"conflict_copies": "merge"}) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos)
@@ -150,8 +150,8 @@ async def test_weakly_named_copies_are_only_merged_on_explicit_request(tmp_path:
         assert "changed there" not in text
 
 
-async def test_note_contains_a_copy_only_if_it_has_every_line(tmp_path: Path) -> None:
-    """behaviour 345: lines that the note has lost in the meantime do not count."""
+async def test_note_contains_a_copy_only_if_it_contains_every_line(tmp_path: Path) -> None:
+    """behaviour 345: lines that the note has lost since then do not count."""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         made = await lithos.create("Plan", body(LINES))

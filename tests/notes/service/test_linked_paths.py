@@ -1,6 +1,6 @@
-"""Symbolic links on the way to a note (behaviours 347 and 348).
+"""Symbolic links in the paths of notes (behaviours 347 and 348).
 
-The checks use both the path as spelled and its link target. A removal does not follow links.
+The checks use both the given path and the link target. A removal does not follow links.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from tests.notes.service.test_write_scopes import (
 )
 from tests.servers import Lithos, put_note, refusal, serving, take_up
 
-#: Kinds of access, from the least strict to the strictest. The stricter of two places counts.
+#: Kinds of access, from the least strict to the strictest. If the two paths differ, the stricter access
+#: applies.
 ORDER = ("write", "propose", "outside", "protected")
 WANTED = {"write": "done", "propose": "proposed", "outside": "forbidden", "protected": "forbidden"}
 BOT = AGENTS[0]
@@ -60,7 +61,7 @@ def link_folder(lithos: Lithos, spelled: str, real: str) -> str:
 async def test_change_through_a_linked_folder_is_checked_on_both_paths(
     tmp_path: Path, operation: str
 ) -> None:
-    """behaviour 347: the stricter of both places counts, for every operation."""
+    """behaviour 347: for every operation, the stricter access of both paths applies."""
     wrong: dict[str, Any] = {}
     async with limited(tmp_path) as lithos:
         proposals = lithos.server.get(PendingProposals)
@@ -125,9 +126,9 @@ async def test_linked_note_is_changed_only_if_both_paths_allow_it(tmp_path: Path
 @pytest.mark.parametrize("caller", [BOT, PERSONS[1]], ids=["agent", "owner"])
 @pytest.mark.parametrize("place", ["open", "ask"])
 async def test_removal_and_move_of_a_symlink_are_refused(tmp_path: Path, caller: Any, place: str) -> None:
-    """behaviour 348: deleting and moving a link are refused, also as proposals.
+    """behaviour 348: a link can be neither deleted nor moved, not even by a proposal.
 
-    The link and its target note stay.
+    The link and its target note stay unchanged.
     """
     async with limited(tmp_path) as lithos:
         put_note(tmp_path, f"{place}/b.md", "# B\n\nText.\n")
@@ -142,7 +143,7 @@ async def test_removal_and_move_of_a_symlink_are_refused(tmp_path: Path, caller:
 
 
 async def test_link_created_during_a_change_is_checked(tmp_path: Path) -> None:
-    """behaviour 347: the link targets at the time of the write count."""
+    """behaviour 347: the check uses the link targets at the time of the write."""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "open/sub")
         path: str = (await lithos.read(note_id))["path"]

@@ -1,4 +1,7 @@
-"""`list_notes`, compared with a check of every note: same notes, order, totals and pages for all filters."""
+"""`list_notes`, compared with a check of every note.
+
+The notes, their order, the totals and the pages are the same for all filters.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weak copy names, as people also give them.
+"""Weak copy names, which people also use for their own files.
 
 Files with a weak copy name are notes unless a proof makes them copies (docs/spec/copies.md §1).
 """
@@ -38,7 +38,7 @@ async def settled(lithos: Lithos, *wanted: str) -> None:
 
 
 async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
-    """Change a note as a person does, and wait until the server has indexed the change."""
+    """Change a note in the way of a person, and wait until the server has indexed the change."""
     put_note(lithos.data, path, body(lines))
     entry = lithos.server.get(Catalogue).at_path(path)
     assert entry is not None
@@ -46,7 +46,7 @@ async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
 
 
 async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
-    """Create a note whose earlier version is kept in the history."""
+    """Create a note, and keep an earlier version in the history."""
     put_note(lithos.data, path, body(LINES))
     await until(lambda: lithos.server.get(Catalogue).at_path(path) is not None)
     await changed(lithos, path, HERE)
@@ -71,7 +71,7 @@ PAIRS = ("ann-obsidian.md", "ann 2.md", "ann (1).md", "ann-Berlin.md")
 
 @pytest.mark.parametrize("folder", ["", "people/"])
 async def test_pages_from_one_template_are_notes(tmp_path: Path, folder: str) -> None:
-    """behaviour 340: at the first start, after edits and after each restart."""
+    """behaviour 340: this holds at the first start, after edits and after each restart."""
     names = [f"{folder}{name}" for name in ("ann.md", *PAIRS, "2026-11-27.md", "2026-11-27-ben.md")]
     for name in names:
         put_note(tmp_path, name, body([*TEMPLATE, f"This is {name}."]))
@@ -90,8 +90,8 @@ async def test_pages_from_one_template_are_notes(tmp_path: Path, folder: str) ->
 
 
 @pytest.mark.parametrize("explained_by", ["a note", "an old version of a note", "a template"])
-async def test_line_explained_by_a_template_proves_nothing(tmp_path: Path, explained_by: str) -> None:
-    """behaviour 340: the note was filled in, and the new page still has the template's lines."""
+async def test_line_from_a_template_makes_no_file_a_copy(tmp_path: Path, explained_by: str) -> None:
+    """behaviour 340: the note was filled in, while the new page still has the template's lines."""
     filled = [*TEMPLATE[:1], "Met on a train.", *TEMPLATE[2:]]
     served = ["ann.md"]
     if explained_by == "a template":
@@ -112,7 +112,7 @@ async def test_line_explained_by_a_template_proves_nothing(tmp_path: Path, expla
 
 
 async def test_copied_page_stays_a_note_when_the_first_page_changes(tmp_path: Path) -> None:
-    """behaviour 340: while the server runs, after a restart and without the manifest."""
+    """behaviour 340: while the server runs, after a restart and after the loss of the manifest."""
     names = ["Apollo.md", "Apollo 2.md"]
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -182,7 +182,7 @@ async def test_copy_of_a_copy_belongs_to_the_note(tmp_path: Path, with_id: bool)
 
 
 async def test_weakly_named_copy_of_a_copy_belongs_to_the_note(tmp_path: Path) -> None:
-    """behaviour 342: both files appear at once while a server runs, or before the next start."""
+    """behaviour 342: both files appear at once, either while the server runs or before the next start."""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos, "Plan.md")
@@ -206,7 +206,7 @@ NAMED = f"---\nid: {derive_id('plan.md')}\n---\n" + body(THERE)
 
 
 async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
-    """Check that plan.md has its derived id although its file names none, and that `name` is its copy."""
+    """Check that plan.md has its derived id although the file contains no id, and that `name` is its copy."""
     assert await copies(lithos) == [name]
     await settled(lithos, "plan.md")
     read = await lithos.call("lithos_read", path="plan.md")
@@ -230,7 +230,7 @@ async def test_file_with_derived_id_is_a_copy_at_first_start(tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", [SYNCED, "plan 2.md"])
 async def test_file_arriving_with_a_derived_id_is_a_copy(tmp_path: Path, name: str) -> None:
-    """behaviour 343: while the server runs, after a restart and while the server is stopped."""
+    """behaviour 343: the file may arrive while the server is running or stopped, also before a restart."""
     put_note(tmp_path, "plan.md", body(LINES))
     async with serving(tmp_path, server=WATCHED) as lithos:
         await settled(lithos, "plan.md")
@@ -248,7 +248,7 @@ async def test_file_arriving_with_a_derived_id_is_a_copy(tmp_path: Path, name: s
         await expect_note(lithos, name, begins=HERE[0])
 
 
-async def test_note_without_id_takes_it_from_an_earlier_copy(tmp_path: Path) -> None:
+async def test_note_without_id_gets_its_id_from_an_earlier_copy(tmp_path: Path) -> None:
     """behaviour 343"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         put_note(tmp_path, SYNCED, NAMED)
@@ -259,7 +259,7 @@ async def test_note_without_id_takes_it_from_an_earlier_copy(tmp_path: Path) -> 
         await expect_note(lithos)
 
 
-async def test_note_added_while_server_is_stopped_takes_id_from_copy(tmp_path: Path) -> None:
+async def test_note_added_while_server_is_stopped_gets_id_from_copy(tmp_path: Path) -> None:
     """behaviour 343"""
     put_note(tmp_path, SYNCED, NAMED)
     async with serving(tmp_path) as lithos:
@@ -269,8 +269,8 @@ async def test_note_added_while_server_is_stopped_takes_id_from_copy(tmp_path: P
         await expect_note(lithos)
 
 
-async def test_note_keeps_its_id_when_a_file_without_id_wins(tmp_path: Path) -> None:
-    """behaviour 343: the other machine's file takes the name, and the local file becomes the copy."""
+async def test_note_keeps_its_id_when_file_without_id_replaces_it(tmp_path: Path) -> None:
+    """behaviour 343: the other machine's file gets the name, and the local file becomes the copy."""
     put_note(tmp_path, "plan.md", f"---\nid: {OWN_ID}\n---\n" + body(LINES))
     async with serving(tmp_path, server=WATCHED) as lithos:
         (lithos.knowledge / "plan.md").rename(lithos.knowledge / SYNCED)

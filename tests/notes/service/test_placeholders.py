@@ -33,7 +33,7 @@ def take_off(data: Path, path: str, name: str) -> Path:
 
 @PLACEHOLDERS
 async def test_note_is_not_created_at_the_path_of_a_placeholder(tmp_path: Path, name: str) -> None:
-    """behaviour 368: neither creation nor move nor restore makes a note there."""
+    """behaviour 368: neither a creation nor a move nor a restore creates a note at this path."""
     take_off(tmp_path, "a/Plan.md", name)
     async with serving(tmp_path) as lithos:
         given: dict[str, Any] = {"title": "X", "content": "new", "agent": "t"}
@@ -53,7 +53,10 @@ async def test_note_is_not_created_at_the_path_of_a_placeholder(tmp_path: Path, 
 
 @PLACEHOLDERS
 async def test_note_remains_while_its_file_is_only_in_the_cloud(tmp_path: Path, name: str) -> None:
-    """behaviour 368: no event and no version. Changes and deletion are refused, also after a restart."""
+    """behaviour 368: there is no event and no version.
+
+    Changes and deletion of the note are refused, also after a restart.
+    """
     put_note(tmp_path, "Keep.md", "# Keep\n\ntext\n")
     async with serving(tmp_path) as lithos:
         made = await lithos.write("Plan", "striped zebra", path="Plan.md")

@@ -1,4 +1,4 @@
-"""Memory use: caches release deleted notes, so a vault with changing notes keeps its size."""
+"""Memory use: caches release deleted notes, so the memory of a vault with changing notes does not grow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "The striped zebra grazes on the savanna.\n\n" * 5
 
 
 async def look(lithos: Lithos, note_id: str) -> None:
-    """Read, search and brief a note, so that every cache contains it."""
+    """Read a note, search for it and request a briefing, so that every cache contains the note."""
     for _ in range(2):
         await lithos.read(note_id)
     await lithos.read(note_id, max_length=50)
@@ -25,7 +25,7 @@ async def look(lithos: Lithos, note_id: str) -> None:
     assert "savanna" in (await lithos.call("lithos_context", query="striped zebra"))["text"]
 
 
-async def test_caches_do_not_keep_removed_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_caches_release_removed_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fingerprint, "is_old", lambda *_: True)  # Recall even recently changed files.
     async with serving(tmp_path) as lithos:
         catalogue = lithos.server.get(Catalogue)

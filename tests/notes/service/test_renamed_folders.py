@@ -1,6 +1,6 @@
-"""Renames by a person while agents work.
+"""Folder renames by a person while agents work.
 
-Every call succeeds or asks the agent to retry (issue 25, number 10).
+Every call of an agent succeeds or asks the agent to retry (issue 25, number 10).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ async def test_moved_file_is_edited_and_deleted_at_its_new_path(tmp_path: Path, 
         assert lithos.files() == []
 
 
-async def test_notes_at_their_known_paths_are_not_searched(
+async def test_notes_at_their_known_paths_cause_no_search_for_renames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walks: list[Any] = []

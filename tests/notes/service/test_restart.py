@@ -1,4 +1,4 @@
-"""State after a restart on the same directory: notes, versions, agents, reads, indexes and links."""
+"""State after a restart on the same data directory: notes, versions, agents, reads, indexes and links."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_missing_source_is_resolved_once_it_appears(tmp_path: Path) -> Non
         assert (again["version"], again["warnings"]) == (2, [])
 
 
-async def test_slug_collision_on_disk_only_causes_a_warning(tmp_path: Path) -> None:
+async def test_slug_collision_on_disk_causes_only_a_warning(tmp_path: Path) -> None:
     """behaviour 14"""
     put_note(tmp_path, "a.md", "# Same title\n\nfirst zebra\n")
     put_note(tmp_path, "b.md", "# Same title\n\nsecond zebra\n")
@@ -87,7 +87,7 @@ async def test_slug_collision_on_disk_only_causes_a_warning(tmp_path: Path) -> N
         answer = await lithos.call("lithos_write", title="Same title", content="", agent="a")
         assert refusal(answer, "slug_collision")
         assert answer["existing_id"] == first
-        # The current title of a note does not collide with itself.
+        # A note does not collide with its own current title.
         assert (await lithos.write("Same title", id=second))["version"] == 2
 
 
@@ -151,10 +151,10 @@ async def test_scan_events_are_announced_once_after_a_journal_failure(
     ("copy", "kind", "counted"),
     [("Shared 2.md", "conflict_copy", "conflict_copies"), ("Archive/Shared.md", "duplicated", "duplicated")],
 )
-async def test_copy_of_a_note_is_reported_and_receives_no_edits(
+async def test_copy_of_a_note_is_reported_and_is_never_edited(
     tmp_path: Path, copy: str, kind: str, counted: str
 ) -> None:
-    """behaviour 2: until a person resolves the conflict, the id means the same file across restarts."""
+    """behaviour 2: until a person resolves the conflict, the id refers to the same file across restarts."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "the note itself", path="Shared.md")
         assert counted not in await _notes_component(lithos)

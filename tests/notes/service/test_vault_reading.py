@@ -1,4 +1,4 @@
-"""Reading of an existing vault as its owner means it (docs/spec/vault.md §2)."""
+"""Reading of an existing vault as its owner intended it (docs/spec/vault.md §2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def titles(lithos: Lithos) -> dict[str, str]:
 
 
 def links_of(data: Path) -> dict[str, list[str]]:
-    """Return the links section of `lithos validate`, by group."""
+    """Return the links in the report of `lithos validate`, by group."""
     validation = validate_notes(NoteFiles(data / "knowledge"), style=style_of(StorageConfig(**VAULT)))
     return {
         group: [
@@ -69,7 +69,7 @@ async def test_heading_yields_the_title_without_markup(tmp_path: Path) -> None:
 
 
 async def test_updates_properties_and_names_follow_the_vault_rules(tmp_path: Path) -> None:
-    """behaviours 251 and 252: notes with broken frontmatter also have file name, title and aliases."""
+    """behaviours 251 and 252: a note with broken frontmatter also has a file name, a title and aliases."""
     put_note(tmp_path, "x.md", "---\nfoo: 1\n---\n\n# Mine\n\ntext\n")
     head = (
         "---\nrating: 4\ndone: true\ndue: 2026-01-31\nat: 2026-01-31T10:20:00\npeople:\n  - Ann\n  - Bob\n"
@@ -88,7 +88,7 @@ async def test_updates_properties_and_names_follow_the_vault_rules(tmp_path: Pat
         assert (lithos.knowledge / "x.md").read_text().endswith("---\n\nNo heading\n")
         made = await lithos.create("Made here", "# Its heading\n\ntext")
         assert (await lithos.read(made))["content"] == "# Its heading\n\ntext"
-        # Properties are extra metadata.
+        # Other properties are returned as extra metadata.
         read = (await lithos.call("lithos_read", path="p.md"))["metadata"]
         assert read["aliases"] == ["Name", "Nick"]
         assert read["tags"] == ["one", "two"]
@@ -101,11 +101,11 @@ async def test_updates_properties_and_names_follow_the_vault_rules(tmp_path: Pat
         assert read["title"] == "Own"
         for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
             assert await lithos.listed(metadata_match=match) == ["Own"]
-        # The names of a note with a broken frontmatter resolve, except the name in the property.
+        # The names of a note with broken frontmatter can be linked, except the name in the property.
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
         assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
         assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
-        # A broken note can be deleted.
+        # A note with broken frontmatter can be deleted.
         note = (await lithos.call("lithos_read", path="b.md"))["id"]
         assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
         assert not file.exists()
@@ -161,7 +161,7 @@ async def test_added_and_removed_attachments_are_tracked(tmp_path: Path) -> None
                 await trio.sleep(0.02)
 
 
-async def test_inline_tags_count_everywhere_and_are_never_written(tmp_path: Path) -> None:
+async def test_inline_tags_count_everywhere_but_are_never_written(tmp_path: Path) -> None:
     """behaviour 251"""
     text = (
         "---\ntags: [front]\n---\n# No #heading\n\n#inline and #project/alpha, `#code` [#no](x.md#no) #2024\n"
@@ -321,7 +321,7 @@ async def test_frontmatter_broken_while_serving_is_reported_until_repaired(tmp_p
             assert broken == {note}
             assert (await lithos.read(note))["content"] == "other words"
             file.write_text(f"---\nid: {note}\ntitle: Whole again\n---\nother words")
-            while broken or len(lithos.events()) < 2:  # A change is journalled after it can be read.
+            while broken or len(lithos.events()) < 2:  # A change can be read before it is journalled.
                 await trio.sleep(0.02)
         read = await lithos.read(note)
         assert (read["title"], read["version"]) == ("Whole again", 3)
@@ -347,7 +347,7 @@ async def test_note_with_broken_frontmatter_keeps_its_id_despite_a_copy(tmp_path
 
 
 async def test_huge_note_is_read_completely(tmp_path: Path) -> None:
-    """400,000 characters with 18,000 links. The answer shows 200 links and counts all of them."""
+    """The note has 400,000 characters and 18,000 links. The answer shows 200 links and counts all of them."""
     line = ("[[hub]] [x](hub.md) #tag `code` ").ljust(50) * 2_000
     links = "".join(f"[[hub|{n}]]\n" for n in range(6_000))
     put_note(tmp_path, "hub.md", "text")

@@ -1,4 +1,4 @@
-"""Version history: every state of a note is kept, whatever changed or deleted the file."""
+"""Version history: every state of a note is kept, whichever program changed or deleted the file."""
 
 from __future__ import annotations
 
@@ -136,8 +136,10 @@ async def write_refused(lithos: Lithos, note_id: str) -> None:
     assert "Nothing was changed" in answer["message"]
 
 
-async def test_refused_rows_are_dropped_once_the_history_is_writable(tmp_path, monkeypatch, undroppable):
-    """behaviour 221: the rows are dropped even if no client writes any more (seed 647 of the simulation)."""
+async def test_rows_of_refused_writes_are_dropped_once_history_is_writable(
+    tmp_path, monkeypatch, undroppable
+):
+    """behaviour 221: the rows are dropped even if no client writes any more (simulation seed 647)."""
     monkeypatch.setattr(recorder, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -150,7 +152,7 @@ async def test_refused_rows_are_dropped_once_the_history_is_writable(tmp_path, m
 
 
 async def test_state_before_a_write_is_kept_without_refused_writes(tmp_path, undroppable):
-    """behaviour 221: an unused row is not a version, and no version is recorded twice."""
+    """behaviour 221: an unused row does not count as a version, and no version is recorded twice."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         await lithos.server.get(CatchingUp).done.wait()
@@ -161,8 +163,8 @@ async def test_state_before_a_write_is_kept_without_refused_writes(tmp_path, und
         assert versions(lithos, note_id) == [(2, "updated", "tester"), (1, "created", "tester")]
 
 
-async def test_rows_pending_at_the_start_are_settled_while_serving(tmp_path, monkeypatch, undroppable):
-    """behaviours 221 and 226: edits made in the meantime are recorded as well."""
+async def test_rows_pending_at_the_start_are_settled_while_server_runs(tmp_path, monkeypatch, undroppable):
+    """behaviours 221 and 226: edits made before the rows are settled are recorded as well."""
     async with serving(tmp_path) as lithos:
         note_id, edited = await lithos.create("Note", "first"), await lithos.create("Edited", "first")
         await write_refused(lithos, note_id)
@@ -182,7 +184,7 @@ async def test_rows_pending_at_the_start_are_settled_while_serving(tmp_path, mon
         await until(lambda: versions(lithos, edited) == [(2, "outside", "scan"), (1, "created", "tester")])
 
 
-async def test_external_edit_rename_and_deletion_are_kept_once_ingested(tmp_path):
+async def test_external_edit_rename_and_deletion_are_kept_after_ingestion(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -224,7 +226,7 @@ async def test_unnoticed_edit_is_kept_before_a_write_replaces_it(tmp_path):
         check_bytes(lithos, note_id, 2, edited)
 
 
-async def test_changes_made_while_server_is_stopped_are_caught_up(tmp_path):
+async def test_changes_made_while_server_is_stopped_are_recorded_at_start(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path) as lithos:
         kept, gone, moved = [await lithos.create(title) for title in ("Kept", "Gone", "Moved")]
@@ -246,8 +248,8 @@ async def test_changes_made_while_server_is_stopped_are_caught_up(tmp_path):
         assert history_of(lithos).size()[0] == size
 
 
-async def test_older_data_directory_first_gets_the_current_states(tmp_path):
-    """behaviour 221: the first start with a history."""
+async def test_older_data_directory_first_records_the_current_states(tmp_path):
+    """behaviour 221: this is the first start with a history."""
     for number in range(120):
         put_note(tmp_path, f"{number:03}.md", f"---\ntitle: Note {number}\n---\n" + "text " * number)
     off = HistoryConfig(enabled=False)
@@ -267,13 +269,13 @@ async def test_older_data_directory_first_gets_the_current_states(tmp_path):
             assert row.at == entry.note.updated_at
 
 
-async def test_note_changed_before_the_catch_up_keeps_its_state(tmp_path):
+async def test_note_changed_before_the_catch_up_keeps_its_earlier_state(tmp_path):
     async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
         note_id = await lithos.create("Note", "first")
         first = (lithos.knowledge / "note.md").read_bytes()
     async with serving(tmp_path) as lithos:
-        # Simulate that the catch-up has not reached the note. Rows are dropped in the thread that writes the
-        # store.
+        # Simulate that the catch-up has not reached the note. The thread that writes the store drops the
+        # rows.
         await lithos.server.get(Writer)._recorder.blocking.run(lambda: history_of(lithos).drop([1]))
         await lithos.write("Note", "second", id=note_id)
         assert [row[:2] for row in versions(lithos, note_id)] == [(2, "updated"), (1, "created")]
@@ -287,7 +289,7 @@ async def test_file_is_unchanged_when_its_version_cannot_be_kept(tmp_path):
         recorder = lithos.server.get(Writer)._recorder
         while not recorder.is_caught_up:
             await trio.sleep(0.01)
-        await recorder._tidy()  # Tidy up now, or the tidying would be the refused write.
+        await recorder._tidy()  # Tidy up now. Otherwise the tidying would be the refused write.
         with pytest.MonkeyPatch.context() as patch:
 
             def refuse(*_, **__):
@@ -316,7 +318,7 @@ async def test_file_is_unchanged_when_its_version_cannot_be_kept(tmp_path):
         assert body["components"]["history"]["status"] == "ok"
 
 
-async def test_disabled_history_keeps_no_versions_and_changes_nothing_else(tmp_path):
+async def test_disabled_history_keeps_no_versions_but_changes_nothing_else(tmp_path):
     """behaviour 225"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -330,7 +332,7 @@ async def test_disabled_history_keeps_no_versions_and_changes_nothing_else(tmp_p
         await until(lambda: len(versions(lithos, note_id)) == 2)
 
 
-async def test_damaged_history_is_moved_aside_and_notes_still_work(tmp_path):
+async def test_damaged_history_is_moved_aside_and_notes_remain_usable(tmp_path):
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
     path = tmp_path / ".lithos" / "history.db"
@@ -341,7 +343,7 @@ async def test_damaged_history_is_moved_aside_and_notes_still_work(tmp_path):
     assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*")] == [b"\xff" * 20_000]
 
 
-async def test_displaced_bytes_get_a_version_of_their_own(tmp_path):
+async def test_displaced_bytes_get_their_own_version(tmp_path):
     """behaviour 219: another program saved these bytes to a displaced file."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -351,7 +353,7 @@ async def test_displaced_bytes_get_a_version_of_their_own(tmp_path):
         late = b"---\nid: " + note_id.encode() + b"\n---\n# Note\n\nLate words.\n"
         displaced = lithos.server.get(Keeper).displaced
         displaced.save("note.md", late, utc_now())
-        displaced.save("note.md", second, utc_now())  # The history knows these bytes already.
+        displaced.save("note.md", second, utc_now())  # The history contains these bytes already.
         lithos.server.get(Writer)._recorder.look_again()
         await until(lambda: len(versions(lithos, note_id)) == 4)
         assert [row[:2] for row in versions(lithos, note_id)] == [

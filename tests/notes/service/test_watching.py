@@ -33,7 +33,7 @@ from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished
 from tests.kernel.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until
 
-#: Maximum seconds until a change is noticed in these tests. `bench.watch` measures the limit of the spec.
+#: Maximum seconds until these tests notice a change. `bench.watch` measures the limit of the spec.
 PATIENCE = 60.0
 
 
@@ -47,7 +47,7 @@ def _fast(monkeypatch):
 
 @asynccontextmanager
 async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncIterator[Lithos]:
-    """Start a watching server, and wait until its mode is decided."""
+    """Start a server that watches its files, and wait until it has chosen a watch mode."""
     settings = IndexConfig(**{"watch_debounce_ms": 40, "watch_mode": mode, **index})
     async with serving(data, server={"watch_files": True}, index=settings) as lithos:
         await until(lambda: component_status(lithos) != "warming")
@@ -59,7 +59,7 @@ def component_status(lithos: Lithos) -> str:
 
 
 async def told(events: Subscription) -> tuple[str, str]:
-    """Return the type and path of the next event."""
+    """Wait for the next event, and return its type and path."""
     with trio.fail_after(PATIENCE):
         draft = (await events.events.receive()).draft
     return draft.type, str(draft.payload.get("path") or draft.payload["dest_path"])
@@ -119,7 +119,7 @@ async def test_external_edits_are_not_noticed_when_watching_is_off(tmp_path):
         assert lithos.server.get(Watcher)._pending.due == float("inf")
 
 
-async def test_ten_thousand_touches_cause_no_events_and_few_reads(tmp_path):
+async def test_ten_thousand_touched_files_cause_no_events_and_few_reads(tmp_path):
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
@@ -137,8 +137,8 @@ async def test_ten_thousand_touches_cause_no_events_and_few_reads(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
-async def test_exhausted_watches_cause_comparison_and_a_health_warning(tmp_path, monkeypatch, mode):
-    """behaviour 199: the system watches only one folder and does not report that the others are unwatched."""
+async def test_exhausted_watches_cause_tree_comparison_and_a_health_warning(tmp_path, monkeypatch, mode):
+    """behaviour 199: the system watches only one folder and does not report this."""
 
     def watch_one(root: str, **options: Any):
         return one_folder(root, recursive=False, **options)
@@ -171,7 +171,7 @@ async def test_file_name_that_is_not_text_does_not_stop_watching(tmp_path, caplo
 
 
 async def test_watcher_polls_when_listening_keeps_failing(tmp_path):
-    """behaviour 199, for example for a folder whose name is not text."""
+    """behaviour 199: for example, the name of a folder is not text."""
     async with watching(tmp_path, "auto") as lithos:
         events = lithos.server.get(Broadcaster).listen()
         folder = os.fsencode(lithos.knowledge) + b"/\xff\xfe"
@@ -205,7 +205,7 @@ async def test_watcher_survives_an_internal_error(tmp_path, monkeypatch):
         assert await told(events) == ("note.created", "b.md")
 
 
-async def test_returning_folder_is_watched_again(tmp_path):
+async def test_folder_that_reappears_is_watched_again(tmp_path):
     """behaviour 198"""
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
@@ -233,8 +233,8 @@ async def test_approval_deletes_exactly_the_listed_notes(tmp_path):
     """behaviour 198"""
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n, "about zebras"))
-    # A longer quiet period: on a busy machine, the first of twenty deletions would be processed before the
-    # last.
+    # Use a longer quiet period: on a busy machine, the first of twenty deletions would be processed before
+    # the last.
     async with watching(tmp_path, watch_debounce_ms=500) as lithos:
         for n in range(20):
             (lithos.knowledge / f"{n}.md").unlink()
@@ -252,7 +252,7 @@ async def test_approval_deletes_exactly_the_listed_notes(tmp_path):
 
 
 @pytest.mark.parametrize("watches", [True, False])
-async def test_start_on_an_empty_mount_keeps_all_notes(tmp_path, watches):
+async def test_start_with_an_empty_mount_keeps_all_notes(tmp_path, watches):
     """behaviour 198, with and without the watcher."""
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n, f"about zebra{n}"))
@@ -274,7 +274,7 @@ async def test_start_on_an_empty_mount_keeps_all_notes(tmp_path, watches):
         assert lithos.events() == []
 
 
-async def test_vanished_notes_can_be_approved_without_a_server(tmp_path, monkeypatch):
+async def test_loss_of_notes_can_be_approved_without_a_running_server(tmp_path, monkeypatch):
     """behaviour 198"""
     monkeypatch.setattr(lithos.search.capability, "load_embedder", load_once)
     for n in range(30):
@@ -296,7 +296,7 @@ async def test_vanished_notes_can_be_approved_without_a_server(tmp_path, monkeyp
     assert (await accept_vanished(config, running_server, dry_run=False)).paths == ()
 
 
-async def test_stop_leaves_no_probe_file_or_thread_behind(tmp_path):
+async def test_stopped_watcher_leaves_no_probe_file_or_thread(tmp_path):
     async with watching(tmp_path, "auto"):
         pass
     async with watching(tmp_path, "auto"):

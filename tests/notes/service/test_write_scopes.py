@@ -1,8 +1,8 @@
-"""The matrix of writing entry points, places and operations (behaviours 278 and 279).
+"""Matrix of writing entry points, folders and operations (behaviours 278 and 279).
 
-Each entry point requests a change in four folders: one in which its caller may write, one in which it may
-only propose, one in which it may do neither, and a protected one. The entry points come from the tool
-registry and the writer's requests.
+Each entry point requests a change in four folders. Its caller may write in the first folder, may only propose
+in the second, and may do neither in the third. The fourth folder is protected. The entry points come from the
+tool registry and the writer's requests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lithos.proposals.service import Proposals
 from lithos.search.indexing.indexer import FulltextIndexer
 from tests.servers import Lithos, serving
 
-#: One folder for each kind of access that a caller with a scope can have.
+#: One folder for each kind of access of a caller with a write scope.
 PLACES: Final = {"write": "open", "propose": "ask", "outside": "shut", "protected": "law"}
 SCOPE: Final = Scope(("open/**", "side/**"), ("ask/**",))
 PROTECTED: Final = ("law/**",)
@@ -46,7 +46,7 @@ _NUMBERS = itertools.count()
 
 @frozen
 class Caller:
-    """The caller as the server passes it to the tools. If `by` is None, the caller is Lithos itself."""
+    """The caller that the server passes to the tools. If `by` is None, the caller is Lithos itself."""
 
     name: str
     by: Principal | None
@@ -69,7 +69,7 @@ PERSONS: Final = (
 
 @asynccontextmanager
 async def limited(data: Path) -> AsyncIterator[Lithos]:
-    """Start a server whose callers have the write scope."""
+    """Start a server whose callers have a write scope."""
     async with serving(data) as lithos:
         lithos.server.get(Writer).scopes = WriteScopes(
             protected=PROTECTED,
@@ -181,7 +181,7 @@ async def supersede(lithos: Lithos, folder: str) -> Ask:
 
 
 def by_import(lithos: Lithos, folder: str, number: int, content: str) -> Ask:
-    """Import one note, as `POST /import` and the import command do."""
+    """Import one note in the same way as `POST /import` and the import command."""
     one = Record(
         id=f"r{number}",
         hash=f"{len(content):x}",
@@ -214,7 +214,8 @@ async def import_again(lithos: Lithos, folder: str) -> Ask:
     return by_import(lithos, folder, number, "Another, longer text.")
 
 
-#: Every operation with the tool that is its entry point, or None if no tool is.
+#: All operations. Each has the name of the tool that is its entry point, or None if it is not available as a
+#: tool.
 OPERATIONS: Final[Mapping[str, tuple[str | None, Callable[[Lithos, str], Awaitable[Ask]]]]] = {
     "create": ("lithos_write", create),
     "update": ("lithos_write", rewrite),
@@ -239,14 +240,15 @@ NO_NOTE: Final = frozenset({
     "lithos_finding_post", "lithos_task_reopen", "lithos_task_edge_upsert", "lithos_task_spawn",
     "lithos_task_next", "lithos_proposal_withdraw", "lithos_care_tasks",
 })  # fmt: skip
-#: Tools whose note changes are made by enrichment (tested below) or by a person's decision (test_proposals).
+#: Tools that change notes through enrichment (tested below) or a person's decision (tested in
+#: test_proposals).
 ELSEWHERE: Final = frozenset({
     "lithos_task_complete", "lithos_proposal_decide",
     "lithos_conflict_copy_merge", "lithos_conflict_copy_keep",
 })  # fmt: skip
 
 
-def test_matrix_contains_every_writing_tool() -> None:
+def test_access_matrix_contains_every_writing_tool() -> None:
     writing = {tool.name for tool in (*all_tools(), *own_tools()) if "R" not in tool.hints}
     doors = {tool for tool, _ in OPERATIONS.values() if tool is not None}
     assert writing == doors | NO_NOTE | ELSEWHERE
@@ -260,7 +262,7 @@ def test_every_writer_request_names_its_caller() -> None:
 
 
 def code_of(answer: Mapping[str, Any]) -> str:
-    """Return the outcome of a change, in the same form for all entry points."""
+    """Return the outcome of a change in a form that is the same for all entry points."""
     told = " ".join([str(answer.get("reason", "")), *map(str, answer.get("warnings") or ())])
     if answer.get("code") == "forbidden" or "may change" in told or "storage.protected" in told:
         return "forbidden"
@@ -277,7 +279,7 @@ def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
 
 
 async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> str:
-    """Return a description of an unexpected outcome, or an empty string if the outcome is correct."""
+    """Return a description of the unexpected outcome, or an empty string if the outcome is correct."""
     ask = await OPERATIONS[operation][1](lithos, PLACES[place])
     proposals = lithos.server.get(PendingProposals)
     before, waiting = look(lithos), len(proposals)
@@ -297,7 +299,7 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
 
 @pytest.mark.slow
 @pytest.mark.takes(8)
-async def test_every_entry_point_obeys_the_access_of_every_place(tmp_path: Path) -> None:
+async def test_every_entry_point_respects_the_access_of_every_folder(tmp_path: Path) -> None:
     """behaviours 278 and 279."""
     wrong: dict[str, str] = {}
     cells = list(itertools.product((*AGENTS, *PERSONS), PLACES, OPERATIONS))
@@ -311,7 +313,7 @@ async def test_every_entry_point_obeys_the_access_of_every_place(tmp_path: Path)
 
 
 async def test_enrichment_writes_entities_only_where_allowed(tmp_path: Path) -> None:
-    """behaviours 278 and 279: in other places, entities are stored outside the note file."""
+    """behaviours 278 and 279: if the note file must not be changed, entities are stored outside the file."""
     async with limited(tmp_path) as lithos:
         server = lithos.server
         patching = EntityExtraction(
@@ -331,7 +333,7 @@ async def test_enrichment_writes_entities_only_where_allowed(tmp_path: Path) -> 
         assert len(server.get(PendingProposals)) == 0
 
 
-async def test_scope_changed_before_the_write_is_obeyed(tmp_path: Path) -> None:
+async def test_scope_changed_before_the_write_is_respected(tmp_path: Path) -> None:
     """behaviour 278: the decision is made when the change is written, not when it is requested."""
     async with limited(tmp_path) as lithos:
         note_id, writer = await make(lithos, "open"), lithos.server.get(Writer)
@@ -359,7 +361,7 @@ async def test_refused_move_lists_the_notes_with_protected_links(tmp_path: Path)
 
 
 async def test_edits_of_two_agents_in_one_batch_are_checked_separately(tmp_path: Path) -> None:
-    """behaviour 278: if several edits go into one file together, no edit uses the rights of another."""
+    """behaviour 278: if several edits are written to one file at once, no edit uses another edit's rights."""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "shut")
         edit_by = {"id": note_id, "op": "append", "text": "More."}

@@ -9,7 +9,8 @@ from lithos.search.settings import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
 MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None, "because": None}
-#: A lower threshold, because notes with equal text are hard to distinguish in a vault of two or three notes.
+#: The threshold is lower, because notes with equal text are hard to distinguish in a vault of two or three
+#: notes.
 TWINS_ANSWER = SearchConfig(cache_confidence=0.65)
 QUERY = "how do zebras get their stripes"
 TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
@@ -93,10 +94,10 @@ async def test_owner_of_the_source_url_is_the_first_candidate(lithos: Lithos, cl
     owner = await lithos.create("Page", "Of something else.", source_url=URL, tags=["a", "b"], confidence=0.6)
     answer = await look_up(lithos, source_url=URL + "/?utm_source=x")
     assert (answer["document"]["id"], answer["document"]["source_url"]) == (owner, URL)
-    # The owner of the URL is the only candidate, even if its confidence is too low.
+    # The owner of the URL is the only candidate, even if the confidence of the note is too low.
     assert await look_up(lithos, source_url=URL, min_confidence=0.7) == MISS
     assert (await look_up(lithos, source_url=URL, tags=["a", "b"]))["document"]["id"] == owner
-    # If tags are missing, or no note has the URL, semantic similarity decides.
+    # If a tag is missing, or no note has the URL, semantic similarity decides.
     assert (await look_up(lithos, source_url=URL, tags=["zoo"]))["document"]["id"] == other
     assert await look_up(lithos, source_url=URL, tags=["a", "zoo"]) == MISS
     assert (await look_up(lithos, source_url=URL + "/none"))["document"]["id"] == other
@@ -120,8 +121,8 @@ async def test_invalid_cache_lookup_arguments_are_refused(lithos: Lithos) -> Non
             assert name in refusal(answer, "invalid_input")
 
 
-async def test_nearest_candidate_is_answered_first(lithos: Lithos, clock: Clock) -> None:
-    """behaviour 73: the nearest candidate wins among equally confident answers and among stale ones."""
+async def test_nearest_candidate_is_returned_first(lithos: Lithos, clock: Clock) -> None:
+    """behaviour 73: the nearest candidate wins if several answers are equally confident or all are stale."""
     far = await lithos.create("Savanna", "Of zebras and their stripes, and lions, and grass.", ttl_hours=1)
     near = await lithos.create(QUERY, TEXT, ttl_hours=1)
     rows = await lithos.call("lithos_search", query=QUERY, mode="semantic")
@@ -133,7 +134,10 @@ async def test_nearest_candidate_is_answered_first(lithos: Lithos, clock: Clock)
 
 
 async def test_merely_similar_note_is_not_an_answer(tmp_path: Path) -> None:
-    """behaviour 264, search.cache_confidence: an answer has the words of the question, not only its topic."""
+    """behaviour 264, search.cache_confidence: an answer contains the words of the question.
+
+    A note with only the same topic is not an answer.
+    """
     near = "how much does a zebra weigh at birth"
     async with serving(tmp_path / "a") as lithos:
         await lithos.create("Zebra stripes", TEXT, ttl_hours=1)
@@ -155,7 +159,7 @@ async def test_passage_of_a_note_may_be_the_answer(lithos: Lithos) -> None:
 
 
 async def test_note_cited_for_a_similar_question_is_a_hit(lithos: Lithos) -> None:
-    """behaviour 264: `because` is `cited_before`, until the citation is forgotten."""
+    """behaviour 264: the reason (`because`) is `cited_before` until the citation is forgotten."""
     asked, again = "who carries the green umbrella on Mondays", "on Mondays who carries the green umbrella"
     note = await lithos.create("Rota", "Ada, then Bob, then Cleo.", tags=["team"])
     await lithos.create("Bicycles", "Two of them have a flat tyre.")
@@ -177,7 +181,7 @@ async def test_note_cited_for_a_similar_question_is_a_hit(lithos: Lithos) -> Non
 
 
 async def test_cache_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock) -> None:
-    """behaviour 306: uncertain or stale candidates come first, each with one line of its best passage."""
+    """behaviour 306: uncertain and stale candidates come first, each with one line of its best passage."""
     assert "candidates" not in await lithos.call("lithos_cache_lookup", query=QUERY)
     sure = await lithos.create("Zebra stripes", f"Of horses.\n\n{TEXT}", confidence=0.4, ttl_hours=1)
     others = [await lithos.create(f"Zebra {number}", f"{number} zebras." * 80) for number in range(4)]
@@ -197,7 +201,7 @@ async def test_cache_miss_lists_the_best_candidates(lithos: Lithos, clock: Clock
         assert all(len(each["snippet"]) <= 120 and "\n" not in each["snippet"] for each in named)
 
 
-async def test_cache_miss_by_source_url_lists_the_owner(lithos: Lithos) -> None:
+async def test_cache_miss_for_a_source_url_lists_the_owner_note(lithos: Lithos) -> None:
     """behaviour 306"""
     owner = await lithos.create("Page", TEXT, source_url=URL, confidence=0.2)
     answer = await lithos.call("lithos_cache_lookup", query="", source_url=URL)

@@ -1,4 +1,4 @@
-"""A partial read must not replace the whole note when it is written back (docs/spec/tools.md §3)."""
+"""A partial read that is written back must not replace the whole note (docs/spec/tools.md §3)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ async def overwrite(lithos: Lithos, note: str, content: str, **more: Any) -> dic
     return answer
 
 
-async def test_cut_read_written_back_is_refused_unless_replace_all(tmp_path: Path) -> None:
-    """behaviour 366: for every kind of cut, with and without the version that was read."""
+async def test_writing_back_a_cut_read_is_refused_unless_replace_all(tmp_path: Path) -> None:
+    """behaviour 366: this applies to every kind of cut, with and without the version that was read."""
     async with serving_big(tmp_path) as (lithos, note):
         for more in ({}, {"max_length": 3_000}, {"max_length": 100}, {"max_length": 777, "agent_id": "ann"}):
             read = await lithos.read(note, **more)
@@ -68,7 +68,7 @@ async def test_slightly_changed_cut_read_is_refused(tmp_path: Path, change: Any)
         refusal(await overwrite(lithos, note, change(read["content"])), "invalid_input")
 
 
-async def test_cut_paragraph_is_recognised_by_its_beginning(tmp_path: Path) -> None:
+async def test_cut_paragraph_is_recognised_by_its_first_words(tmp_path: Path) -> None:
     """behaviour 366: a text without line breaks is cut within a sentence."""
     put_note(tmp_path, "a.md", "# A\n\n" + " ".join(f"word{i}" for i in range(5_000)) + " END\n")
     async with serving(tmp_path) as lithos:
@@ -79,8 +79,8 @@ async def test_cut_paragraph_is_recognised_by_its_beginning(tmp_path: Path) -> N
             refusal(await overwrite(lithos, note, text), "invalid_input")
 
 
-async def test_other_partial_reads_written_back_are_refused(tmp_path: Path) -> None:
-    """behaviour 366: reads from an offset, reads of a section and answers of a cache lookup."""
+async def test_writing_back_other_partial_reads_is_refused(tmp_path: Path) -> None:
+    """behaviour 366: this applies to reads from an offset or of a section, and to cache lookup answers."""
     put_note(tmp_path, "a.md", f"# A\n\n{SECTIONS}")
     async with serving(tmp_path) as lithos:
         first = await lithos.call("lithos_read", path="a.md", max_length=300)
@@ -120,8 +120,8 @@ async def test_cut_section_does_not_replace_the_whole_section(tmp_path: Path) ->
         LONG.replace("words", "Words"),
     ],
 )
-async def test_intended_rewrite_is_not_refused(tmp_path: Path, content: str) -> None:
-    """behaviour 366: after a complete read, even if another agent read only a part."""
+async def test_intended_rewrite_after_a_complete_read_is_not_refused(tmp_path: Path, content: str) -> None:
+    """behaviour 366: the agent has read the whole note, even if another agent read only a part."""
     async with serving_big(tmp_path) as (lithos, note):
         await lithos.read(note, max_length=2_000, agent_id="bob")
         part = await lithos.read(note, max_length=20_000, agent_id="ann")
@@ -130,7 +130,7 @@ async def test_intended_rewrite_is_not_refused(tmp_path: Path, content: str) -> 
         assert (await overwrite(lithos, note, content))["status"] == "updated"
 
 
-async def test_partial_read_does_not_affect_writes_of_another_agent(tmp_path: Path) -> None:
+async def test_partial_read_does_not_affect_writes_by_other_agents(tmp_path: Path) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=2_000, agent_id="bob")
@@ -138,7 +138,7 @@ async def test_partial_read_does_not_affect_writes_of_another_agent(tmp_path: Pa
         assert (await overwrite(lithos, note, read["content"]))["status"] == "updated"
 
 
-async def test_text_that_now_is_the_whole_note_is_accepted(tmp_path: Path) -> None:
+async def test_text_that_has_become_the_whole_note_is_accepted(tmp_path: Path) -> None:
     """behaviour 366"""
     async with serving_big(tmp_path) as (lithos, note):
         read = await lithos.read(note, max_length=2_000)

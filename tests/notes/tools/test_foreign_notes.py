@@ -1,4 +1,4 @@
-"""Notes of a served vault: unique titles per folder, few keys, files named by title, and partial updates."""
+"""Notes of a served vault: unique titles per folder, few keys, file names from titles, partial updates."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_title_is_unique_per_folder_in_a_served_vault(tmp_path: Path) -> N
         await lithos.write("Notes", id=other["id"])
 
 
-async def test_title_is_unique_in_the_whole_vault_created_by_lithos(lithos: Lithos) -> None:
+async def test_title_is_unique_across_a_vault_created_by_lithos(lithos: Lithos) -> None:
     await lithos.write("Notes", path="one")
     for path in ("two", "two/Other.md"):
         answer = await lithos.call("lithos_write", title="Notes", content="x", agent="a", path=path)

@@ -1,4 +1,4 @@
-"""`lithos_search` in graph mode."""
+"""The graph mode of `lithos_search`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_unknown_seeds_are_skipped(lithos: Lithos) -> None:
     assert await walk(lithos, MISSING_ID, query="text") == set()
 
 
-async def test_query_finds_the_seeds_when_none_are_passed(lithos: Lithos) -> None:
+async def test_query_selects_the_seeds_when_no_seeds_are_passed(lithos: Lithos) -> None:
     """behaviour 66"""
     await lithos.create("Start", "quagga herds [[Next]]")
     await lithos.create("Next", "plain [[Far]]")
@@ -71,7 +71,7 @@ async def test_placeholders_are_neither_found_nor_traversed(lithos: Lithos) -> N
     assert await walk(lithos, one, graph_depth=3) == {"One"}
 
 
-async def test_filters_apply_before_the_limit_but_not_during_the_walk(lithos: Lithos) -> None:
+async def test_filters_apply_before_the_limit_but_not_during_the_traversal(lithos: Lithos) -> None:
     """behaviours 54, 66"""
     hub = await lithos.create("Hub", " ".join(f"[[N{number}]]" for number in range(9)))
     for number in range(8):

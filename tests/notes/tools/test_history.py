@@ -1,4 +1,4 @@
-"""`lithos_history`, `lithos_restore`, and `lithos_read` with `version` and `as_of`, on a complete server."""
+"""`lithos_history`, `lithos_restore`, and `lithos_read` with `version` and `as_of`, on a full server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lithos.server.tools.arguments import ArgumentFault
 from lithos.text.outline.differences import LONGEST_DIFF
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
-#: Keys that may differ between a version and its restored state.
+#: Keys whose values may differ between a version and its restored state.
 OWN = ("id:", "version:", "updated_at:", "created_at:", "author:")
 
 
@@ -29,7 +29,7 @@ async def restore(lithos: Lithos, note: str, version: int, **more: Any) -> Any:
 
 
 def body_of(data: bytes) -> list[str]:
-    """Return the lines of a note file without those that a restore may change."""
+    """Return the lines of a note file without the lines that a restore may change."""
     return [line for line in data.decode().split("\n") if not line.startswith(OWN)]
 
 
@@ -193,7 +193,7 @@ FOREIGN_TEXTS = {
 
 
 @pytest.mark.parametrize("name", FOREIGN_TEXTS)
-async def test_restoring_a_persons_bytes_changes_nothing_else(name: str, tmp_path: Path) -> None:
+async def test_restore_of_a_persons_bytes_changes_nothing_else(name: str, tmp_path: Path) -> None:
     """behaviour 223"""
     text = FOREIGN_TEXTS[name]
     file = put_note(tmp_path, "mine.md", text)
@@ -236,7 +236,7 @@ async def test_deleted_note_is_restored_with_id_times_and_links(lithos: Lithos, 
     await lithos.write("Rafts", "three", id=note)
 
 
-async def test_restore_is_refused_when_title_or_url_is_taken(lithos: Lithos) -> None:
+async def test_restore_is_refused_when_its_title_or_url_is_taken(lithos: Lithos) -> None:
     note = await lithos.create("Raft", "one", source_url="https://example.org/a")
     await lithos.write("Boat", "two", id=note, source_url="")
     other = await lithos.create("Raft", "mine", path="other.md")
@@ -309,7 +309,7 @@ async def test_version_pruned_during_its_restore_is_still_restored(
     assert (await lithos.read(note))["content"] == "one"
 
 
-async def test_undo_of_one_version_keeps_later_changes_of_others(lithos: Lithos) -> None:
+async def test_undo_of_one_version_keeps_later_changes_by_others(lithos: Lithos) -> None:
     """behaviour 224"""
     note = await lithos.create("List", "one\n\ntwo\n\nthree", tags=["a"])
     await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad", tags=["a", "bad"])
@@ -325,7 +325,7 @@ async def test_undo_of_one_version_keeps_later_changes_of_others(lithos: Lithos)
     again = await restore(lithos, note, 1, base=2)
     assert (again["status"], again["version"]) == ("unchanged", 4)
     await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bob")
-    assert (await restore(lithos, note, 1, base=2))["status"] == "unchanged"  # Already undone.
+    assert (await restore(lithos, note, 1, base=2))["status"] == "unchanged"  # The change is undone already.
 
 
 async def test_overlapping_undo_is_reported_and_nothing_is_written(lithos: Lithos) -> None:
@@ -339,7 +339,7 @@ async def test_overlapping_undo_is_reported_and_nothing_is_written(lithos: Litho
     assert (await lithos.read(note))["version"] == 3
 
 
-async def test_history_tools_are_refused_but_writes_work_without_history(tmp_path: Path) -> None:
+async def test_history_tools_are_refused_but_writes_succeed_without_history(tmp_path: Path) -> None:
     """behaviour 225"""
     async with serving(tmp_path, settled=False, history=HistoryConfig(enabled=False)) as lithos:
         note = await lithos.create("Raft", "one")

@@ -58,7 +58,7 @@ async def open_tasks(lithos: Lithos) -> list[dict[str, Any]]:
             return list(reversed(tasks))
 
 
-async def test_preview_lists_dependents_tasks_and_readers_without_changes(
+async def test_impact_preview_lists_dependents_tasks_and_readers_without_changes(
     lithos: Lithos, clock: Clock
 ) -> None:
     """behaviour 232"""
@@ -118,7 +118,7 @@ async def test_preview_lists_dependents_tasks_and_readers_without_changes(
     assert state(lithos) == before
 
 
-async def test_read_that_is_not_stored_yet_is_listed(lithos: Lithos) -> None:
+async def test_impact_lists_a_read_that_is_not_stored_yet(lithos: Lithos) -> None:
     source = await lithos.create("Source")
     await lithos.read(source, agent_id="ann")
     assert [row["agent"] for row in (await ask(lithos, source))["readers"]] == ["ann"]
@@ -143,7 +143,7 @@ async def test_citations_survive_a_restart_and_are_read_from_the_journal(tmp_pat
         assert [(row["task_id"], row["how"]) for row in answer["tasks"]] == [(new, "cited"), (old, "cited")]
 
 
-async def test_quarantine_and_clear_each_make_one_update(lithos: Lithos) -> None:
+async def test_quarantine_and_its_clearing_each_make_one_update(lithos: Lithos) -> None:
     """behaviour 232; docs/spec/context.md §2."""
     source = await lithos.create("Source", "The text.\n\nStays.")
     (near,) = await rest_on(lithos, source, "Near")
@@ -180,7 +180,7 @@ async def test_quarantine_and_clear_each_make_one_update(lithos: Lithos) -> None
     assert {agent["id"] for agent in (await call(lithos, "agent_list"))["agents"]} >= {"ann", "ben"}
 
 
-async def test_clearing_an_archived_note_changes_nothing(lithos: Lithos) -> None:
+async def test_clearing_quarantine_of_an_archived_note_changes_nothing(lithos: Lithos) -> None:
     source = await lithos.create("Source", status="archived")
     assert (await ask(lithos, source, action="clear", agent="ann"))["status"] == "archived"
     assert (await lithos.read(source))["version"] == 1
@@ -281,7 +281,10 @@ async def test_concurrent_calls_create_the_tasks_only_once(lithos: Lithos) -> No
 async def test_failed_task_creation_is_repaired_by_repeating_the_call(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 232: the note is quarantined, but creating its tasks fails. Then no task exists."""
+    """behaviour 232: the note is quarantined, but creating its tasks fails.
+
+    No task exists after the failed call.
+    """
     source = await lithos.create("Source")
     await rest_on(lithos, source, "One", "Two")
     made = 0
@@ -335,7 +338,7 @@ async def test_impact_lists_are_cut_at_200_with_a_hint(tmp_path: Path) -> None:
         assert far[0] not in verified
 
 
-async def test_long_list_of_readers_keeps_the_newest(lithos: Lithos, clock: Clock) -> None:
+async def test_long_list_of_readers_is_cut_to_the_newest_readers(lithos: Lithos, clock: Clock) -> None:
     source = await lithos.create("Source")
     for number in range(201):
         clock.advance(seconds=1)
@@ -345,7 +348,7 @@ async def test_long_list_of_readers_keeps_the_newest(lithos: Lithos, clock: Cloc
     assert answer["truncated"]
 
 
-async def test_long_list_of_tasks_keeps_the_newest(lithos: Lithos, clock: Clock) -> None:
+async def test_long_list_of_tasks_is_cut_to_the_newest_tasks(lithos: Lithos, clock: Clock) -> None:
     source = await lithos.create("Source")
     made = []
     for number in range(201):
@@ -361,7 +364,7 @@ async def test_long_list_of_tasks_keeps_the_newest(lithos: Lithos, clock: Clock)
     assert answer["truncated"]
 
 
-async def test_cyclic_dependencies_end(lithos: Lithos) -> None:
+async def test_impact_lists_each_dependent_once_in_a_cycle(lithos: Lithos) -> None:
     """behaviour 232"""
     first = await lithos.create("First")
     (second,) = await rest_on(lithos, first, "Second")
@@ -435,7 +438,7 @@ async def test_note_with_unreadable_frontmatter_is_refused_and_unchanged(tmp_pat
         assert (lithos.knowledge / "broken.md").read_text() == broken
 
 
-async def test_note_deleted_before_its_update_is_not_found(
+async def test_note_deleted_before_its_update_is_reported_as_not_found(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = await lithos.create("Source")

@@ -1,4 +1,4 @@
-"""The legacy tools of earlier versions."""
+"""Legacy tools of earlier versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sides(outgoing: list[Any], incoming: list[Any]) -> dict[str, Any]:
     return {"outgoing": outgoing, "incoming": incoming} | totals
 
 
-async def test_legacy_links_are_returned_both_ways_up_to_the_depth(tmp_path: Path) -> None:
+async def test_legacy_links_are_returned_in_both_directions_within_the_depth(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         first = await lithos.create("First", "[[Second]]")
         second = await lithos.create("Second", "[[Third]]")
@@ -48,7 +48,7 @@ async def test_legacy_links_are_returned_both_ways_up_to_the_depth(tmp_path: Pat
         assert await lithos.call("lithos_links", id=MISSING_ID) == sides([], [])
 
 
-async def test_legacy_provenance_is_returned_both_ways_with_missing_sources(tmp_path: Path) -> None:
+async def test_legacy_provenance_returns_both_directions_and_missing_sources(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source, MISSING_ID])

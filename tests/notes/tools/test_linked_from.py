@@ -1,4 +1,4 @@
-"""Links to a deleted note are reported, with the way to restore it (docs/spec/tools.md §3)."""
+"""Links to a deleted note: the answer lists them and explains how to restore it (docs/spec/tools.md §3)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.servers import Lithos, serving
 LINKS = [f"Links {number:02}" for number in range(25)]
 
 
-async def test_deletion_lists_linking_notes_and_how_to_restore(lithos: Lithos) -> None:
-    """behaviour 47: if no note links to the deleted note, the answer is only its success."""
+async def test_deletion_answer_lists_linking_notes_and_explains_the_restore(lithos: Lithos) -> None:
+    """behaviour 47: if no note links to the deleted note, the answer reports only success."""
     note = await lithos.create("Target", "[[Target]] the text")
     assert "linked_from" not in await lithos.call("lithos_impact", id=note)
     for title in LINKS:
@@ -24,7 +24,7 @@ async def test_deletion_lists_linking_notes_and_how_to_restore(lithos: Lithos) -
     assert gone["linked_from"] == preview["linked_from"][:20]
     first = gone["linked_from"][0]
     assert await lithos.call("lithos_delete", id=first["id"], agent="ann") == {"success": True}
-    # The restore advice works.
+    # The restore advice is correct.
     assert f"lithos_restore with id={note} and version=" in gone["restore"]
     version = int(gone["restore"].partition("version=")[2].partition(",")[0])
     assert f"`lithos restore-note {note} --version {version}`" in gone["restore"]
@@ -42,7 +42,7 @@ async def test_deletion_answer_promises_no_restore_without_history(tmp_path: Pat
         assert "no versions are kept" in gone["restore"]
 
 
-async def test_deletion_answer_is_only_success_for_status_clients(tmp_path: Path) -> None:
+async def test_deletion_answer_only_confirms_success_to_status_clients(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
         note = await lithos.create("Target", "text")
         linking = await lithos.create("Linking", "[[Target]] " * 40)

@@ -49,7 +49,7 @@ async def test_concatenated_pages_equal_the_whole_list(lithos: Lithos) -> None:
         assert "negative" in refusal(await lithos.call("lithos_list", **{name: -1}), "invalid_input")
 
 
-async def test_since_filter_accepts_any_time_and_is_inclusive(tmp_path: Path) -> None:
+async def test_since_filter_accepts_any_time_and_includes_it(tmp_path: Path) -> None:
     """behaviour 68"""
     clock = Clock("2026-01-01T12:00:00+00:00")
     async with serving(tmp_path, clock=clock) as lithos:
@@ -71,7 +71,7 @@ async def test_since_filter_accepts_any_time_and_is_inclusive(tmp_path: Path) ->
             assert "since" in refusal(await lithos.call("lithos_list", since=bad), "invalid_input")
 
 
-async def test_title_filter_ignores_case_and_is_paged(lithos: Lithos) -> None:
+async def test_title_filter_ignores_case_and_supports_paging(lithos: Lithos) -> None:
     """behaviour 69"""
     for title in ("Red apple", "green APPLE", "Pear", "Straße", "apple pie (x)"):
         await lithos.create(title)
@@ -120,7 +120,7 @@ async def test_content_query_orders_the_whole_list_by_relevance(lithos: Lithos) 
     assert await lithos.listed(content_query="-zebra") == ["None"]
 
 
-async def test_metadata_filter_compares_values_by_type(lithos: Lithos) -> None:
+async def test_metadata_filter_compares_values_according_to_type(lithos: Lithos) -> None:
     """behaviour 71"""
     extras: dict[str, dict[str, Any]] = {
         "text": {"k": "1"},

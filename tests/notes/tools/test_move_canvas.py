@@ -1,4 +1,4 @@
-"""Canvases follow a moved note, and are not changed otherwise."""
+"""Canvases that link to a moved note: the move updates only these links."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_canvas_follows_a_move_and_is_restored_by_moving_back(vault: Path) -> None:
+async def test_canvas_links_follow_a_move_and_return_when_moved_back(vault: Path) -> None:
     """behaviour 374"""
     async with serving(vault, storage=VAULT) as lithos:
         note = await id_of(lithos, "Plan")

@@ -1,4 +1,4 @@
-"""`lithos_note_edit`, and `outline` and `section` of `lithos_read`."""
+"""`lithos_note_edit`, and the parameters `outline` and `section` of `lithos_read`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Never.
 
 
 def refused_as(answer: Any, code: str) -> dict[str, Any]:
-    """Check the code of a refusal, and return the whole envelope."""
+    """Check the error code of a refusal, and return the whole error answer."""
     assert refusal(answer, code)
     assert isinstance(answer, dict)
     return answer
@@ -107,7 +107,7 @@ async def test_ambiguous_section_is_refused_with_candidates(lithos: Lithos) -> N
     assert (await lithos.read(note))["version"] == 1
 
 
-async def test_edit_changes_only_its_place_and_the_required_properties(lithos: Lithos) -> None:
+async def test_edit_changes_only_its_section_and_the_required_properties(lithos: Lithos) -> None:
     """behaviours 215, 220"""
     note = await lithos.create("Runbook", TEXT)
     old = text_of(lithos, "runbook.md")

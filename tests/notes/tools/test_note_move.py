@@ -1,4 +1,4 @@
-"""`lithos_note_move`: it moves the file and rewrites only the links that would break."""
+"""`lithos_note_move`: the tool moves the file and rewrites only the links that would break."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_move_rewrites_only_the_links_that_would_break(tmp_path: Path, sto
         assert update["version"] == 3
 
 
-async def test_only_links_to_the_renamed_note_are_rewritten(tmp_path: Path) -> None:
+async def test_only_links_to_the_moved_note_are_rewritten(tmp_path: Path) -> None:
     """behaviour 255"""
     ids = [f"0f0f0f0f-1111-4222-8333-44444444444{n}" for n in range(3)]
     files = {
@@ -106,7 +106,7 @@ async def test_only_links_to_the_renamed_note_are_rewritten(tmp_path: Path) -> N
         put_note(tmp_path, path, text)
     async with serving(tmp_path, storage=SERVED) as lithos:
         assert (await move(lithos, ids[0], "x/bar.md"))["status"] == "updated"
-        # `[[bar]]` meant y/bar and would become ambiguous.
+        # `[[bar]]` referred to y/bar and would become ambiguous.
         assert (lithos.knowledge / "z.md").read_text() == "[[x/bar]] [[x/bar#Part|f]] [[y/bar]] [[Bar Title]]"
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
         await move(lithos, ids[0], "x/Bar Title.md")
@@ -131,7 +131,7 @@ async def test_move_changes_only_lines_with_links(tmp_path: Path) -> None:
         assert lines == ["-[[foo]] here\t", "+[[New name]] here\t"]
 
 
-async def test_move_without_update_links_only_moves_the_file(tmp_path: Path) -> None:
+async def test_move_without_update_links_moves_only_the_file(tmp_path: Path) -> None:
     for path, text in VAULT.items():
         put_note(tmp_path, path, text)
     async with serving(tmp_path) as lithos:
@@ -143,7 +143,7 @@ async def test_move_without_update_links_only_moves_the_file(tmp_path: Path) -> 
 
 
 async def test_undone_move_restores_links_with_the_full_path(tmp_path: Path) -> None:
-    """Found in a real vault: `lithos undo` of a move changed a person's links to the path of another note.
+    """Found in a real vault: `lithos undo` of a move pointed a person's links to another note.
 
     While the moved note was missing, links to it resolved to another note with the same file name.
     """
@@ -246,7 +246,7 @@ async def test_journalled_move_is_completed_if_the_file_was_renamed(tmp_path: Pa
         assert not Moves(tmp_path / ".lithos").pending()
 
 
-async def test_refused_move_stays_refused_if_its_intent_remains(
+async def test_refused_move_stays_refused_when_its_move_record_remains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 255 (seed 653 of the simulation)."""
@@ -292,7 +292,7 @@ async def test_edit_during_a_move_is_kept_with_rewritten_links(tmp_path: Path) -
         answer = await move(lithos, await id_of(lithos, "foo"), "bar.md")
         assert answer["rewritten"] == [other]
         assert (lithos.knowledge / "other.md").read_text() == "[[bar]] and what a person adds"
-        assert (await lithos.read(other))["version"] == 3  # One version is the person's edit.
+        assert (await lithos.read(other))["version"] == 3  # One of the versions is the person's edit.
 
 
 async def test_two_notes_that_swap_paths_keep_all_links(tmp_path: Path) -> None:

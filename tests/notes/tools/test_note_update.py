@@ -1,4 +1,4 @@
-"""`lithos_note_update`: it changes the frontmatter and keeps the text of the note."""
+"""`lithos_note_update`: the tool changes the frontmatter and keeps the text of the note."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_empty_metadata_is_ignored_and_empty_tags_clear_all_tags(lithos: L
     assert (await lithos.read(note))["metadata"]["extra"] == {"l": 2, "m": "é"}
 
 
-async def test_impossible_update_is_refused_without_a_trace(lithos: Lithos) -> None:
+async def test_impossible_update_is_refused_and_changes_nothing(lithos: Lithos) -> None:
     """behaviours 52, 53, 173"""
     note = await lithos.create("T")
     before, events = (lithos.knowledge / "t.md").read_bytes(), lithos.events()

@@ -1,4 +1,4 @@
-"""Frontmatter within `content` is read or refused, and never stored as a second frontmatter (tools §3)."""
+"""Frontmatter within `content`: it is read or refused, never stored as a second frontmatter (tools §3)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def without_own(text: str) -> list[str]:
 
 
 @STYLES
-async def test_frontmatter_of_a_new_note_becomes_its_arguments(
+async def test_frontmatter_in_new_content_is_used_as_arguments(
     tmp_path: Path, storage: dict[str, Any]
 ) -> None:
     """behaviour 365"""
@@ -78,7 +78,7 @@ FILES: Final = {
 @STYLES
 @pytest.mark.parametrize("name", FILES)
 async def test_resource_text_can_be_written_back(tmp_path: Path, storage: dict[str, Any], name: str) -> None:
-    """behaviour 365: the note stays the same, and its file gains no bytes except those of any write."""
+    """behaviour 365: the note stays the same, and its file gains only the bytes that any write adds."""
     put_note(tmp_path, "a.md", FILES[name].encode())
     async with serving(tmp_path, storage=storage) as lithos:
         first = await lithos.call("lithos_read", path="a.md")
@@ -220,8 +220,10 @@ bodies = st.lists(
 
 
 @STYLES
-async def test_any_file_written_back_is_the_same_note(tmp_path: Path, storage: dict[str, Any]) -> None:
-    """behaviour 365, for generated files."""
+async def test_any_file_written_back_leaves_the_note_unchanged(
+    tmp_path: Path, storage: dict[str, Any]
+) -> None:
+    """behaviour 365: the test uses generated files."""
     async with serving(tmp_path, storage=storage, clock=Clock()) as lithos:
 
         @settings(max_examples=40)

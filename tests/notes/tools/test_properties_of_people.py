@@ -1,4 +1,7 @@
-"""People's own properties under keys of Lithos: every operation keeps them, and undo leaves no trace."""
+"""People's own properties under keys of Lithos.
+
+Every operation keeps the properties, and an undo leaves no trace.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.vault_style import VaultStyle
 from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
-#: People's own properties under keys of Lithos, each as whole lines.
+#: Properties that people use under the names of Lithos keys. Each entry has whole lines.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "id": ("id: intro", "id: 1", "id: [a, b]", "id: 2026-11-28"),
     "title": ("title:\n  - One\n  - Two", "title: {de: Eins}", "title: [[Page]]"),
@@ -86,7 +89,7 @@ def foreign_of(data: bytes) -> dict[str, Any]:
 
 
 class Calls:
-    """The tools, called as `lithos undo` calls them."""
+    """Tools that are called in the same way as by `lithos undo`."""
 
     def __init__(self, lithos: Lithos) -> None:
         self._lithos = lithos
@@ -105,7 +108,7 @@ async def undo(lithos: Lithos, agent: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_undo_restores_peoples_bytes_under_random_properties(tmp_path: Path, seed: int) -> None:
-    """behaviours 355 and 358: two agents take turns and are undone one after the other.
+    """behaviours 355 and 358: two agents change a note in turn, and their changes are then undone.
 
     Undo runs three times per agent, so that overlapping changes are undone as well.
     """
@@ -130,7 +133,7 @@ async def test_undo_restores_peoples_bytes_under_random_properties(tmp_path: Pat
     assert {path: data for path, data in after.items() if data != before[path]} == {}
 
 
-async def test_each_key_of_lithos_can_be_a_persons_own(tmp_path: Path) -> None:
+async def test_each_key_of_lithos_can_be_a_persons_own_property(tmp_path: Path) -> None:
     """behaviours 355, 356"""
     for key, forms in FOREIGN.items():
         put_note(tmp_path, f"{key}.md", f"---\n{forms[0]}\n---\nText.\n")
@@ -247,7 +250,7 @@ async def test_known_note_keeps_its_invalid_id(tmp_path: Path) -> None:
             assert "lithos_id: intro\n" in (lithos.knowledge / "a.md").read_text()
 
 
-async def test_deleted_note_is_restored_although_another_has_its_title(tmp_path: Path) -> None:
+async def test_deleted_note_is_restored_although_another_note_has_its_title(tmp_path: Path) -> None:
     """behaviour 357"""
     text = "---\ntitle: Same\n---\nText.\n"
     first, _ = put_note(tmp_path, "a.md", text), put_note(tmp_path, "b.md", text.replace("Text", "Other"))

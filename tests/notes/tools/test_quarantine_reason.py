@@ -1,4 +1,4 @@
-"""The frontmatter key `quarantine_reason`: setting, clearing and length limit.
+"""The frontmatter key `quarantine_reason`: how it is set and cleared, and its length limit.
 
 Specified in docs/spec/context.md §2.
 """
@@ -28,7 +28,7 @@ async def metadata(lithos: Lithos, note: str) -> dict[str, Any]:
     return found
 
 
-async def test_reason_follows_the_status_and_is_cleared_by_active(lithos: Lithos) -> None:
+async def test_quarantine_reason_follows_the_status_and_is_cleared_by_active(lithos: Lithos) -> None:
     note = await lithos.create()
     before = text_of(lithos)
     await quarantine(lithos, note)
@@ -54,7 +54,7 @@ async def test_full_write_keeps_the_reason_until_the_status_changes(lithos: Lith
         assert "quarantine_reason" not in text_of(lithos)
 
 
-async def test_reason_is_ignored_for_a_note_that_is_not_quarantined(lithos: Lithos) -> None:
+async def test_quarantine_reason_is_ignored_for_a_note_with_another_status(lithos: Lithos) -> None:
     note = await lithos.create()
     await lithos.server.get(Knowledge).write(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
     assert "quarantine_reason" not in text_of(lithos)
@@ -64,7 +64,7 @@ async def test_reason_is_ignored_for_a_note_that_is_not_quarantined(lithos: Lith
     assert (await metadata(lithos, note))["quarantine_reason"] == "just so"
 
 
-async def test_manually_written_reason_is_limited_and_kept_when_unchanged(
+async def test_manually_written_reason_is_limited_but_kept_while_unchanged(
     tmp_path: Path,
 ) -> None:
     head = "id: a\nstatus: active\nquarantine_reason: >-\n  wrong\n  numbers  # kept\n"
@@ -102,7 +102,7 @@ async def test_quarantine_reason_is_merged_like_any_key(lithos: Lithos) -> None:
     assert "quarantine_reason" not in shown
 
 
-async def test_restored_version_has_its_quarantine_reason_again(lithos: Lithos) -> None:
+async def test_restored_version_has_its_quarantine_reason(lithos: Lithos) -> None:
     note = await lithos.create()
     await quarantine(lithos, note)
     await lithos.call("lithos_note_update", id=note, agent="eve", status="active")

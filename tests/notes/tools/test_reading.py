@@ -59,8 +59,11 @@ async def test_read_returns_all_keys_of_a_note(lithos: Lithos, clock: Clock) -> 
 async def test_repeated_read_returns_the_current_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person's edit is visible before the watcher notices it. So are writes, moves and deletions."""
-    monkeypatch.setattr(values, "COARSEST", -3_600.0)  # Files are cached however recently they changed.
+    """A person's edit is visible before the watcher notices it.
+
+    Writes, moves and deletions are visible as well.
+    """
+    monkeypatch.setattr(values, "COARSEST", -3_600.0)  # Files are cached even if they changed recently.
     path = put_note(tmp_path, "a.md", "# Title\n\nSee [[one]].\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_list"))["items"][0]["id"]
@@ -95,7 +98,7 @@ DOTTED = ("Dr. Smith", "v1.2 notes", "sub/Ver. 3.0", "report.pdf")
 
 @pytest.mark.parametrize("path", DOTTED)
 async def test_note_name_with_a_full_stop_is_found(lithos: Lithos, path: str) -> None:
-    """behaviour 389: by path with and without `.md`, by title, in links and in other tools."""
+    """behaviour 389: by path with and without `.md`, by title, through links and by other tools."""
     title = path.rpartition("/")[2]
     note = await lithos.create(title, "dotted", path=f"{path}.md")
     other = await lithos.create("Other", f"See [[{title}]].")
@@ -218,7 +221,7 @@ async def test_deletion_of_a_source_keeps_its_dependents_unchanged(tmp_path: Pat
         assert answer["warnings"] == []
 
 
-async def test_read_during_writes_returns_a_complete_version(lithos: Lithos) -> None:
+async def test_read_during_concurrent_writes_returns_a_complete_version(lithos: Lithos) -> None:
     """behaviour 194"""
     note = await lithos.create(content="version 1")
     async with trio.open_nursery() as nursery:

@@ -86,7 +86,7 @@ async def test_only_the_requested_sections_are_returned_in_order(lithos: Lithos)
         assert len(answer["related_ids"]) == (1 if {"links", "provenance"} & set(included) else 0)
 
 
-async def test_depth_is_clamped_to_one_to_three(lithos: Lithos) -> None:
+async def test_depth_is_limited_to_the_range_one_to_three(lithos: Lithos) -> None:
     """behaviour 78"""
     chain = [await lithos.create(f"N{number}", f"[[N{number + 1}]]") for number in range(6)]
     for depth, steps in ((-5, 1), (0, 1), (1, 1), (2, 2), (3, 3), (99, 3)):
@@ -97,7 +97,7 @@ async def test_depth_is_clamped_to_one_to_three(lithos: Lithos) -> None:
     assert await linked(lithos, chain[0]) == (["N1"], [])
 
 
-async def test_link_cycle_ends_without_the_note_itself(lithos: Lithos) -> None:
+async def test_traversal_of_a_link_cycle_ends_without_the_note_itself(lithos: Lithos) -> None:
     """behaviours 78, 79"""
     one = await lithos.create("One", "[[Two]] [[One]]")
     two = await lithos.create("Two", "[[One]]", derived_from_ids=[one])
@@ -130,10 +130,13 @@ async def test_namespace_filters_only_typed_edges(lithos: Lithos) -> None:
     assert (answer["edges"], answer["related_ids"]) == (EMPTY_SIDES, [other])
 
 
-async def test_edges_of_both_directions_are_read_in_one_thread_job(
+async def test_edges_in_both_directions_are_read_in_one_thread_job(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each thread job wakes one thread while another waits, which costs a sixth of the whole call."""
+    """A second thread job would cost a sixth of the whole call.
+
+    Each thread job wakes one thread while another thread waits.
+    """
     one, other = await lithos.create("One"), await lithos.create("Other")
     given = {await edge(lithos, one, other), await edge(lithos, other, one)}
     reading, jobs = lithos.server.get(Edges)._reading, 0
@@ -200,7 +203,7 @@ async def test_deleted_note_disappears_from_links_and_provenance(lithos: Lithos)
     assert (lithos.knowledge / "note.md").read_bytes() == before
 
 
-async def test_link_resolves_in_either_order_and_after_recreation(lithos: Lithos) -> None:
+async def test_link_resolves_regardless_of_creation_order_and_after_recreation(lithos: Lithos) -> None:
     """behaviour 179"""
     note = await lithos.create("Note", "[[later on]]")
     assert await linked(lithos, note) == ([], [])
@@ -222,7 +225,7 @@ async def test_ambiguous_stem_resolves_to_no_note(lithos: Lithos) -> None:
     assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
 
 
-async def test_changes_made_while_server_is_stopped_count_after_restart(tmp_path: Path) -> None:
+async def test_changes_made_while_server_is_stopped_apply_after_restart(tmp_path: Path) -> None:
     """behaviour 137"""
     put_note(tmp_path, "a.md", "# A\n\n[[Old title]] [[c]]\n")
     put_note(tmp_path, "b.md", "# Old title\n")

@@ -115,7 +115,7 @@ async def write_one(lithos: Lithos, number: int, title: str, first: str, second:
 
 
 def one_line(text: str) -> str:
-    """Return a title in which line breaks and the whitespace around them are one space."""
+    """Return a title in which each line break, with the whitespace around it, is replaced by one space."""
     return " ".join(
         part.strip()
         for part in re.split(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text.strip())

@@ -1,4 +1,4 @@
-"""Search results for queries and texts in all scripts and of all lengths."""
+"""Search for queries and texts in all scripts and of all lengths."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ async def test_every_part_of_a_long_note_is_found(lithos: Lithos) -> None:
         assert len(row["snippet"]) < 400
 
 
-async def test_chunk_is_embedded_with_headings_but_shown_without_them(tmp_path: Path) -> None:
+async def test_chunk_is_embedded_with_its_headings_but_shown_without_them(tmp_path: Path) -> None:
     """behaviour 212"""
-    # The section is one paragraph longer than a chunk, so its heading is in the chunk before.
+    # The section is one paragraph longer than a chunk, so its heading is in the previous chunk.
     section = ("The weather was neither good nor bad on this day. " * 12).strip()
     async with serving(tmp_path) as lithos:
         await lithos.create(
@@ -109,7 +109,7 @@ async def test_query_as_long_as_a_note_is_answered(lithos: Lithos) -> None:
             answer = await lithos.call("lithos_search", query=query, mode=mode)
             found = [row["title"] for row in answer["results"]]
             if "(" not in query and mode != "semantic":
-                # A query of this length is not parsed, and only plain words at its beginning count.
+                # A query of this length is not parsed. Only plain words at its beginning count.
                 assert found == ([] if mode == "fulltext" and len(query) > LONGEST_QUERY else ["Zebra"])
         late = "(" * LONGEST_QUERY + " zebra"
         answer = await lithos.call("lithos_search", query=late, mode=mode, threshold=1)

@@ -62,7 +62,7 @@ async def test_author_filter_is_not_parsed_as_a_query(lithos: Lithos) -> None:
         assert await lithos.found("zebra", mode=mode, author="nobody") == []
 
 
-async def test_path_prefix_is_plain_text(lithos: Lithos) -> None:
+async def test_path_prefix_is_treated_as_plain_text(lithos: Lithos) -> None:
     """behaviour 56"""
     for path in ("proc/a.md", "procedures/b.md", "p.*c/c.md", "x/proc/d.md"):
         await lithos.create(path, "zebra", path=path)
@@ -91,7 +91,7 @@ async def test_search_filters_apply_before_the_limit(lithos: Lithos) -> None:
         assert await lithos.found("zebra", mode=mode, tags=["rare"], limit=1, threshold=0) == ["Rare"]
 
 
-async def test_entities_filter_is_exact(tmp_path: Path) -> None:
+async def test_entities_filter_requires_an_exact_match(tmp_path: Path) -> None:
     """behaviour 67"""
     put_note(tmp_path, "a.md", "---\nentities: [Ada Lovelace, Engine]\n---\n# A\n\nzebra\n")
     put_note(tmp_path, "b.md", "---\nentities: [Engine]\n---\n# B\n\nzebra\n")
@@ -140,7 +140,7 @@ async def test_invalid_modes_and_numbers_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fusion", ["blend", "rrf"])
-async def test_hit_in_both_lists_outranks_a_hit_in_one(tmp_path: Path, fusion: str) -> None:
+async def test_hit_in_both_lists_outranks_a_hit_in_one_list(tmp_path: Path, fusion: str) -> None:
     """behaviours 60, 61"""
     async with serving(tmp_path, search=SearchConfig(fusion=fusion)) as lithos:
         await lithos.create("Both", "The zebra is a striped animal.")
@@ -167,7 +167,7 @@ async def test_search_result_shows_its_staleness(lithos: Lithos, clock: Clock) -
             assert row["source_url"] == ""
 
 
-async def test_search_immediately_after_a_write_finds_the_note(lithos: Lithos) -> None:
+async def test_search_directly_after_a_write_finds_the_note(lithos: Lithos) -> None:
     """behaviour 194"""
     for number in range(5):
         note = await lithos.create(f"Note {number}", f"zebra{number}zq striped")

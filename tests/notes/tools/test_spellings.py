@@ -27,7 +27,9 @@ async def put_first(lithos: Lithos, path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("made", "asked"), SPELLINGS)
-async def test_path_in_another_spelling_is_the_same_note(tmp_path: Path, made: str, asked: str) -> None:
+async def test_path_in_another_spelling_refers_to_the_same_note(
+    tmp_path: Path, made: str, asked: str
+) -> None:
     """behaviour 350"""
     put_note(tmp_path, made, "# First\n\nText of the first.\n")
     async with serving(tmp_path) as lithos:
@@ -47,7 +49,7 @@ async def test_path_in_another_spelling_is_the_same_note(tmp_path: Path, made: s
         assert (await lithos.call("lithos_history", path=asked))["id"] == note
 
 
-async def test_folder_in_another_spelling_is_the_same_folder(tmp_path: Path) -> None:
+async def test_folder_in_another_spelling_refers_to_the_same_folder(tmp_path: Path) -> None:
     """behaviour 350"""
     put_note(tmp_path, f"Projects/{DECOMPOSED}/one.md", "# One\n")
     async with serving(tmp_path) as lithos:
@@ -60,8 +62,8 @@ async def test_folder_in_another_spelling_is_the_same_folder(tmp_path: Path) -> 
         assert (await lithos.write("Four", path=f"{DECOMPOSED}.md"))["path"] == f"{COMPOSED}.md"
 
 
-async def test_note_moves_to_another_spelling_of_its_path(tmp_path: Path) -> None:
-    """behaviour 350: the note also moves back, by undo."""
+async def test_note_can_be_moved_to_another_spelling_of_its_path(tmp_path: Path) -> None:
+    """behaviour 350: an undo also moves the note back."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Ann", path="ann.md")
         moved = await lithos.call("lithos_note_move", id=note, path="Ann.md", agent="ann")
@@ -70,7 +72,7 @@ async def test_note_moves_to_another_spelling_of_its_path(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("one", "other"), SPELLINGS[:3])
-async def test_both_spellings_are_served_if_a_person_created_both(
+async def test_both_spellings_are_served_when_a_person_created_both(
     tmp_path: Path, one: str, other: str
 ) -> None:
     """behaviour 350"""
@@ -89,8 +91,8 @@ async def test_both_spellings_are_served_if_a_person_created_both(
         assert "Text of" in (tmp_path / "knowledge" / path).read_text()
 
 
-async def test_concurrent_agents_create_only_one_of_two_spellings(tmp_path: Path) -> None:
-    """behaviour 350, also within one batch of the writer."""
+async def test_only_one_of_two_spellings_is_created_by_concurrent_agents(tmp_path: Path) -> None:
+    """behaviour 350: this also holds within one batch of the writer."""
     async with serving(tmp_path, storage=VAULT) as lithos:
         answers: list[Any] = []
 
@@ -115,7 +117,7 @@ async def test_titles_are_compared_in_any_unicode_form(tmp_path: Path) -> None:
         assert await lithos.listed(title_contains=COMPOSED) == [f"About {DECOMPOSED}"]
 
 
-async def test_agent_id_is_the_same_in_any_unicode_form(tmp_path: Path) -> None:
+async def test_unicode_forms_of_an_agent_id_are_one_agent(tmp_path: Path) -> None:
     """behaviour 351"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("A note", agent=DECOMPOSED)
@@ -188,7 +190,7 @@ async def test_filters_match_folders_and_namespaces_in_each_spelling(tmp_path: P
 async def test_second_spelling_created_by_a_person_is_served(
     tmp_path: Path, one: str, other: str, has_id: bool
 ) -> None:
-    """behaviour 350: while the server runs and after its restart."""
+    """behaviour 350: this holds while the server runs and after its restart."""
     if not has_id:
         put_note(tmp_path, one, "# First\n\nText of the first.\n")
     async with serving(tmp_path, server={"watch_files": True}) as lithos:

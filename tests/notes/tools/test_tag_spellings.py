@@ -1,6 +1,6 @@
 """Spellings of a tag in a vault.
 
-Every filter and count treats them as one tag, and files keep their spelling.
+Every filter and count treats the spellings as one tag. Files keep their own spelling.
 """
 
 from __future__ import annotations

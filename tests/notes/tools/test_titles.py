@@ -1,4 +1,4 @@
-"""Titles of all kinds: stored as given, converted into slugs, and changed (docs/spec/notes.md §2 and §6)."""
+"""Titles of all kinds: storage, conversion into slugs, and changes (docs/spec/notes.md §2 and §6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_new_title_changes_the_slug_but_not_the_file_name(lithos: Lithos) 
     assert free["path"] == "other/old-title.md"
 
 
-async def test_title_may_return_to_the_indexed_title(lithos: Lithos) -> None:
+async def test_title_may_be_changed_back_to_the_indexed_title(lithos: Lithos) -> None:
     """A manually edited title that is not indexed yet does not collide with its own note."""
     note = await lithos.create("As indexed")
     file = lithos.knowledge / "as-indexed.md"
@@ -48,7 +48,7 @@ TITLES = [
 ]
 
 
-async def test_any_title_is_stored_as_given_except_markup(tmp_path: Path) -> None:
+async def test_title_is_stored_unchanged_apart_from_markup(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         for title, stored, path in TITLES:
             answer = await lithos.write(title, "# Own heading\n\ntext")
@@ -94,7 +94,7 @@ async def test_title_is_limited_to_a_thousand_characters(lithos: Lithos) -> None
 
 @pytest.mark.parametrize("head", ["# {}\n\ntext\n", "---\ntitle: {}\n---\ntext\n"])
 async def test_title_in_a_file_may_exceed_the_limit(tmp_path: Path, head: str) -> None:
-    """notes §4, §6: the note is indexed, its slug is cut, and the bytes of its file stay."""
+    """notes §4, §6: the note is indexed, its slug is cut, and the bytes of its file stay the same."""
     title = " ".join(["word"] * 20_000)
     file = put_note(tmp_path, "long.md", head.format(title))
     async with serving(tmp_path, server={"max_answer_chars": 0}) as lithos:

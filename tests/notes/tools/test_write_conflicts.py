@@ -1,4 +1,4 @@
-"""Conflicting writes: duplicates, versions, concurrent calls and the resulting events."""
+"""Conflicting writes: duplicates, versions, concurrent calls, and their events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def together(lithos: Lithos, tool: str, *calls: dict[str, Any]) -> list[di
     return answers
 
 
-async def test_duplicate_names_the_owner_and_emits_no_event(lithos: Lithos) -> None:
+async def test_duplicate_error_names_the_owner_and_no_event_is_emitted(lithos: Lithos) -> None:
     """behaviours 24, 127"""
     owner = await lithos.create("Owner", source_url=URL)
     other, events = await lithos.create("Other"), lithos.events()
@@ -46,7 +46,7 @@ async def test_duplicate_names_the_owner_and_emits_no_event(lithos: Lithos) -> N
     assert lithos.files() == ["other.md", "owner.md"]
 
 
-async def test_spellings_of_one_url_are_the_same_url(lithos: Lithos) -> None:
+async def test_spellings_of_one_url_count_as_the_same_url(lithos: Lithos) -> None:
     """behaviour 25"""
     for spelling in (
         "HTTPS://EXAMPLE.org/page", "https://example.org/page/", "https://example.org:443/page",
@@ -81,7 +81,7 @@ async def test_source_url_is_released_by_clearing_and_deletion(lithos: Lithos) -
     assert (await lithos.call("lithos_stats"))["duplicate_urls"] == 0
 
 
-async def test_one_of_several_concurrent_creations_with_one_url_wins(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_creations_with_one_url_succeeds(lithos: Lithos) -> None:
     """behaviour 28"""
     calls = [{"title": f"N{i}", "content": "x", "agent": "a", "source_url": URL} for i in range(5)]
     answers = await together(lithos, "lithos_write", *calls)
@@ -107,7 +107,7 @@ async def test_expected_version_must_be_the_current_version(lithos: Lithos) -> N
     assert lithos.events() == events
 
 
-async def test_one_of_several_concurrent_updates_of_one_version_wins(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_updates_of_one_version_succeeds(lithos: Lithos) -> None:
     """behaviour 35"""
     note = await lithos.create("N")
     calls = [
@@ -123,7 +123,7 @@ async def test_one_of_several_concurrent_updates_of_one_version_wins(lithos: Lit
 
 
 async def test_update_starts_from_the_note_as_edited_on_disk(lithos: Lithos) -> None:
-    """behaviour 34: the version in the file counts."""
+    """behaviour 34: the version in the file is the current version."""
     note = await lithos.create("N", tags=["kept"])
     file = lithos.knowledge / "n.md"
     file.write_text(file.read_text().replace("version: 1\n", "version: 5\nhand: made\n"))

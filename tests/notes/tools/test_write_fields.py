@@ -1,4 +1,4 @@
-"""The fields of `lithos_write`: kept, cleared, replaced, healed and refused values."""
+"""Fields of `lithos_write`: values that are kept, cleared, replaced, healed or refused."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_summaries_accept_two_keys_with_text_values(lithos: Lithos) -> Non
         assert "summaries" in await refused(lithos, summaries=bad)
 
 
-async def test_omitted_tags_are_kept_and_empty_tags_clear(lithos: Lithos) -> None:
+async def test_omitted_tags_are_kept_and_an_empty_list_clears_tags(lithos: Lithos) -> None:
     """behaviour 29"""
     note = await lithos.create(tags=["b", "a", "b", " a ", " "])
     for change, tags in (
@@ -209,7 +209,7 @@ async def test_omitted_values_are_kept(lithos: Lithos) -> None:
     assert "expires_at" not in text
 
 
-async def test_ttl_and_expiry_exclude_each_other(lithos: Lithos) -> None:
+async def test_ttl_and_expiry_cannot_be_combined(lithos: Lithos) -> None:
     """behaviour 32"""
     for expires in ("2031-01-01", "", "nonsense"):
         message = await refused(lithos, ttl_hours=1, expires_at=expires)
@@ -299,7 +299,7 @@ async def test_author_is_kept_and_other_agents_become_contributors(lithos: Litho
     assert {agent["id"] for agent in agents} == {"ann", "bob", "cy"}
 
 
-async def test_content_limit_counts_bytes(tmp_path: Path) -> None:
+async def test_content_limit_is_counted_in_bytes(tmp_path: Path) -> None:
     """behaviour 36"""
     async with serving(tmp_path, storage={"max_content_size_bytes": 9}) as lithos:
         note = await lithos.create(content="日本語")

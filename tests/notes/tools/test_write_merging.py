@@ -1,4 +1,4 @@
-"""`on_conflict` of `lithos_write` and `lithos_note_update`."""
+"""The parameter `on_conflict` of `lithos_write` and `lithos_note_update`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_changes_of_two_agents_to_one_note_are_merged(lithos: Lithos) -> N
 
 
 @pytest.mark.parametrize("style", ["envelope", "status"])
-async def test_overlapping_change_is_refused_with_three_texts(tmp_path: Path, style: str) -> None:
+async def test_overlapping_change_is_refused_with_all_three_texts(tmp_path: Path, style: str) -> None:
     """behaviours 218, 165"""
     async with serving(tmp_path, server={"write_outcomes": style}) as lithos:
         note = await lithos.create("Note", TEXT)
@@ -132,7 +132,7 @@ async def test_notes_of_a_served_vault_are_merged(tmp_path: Path) -> None:
 
 
 async def test_concurrent_merges_by_several_agents_lose_no_change(lithos: Lithos) -> None:
-    """behaviour 218, with real threads."""
+    """behaviour 218: the calls run in real threads."""
     agents, rounds = 6, 5
     text = "\n\n".join(f"paragraph {n}:" for n in range(agents))
     note = await lithos.create("Note", text)
@@ -172,7 +172,7 @@ LONG = {
 async def test_merge_of_long_texts_does_not_block_the_event_loop(
     lithos: Lithos, kind: str, overlaps: bool
 ) -> None:
-    """tools §1.2: no call waits while the event loop works for a second, whatever another call contains."""
+    """tools §1.2: no call is delayed by a second of work on the event loop, whatever other calls contain."""
     text = LONG[kind]
     note = await lithos.create("Note", text)
     await lithos.write("Note", "theirs\n" + text, id=note)

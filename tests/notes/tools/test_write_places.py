@@ -1,4 +1,4 @@
-"""The place of a new note: path, slug and title (docs/spec/notes.md §6 and §7)."""
+"""Location of a new note: path, slug and title (docs/spec/notes.md §6 and §7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 
-async def test_note_without_path_is_created_at_the_root_by_slug(lithos: Lithos) -> None:
+async def test_note_without_path_is_created_in_the_root_by_slug(lithos: Lithos) -> None:
     """behaviours 4, 23"""
     answer = await lithos.call("lithos_write", title="Python: Tips & Tricks!", content="x", agent="a")
     assert list(answer) == ["status", "id", "path", "version", "warnings"]
@@ -87,7 +87,7 @@ OUTSIDE = (
 )  # fmt: skip
 
 
-async def test_traversal_and_absolute_paths_are_refused(tmp_path: Path, lithos: Lithos) -> None:
+async def test_path_traversal_and_absolute_paths_are_refused(tmp_path: Path, lithos: Lithos) -> None:
     """behaviour 8"""
     (tmp_path / "x.md").write_text("outside")
     for path in OUTSIDE:
@@ -165,7 +165,7 @@ async def test_slug_collision_on_update_leaves_the_note_unchanged(lithos: Lithos
     assert duplicate["duplicate_of"]["id"] == note
 
 
-async def test_one_of_several_concurrent_notes_with_one_slug_wins(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_notes_with_one_slug_is_created(lithos: Lithos) -> None:
     """behaviour 12"""
     answers: list[dict[str, object]] = []
 
@@ -180,7 +180,7 @@ async def test_one_of_several_concurrent_notes_with_one_slug_wins(lithos: Lithos
 
 
 async def test_write_checks_run_in_the_documented_order(tmp_path: Path) -> None:
-    """Each request violates all rules from one rule on.
+    """Each request violates one rule and all later rules.
 
     The answer names the first violated rule (docs/spec/tools.md §3).
     """
@@ -212,7 +212,7 @@ async def test_write_checks_run_in_the_documented_order(tmp_path: Path) -> None:
             assert word in message, (word, message)
             request |= mended
         assert (await lithos.call("lithos_write", **request))["status"] == "created"
-        # The checks of an update that a creation does not have.
+        # These checks apply only to updates, not to creations.
         request = {
             "title": "Taken", "content": "x" * 11, "agent": "a", "id": MISSING_ID, "confidence": True,
             "expected_version": 9, "source_url": "https://example.org/taken",

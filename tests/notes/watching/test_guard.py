@@ -28,7 +28,7 @@ def remove(house: WatchedHouse, numbers: range) -> list[str]:
 
 
 def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Close, open and scan as a start does. Return the events and the ids of the kept notes."""
+    """Close, open and scan in the same way as at a start. Return the events and the ids of the kept notes."""
     house.close()
     house.open()
     house.make_watcher()
@@ -37,7 +37,7 @@ def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]
     return [(event.type, str(event.payload["path"])) for event in result.events], result.vanished
 
 
-async def test_vanishing_of_over_half_of_21_notes_removes_no_note(house):
+async def test_no_note_is_removed_when_over_half_of_21_vanish(house):
     """behaviour 198"""
     fill(house, 21)
     async with house.watching():
@@ -61,7 +61,7 @@ async def test_half_of_many_or_all_of_few_notes_may_vanish(house, notes, lost):
     assert house.is_consistent()
 
 
-async def test_loss_spread_over_several_batches_is_counted_together(house):
+async def test_loss_spread_over_several_batches_is_counted_as_one_loss(house):
     """behaviour 198"""
     fill(house, 40)
     async with house.watching():
@@ -70,7 +70,7 @@ async def test_loss_spread_over_several_batches_is_counted_together(house):
         assert (len(house.catalogue), house.guard.vanished) == (20, 20)
 
 
-async def test_deletions_far_apart_do_not_count_as_one_loss(house, monkeypatch):
+async def test_deletions_far_apart_in_time_are_not_one_loss(house, monkeypatch):
     fill(house, 40)
     monkeypatch.setattr("lithos.notes.watching.guard.WINDOW", 0.0)
     async with house.watching():
@@ -89,7 +89,7 @@ async def test_few_notes_are_kept_while_the_folder_is_missing(house):
     assert house.told() == []
 
 
-async def test_notes_that_vanish_after_a_mass_loss_are_kept(house):
+async def test_notes_that_vanish_after_a_mass_loss_are_kept_too(house):
     fill(house, 30)
     async with house.watching():
         await house.settle_paths(*remove(house, range(20)))
@@ -97,7 +97,7 @@ async def test_notes_that_vanish_after_a_mass_loss_are_kept(house):
         assert house.guard.vanished == 21
 
 
-async def test_deletions_through_tools_are_never_guarded(house):
+async def test_deletion_guard_ignores_deletions_through_tools(house):
     """behaviour 198"""
     fill(house, 30)
     async with house.watching():
@@ -118,8 +118,8 @@ async def test_moved_notes_without_id_do_not_count_as_lost(house):
     assert house.is_consistent()
 
 
-async def test_start_without_the_folder_keeps_even_a_few_notes(house):
-    """behaviour 198: opening the stores creates the folder again. This must not end the guard."""
+async def test_start_without_the_notes_folder_keeps_even_a_few_notes(house):
+    """behaviour 198: opening the stores creates the folder again, but the guard must stay active."""
     await fill_and_index(house, 3)
     shutil.rmtree(house.folder)
     events, vanished = restart(house)
@@ -131,7 +131,7 @@ async def test_start_without_the_folder_keeps_even_a_few_notes(house):
     assert restart(house) == ([], ())
 
 
-async def test_start_accepts_an_approval_only_for_its_files(house):
+async def test_start_applies_an_approval_only_to_its_files(house):
     """behaviour 198"""
     await fill_and_index(house, 30)
     remove(house, range(28))

@@ -1,4 +1,4 @@
-"""The probe for file notifications, on its own clock."""
+"""The probe for file notifications, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Busy:
-    """Threads that start a job only after some seconds, as during the comparison of a start."""
+    """Threads that start a job only after some seconds, as they do while a starting server compares files."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -29,7 +29,7 @@ class Busy:
 
 
 @pytest.mark.parametrize("seconds", [0.0, PROBE_BOUND * 3])
-async def test_probe_file_is_removed_however_long_a_thread_takes(tmp_path: Path, seconds: float) -> None:
+async def test_probe_file_is_removed_however_long_its_thread_takes(tmp_path: Path, seconds: float) -> None:
     """Seed 149 of the simulation: the wait for a thread was limited, and the file was never removed."""
     probe = Probe(NoteFiles(tmp_path), Busy(seconds))
     assert await probe.is_noticed() is False
@@ -53,7 +53,7 @@ async def test_notification_counts_however_long_the_first_write_waits(tmp_path: 
 
 
 async def test_cancelled_probe_leaves_no_file(tmp_path: Path) -> None:
-    """The server stops while it is starting."""
+    """The server is stopped during its start."""
     with trio.move_on_after(0.01):
         await Probe(NoteFiles(tmp_path), Busy(0.0)).is_noticed()
     assert os.listdir(tmp_path) == []

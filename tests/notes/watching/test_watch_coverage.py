@@ -1,4 +1,7 @@
-"""Detection of folders without notifications by counting watches, because the system does not report them."""
+"""Detection of folders without notifications.
+
+The test counts watches, because the system does not report such folders.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def files(tmp_path):
     return NoteFiles(tmp_path / "knowledge")
 
 
-async def test_one_watch_per_folder_is_not_a_shortage(files):
+async def test_one_watch_per_folder_does_not_count_as_a_shortage(files):
     gc.collect()  # Close watchers that other tests left open.
     before = count_watches()
     if before is None:
@@ -36,12 +39,12 @@ async def test_one_watch_per_folder_is_not_a_shortage(files):
     assert await WatchCoverage(files, Inline()).shortage() is None
     stop.set()
     assert next(changes, None) is None
-    with trio.fail_after(60):  # The library closes its watches in its own thread.
+    with trio.fail_after(60):  # The library closes its watches in a separate thread.
         while count_watches() != before:
             await trio.sleep(0.01)
 
 
-async def test_lasting_watch_shortage_is_reported_and_recounted_when_in_doubt(files, monkeypatch):
+async def test_lasting_watch_shortage_is_reported_and_doubt_triggers_a_recount(files, monkeypatch):
     """behaviour 199"""
     held = [4]
     monkeypatch.setattr(notifications, "count_watches", lambda: held[0])
@@ -59,7 +62,7 @@ async def test_lasting_watch_shortage_is_reported_and_recounted_when_in_doubt(fi
 
 
 async def test_write_of_a_nameless_file_reports_only_the_note(files):
-    """The kernel also reports a nameless file as `#` and a number. A folder may have such a name."""
+    """The kernel also reports a nameless file, as `#` and a number. A folder may have such a name."""
     heard: set[str] = set()
     watch = FolderWatch(files, Threads())
     async with aclosing(watch.notices()) as notices:

@@ -30,7 +30,7 @@ async def test_file_that_stays_empty_is_a_note(house):
     assert house.told() == [(NOTE_CREATED, "a.md")]
 
 
-async def test_file_that_returns_empty_is_deferred_again(house):
+async def test_empty_file_that_is_deleted_and_recreated_is_deferred_again(house):
     async with house.watching():
         house.put("a.md", "")
         await house.settle_paths("a.md")

@@ -1,4 +1,4 @@
-"""Due times of notifications: after a quiet period, with an upper limit."""
+"""Due times of notifications: after a quiet period with an upper limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_no_change_is_due_without_a_notification():
     assert Pending(0.5).due == math.inf
 
 
-def test_touch_is_due_after_quiet_and_delayed_by_further_touches():
+def test_touched_file_is_due_after_quiet_and_delayed_by_touches():
     pending = Pending(0.5)
     pending.touch(["a"], 10.0)
     assert pending.due == 10.5
@@ -26,7 +26,7 @@ def test_repeated_touches_delay_by_at_most_twice_the_debounce():
     assert pending.due == 11.0
 
 
-def test_take_returns_the_first_touches_and_removes_them():
+def test_taking_pending_files_returns_first_touch_times_and_removes_them():
     pending = Pending(0.5)
     pending.touch(["a"], 1.0)
     pending.touch(["a", "b"], 2.0)
@@ -37,14 +37,14 @@ def test_take_returns_the_first_touches_and_removes_them():
     assert not pending.take().compare
 
 
-def test_immediate_comparison_is_due_at_once():
+def test_requested_comparison_is_due_immediately():
     pending = Pending(0.5)
     pending.touch(["a"], 10.0)
     pending.compare_now(10.0)
     assert pending.due <= 10.0
 
 
-def test_missing_note_has_one_debounce_to_reappear():
+def test_missing_note_may_reappear_within_one_debounce():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)
@@ -56,7 +56,7 @@ def test_missing_note_has_one_debounce_to_reappear():
     assert (pending.ripe(11.0), pending.due) == ([], math.inf)
 
 
-def test_missing_note_waits_a_limited_time_while_files_move():
+def test_wait_for_a_missing_note_is_limited_while_files_move():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)
@@ -72,7 +72,7 @@ def test_missing_note_waits_a_limited_time_while_files_move():
     assert pending.ripe(11.5) == ["n"]
 
 
-def test_paths_found_by_a_comparison_are_due_at_once():
+def test_paths_found_by_a_comparison_are_due_immediately():
     pending = Pending(0.5)
     pending.touch_now(["a"], 10.0)
     assert pending.due <= 10.0
@@ -81,7 +81,7 @@ def test_paths_found_by_a_comparison_are_due_at_once():
     assert pending.due == math.inf
 
 
-def test_note_seen_at_another_path_restarts_its_wait():
+def test_wait_restarts_when_the_note_is_found_at_another_path():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)

@@ -1,4 +1,4 @@
-"""Search for vanished notes: a note is gone only if it is not found in an unchanging folder tree."""
+"""Search for vanished notes: a note is gone only if a walk of an unchanging folder tree misses it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def walk_torn(house: WatchedHouse, monkeypatch, *moves: Callable[[], object]) -> list[str]:
-    """Run one of `moves` during each of the next walks. Return a list that grows by one entry per walk."""
+    """Run one of `moves` during each of the next folder walks.
+
+    Return a list that grows by one entry per walk.
+    """
     real, waiting, walks = house.files.walk, list(moves), []
 
     def walk() -> Iterator[tuple[str, os.stat_result]]:
@@ -39,7 +42,7 @@ def test_note_that_moves_during_a_walk_is_found(house, monkeypatch):
     assert len(walks) == 2
 
 
-def test_tree_walks_repeat_until_two_agree_or_a_limit(house, monkeypatch):
+def test_tree_walks_repeat_until_two_agree_or_limit_is_reached(house, monkeypatch):
     house.put("other.md", note(2))
     wanted = {UUID.format(1): house.files.list_notes()[0].state}
     walks = walk_torn(house, monkeypatch)
@@ -61,7 +64,7 @@ def _growing(house: WatchedHouse) -> Callable[[], Iterator[tuple[str, os.stat_re
     return walk
 
 
-def test_id_in_a_file_is_recognised_in_any_spelling(house):
+def test_id_in_a_file_is_recognised_regardless_of_its_spelling(house):
     house.put("a.md", note(1).replace(UUID.format(1), UUID.format(1).upper()))
     house.put("b.md", f"---\nid: '{UUID.format(2)}'\n---\n")
     house.put("broken.md", f"---\nid: [{UUID.format(3)}\n---\n")
@@ -86,7 +89,7 @@ async def test_note_is_reported_missing_only_if_found_at_no_path(house):
 
 
 def test_comparison_reports_differences_from_the_previous_comparison(house):
-    """behaviour 199, including changes that alter neither size nor modification time."""
+    """behaviour 199: this includes changes that alter neither size nor modification time."""
     house.put("a.md", note(1, "one"))
     house.put("b.md", note(2, "two"))
     house.put("c.md", note(3, "six"))

@@ -1,4 +1,4 @@
-"""Disk errors: the watcher continues when a disk that failed or hung is back."""
+"""Disk errors: the watcher continues when a disk recovers after it failed or hung."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOURS = 7_200.0
 
 
 async def test_unreadable_file_is_read_by_the_next_comparison(house, monkeypatch):
-    """behaviour 22: a file that a disk error made unreadable is missing only while the error lasts."""
+    """behaviour 22: a file that a disk error makes unreadable is missing only while the error lasts."""
     read = KernelCalls.read
 
     def fail(*_):

@@ -68,7 +68,7 @@ async def test_request_fails_when_another_program_keeps_the_file_open(
         ] == "updated"
 
 
-async def test_both_pieces_of_a_two_step_save_are_kept(tmp_path: Path) -> None:
+async def test_both_parts_of_a_two_step_save_are_kept(tmp_path: Path) -> None:
     """Issue 11, defect 2, in its original form."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Note", "text")

@@ -1,4 +1,7 @@
-"""Cost of a single write for the event loop: the number of its turns, each of which may delay a search."""
+"""Cost of a single write for the event loop.
+
+The number of loop turns counts, because each may delay a search.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from lithos.kernel.actors.threads import Threads
 from tests.fakes import Turns
 from tests.servers import serving
 
-#: Maximum turns per write. Four successive hand-overs to threads take two turns each, and actors add more.
+#: Maximum event loop turns per write. Four successive thread jobs take two turns each, and actors take more.
 TURNS = 15
-#: Maximum thread jobs per write: intents, file and folder, version, vectors, event. Words are indexed later
+#: Maximum thread jobs per write: intents, file and folder, version, vectors, event. Words are indexed later,
 #: in batches.
 JOBS = 5
-#: Maximum writes until one is cheap enough. Background work makes some writes dearer, on a busy machine most.
+#: Maximum number of writes until one is cheap enough. Background work makes some writes dearer, most of all
+#: on a busy machine.
 MOST = 200
 
 

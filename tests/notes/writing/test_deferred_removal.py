@@ -1,4 +1,4 @@
-"""The keeper: a displaced file is deleted when no program can still write to it, and no bytes are lost."""
+"""The keeper: a displaced file is deleted once no program can write to it any more. No bytes are lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_displaced_file_is_deleted_after_its_grace_period(house):
     assert house.displaced.list() == []
 
 
-async def test_stop_leaves_no_displaced_files_on_systems_with_leases(house):
+async def test_shutdown_leaves_no_displaced_files_on_systems_with_leases(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
     async with house.with_note() as note:
@@ -99,7 +99,7 @@ async def test_unnoticed_edit_is_saved_when_an_agent_replaces_it(house, is_delet
     assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
 
 
-async def test_many_updates_of_a_note_are_fast_without_leftovers(house):
+async def test_many_updates_are_fast_and_leave_no_displaced_files(house):
     async with house.with_note() as note:
         began = trio.current_time()
         for number in range(30):

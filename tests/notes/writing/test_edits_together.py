@@ -1,6 +1,6 @@
-"""Edits of one note that wait together.
+"""Waiting edits of one note, which are written together.
 
-The file of the note changes once, and each edit gets a version, an event and an answer.
+The note file changes once. Each edit gets its own version, event and answer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def kept(house: House, note_id: str) -> list[tuple[int, str, str]]:
     return [(row.version, row.op, house.history.content(note_id, row.version).decode()) for row in rows][::-1]
 
 
-async def test_waiting_edits_change_the_file_once_with_separate_versions(house, applied):
+async def test_waiting_edits_change_the_file_once_but_have_separate_versions(house, applied):
     """behaviour 216"""
     async with house.running():
         note = await house.create("Shared")
@@ -78,7 +78,7 @@ async def test_waiting_edits_change_the_file_once_with_separate_versions(house, 
     assert house.told().count(("note.updated", "shared.md")) == 16
 
 
-async def test_refused_edit_is_decided_after_the_others_are_on_disk(house, applied):
+async def test_refused_edit_is_decided_after_earlier_edits_are_on_disk(house, applied):
     async with house.running():
         note = await house.create("Shared")
         applied.clear()
@@ -98,7 +98,7 @@ async def test_refused_edit_is_decided_after_the_others_are_on_disk(house, appli
         assert await house.becomes_consistent()
 
 
-async def test_other_change_between_waiting_edits_keeps_its_place(house):
+async def test_other_changes_between_waiting_edits_keep_their_position(house):
     async with house.running():
         note = await house.create("Shared")
         one, update, two, gone, three = await together(
@@ -117,7 +117,10 @@ async def test_other_change_between_waiting_edits_keeps_its_place(house):
 
 
 async def test_edits_keep_their_order_around_a_refusal_and_a_save(house, monkeypatch):
-    """The second edit is invalid after the first alone, but valid after a person's save and the first."""
+    """The second edit conflicts if only the first edit precedes it.
+
+    The second edit is valid if a person's save precedes both edits.
+    """
     async with house.running():
         note = await house.create("Shared")
         slip_in(monkeypatch, house.files, partial(by_a_person, house), path="shared.md")
@@ -133,7 +136,7 @@ async def test_edits_keep_their_order_around_a_refusal_and_a_save(house, monkeyp
 
 
 async def test_external_save_after_the_edits_gets_the_next_version(house, monkeypatch):
-    """behaviour 216: the edits were on disk only for a moment, but each edit has its version."""
+    """behaviour 216: the edits were on disk only briefly, but each edit has its own version."""
     async with house.running():
         note = await house.create("Shared")
         slip_in(monkeypatch, house.files, partial(by_a_person, house), path="shared.md", after=True)
@@ -253,8 +256,8 @@ async def test_edits_yield_to_the_event_loop_and_split_long_files(house, applied
 
 
 @pytest.mark.parametrize("is_written", [True, False])
-async def test_after_a_kill_all_versions_exist_or_none(house, monkeypatch, is_written):
-    """behaviour 226: only the file decides, although it has just the bytes of the last edit."""
+async def test_kill_leaves_all_versions_of_the_waiting_edits_or_none(house, monkeypatch, is_written):
+    """behaviour 226: only the file decides, although it contains just the bytes of the last edit."""
     async with house.running():
         note = await house.create("Shared")
         before = house.files.read("shared.md").data

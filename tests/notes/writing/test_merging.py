@@ -1,4 +1,4 @@
-"""Updates merged with later changes by other agents and by people with editors."""
+"""Merging of updates with later changes by other agents and by people with editors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT = "first\n\nsecond\n\nthird"
 
 
 class Editor:
-    """Another program, which saves a moment before the writer changes a file."""
+    """Another program, which saves a file just before the writer changes that file."""
 
     def __init__(self) -> None:
         self.saves: Callable[[], None] | None = None
@@ -43,7 +43,7 @@ class Editor:
 
 
 class Kept:
-    """A history in which every version of every note has the same bytes."""
+    """A history that returns the same bytes for every version of every note."""
 
     def __init__(self, data: bytes | None) -> None:
         self._data = data
@@ -62,7 +62,7 @@ def document(house: WatchedHouse, path: str) -> Document:
 
 
 def save(house: WatchedHouse, path: str, old: str, new: str) -> None:
-    """Save like an editor: write a temporary file, then rename it over the note."""
+    """Save a file in the way of an editor: write a temporary file, then rename it over the note."""
     file = house.folder / path
     text = file.read_text()
     assert old in text
@@ -148,7 +148,7 @@ async def test_external_edit_between_read_and_write_is_merged(house, is_taken_up
 
 
 @pytest.mark.parametrize("is_outdated", [False, True])
-async def test_external_save_just_before_the_replacement_is_merged(house, editor, is_outdated):
+async def test_external_save_just_before_the_replacement_is_merged_too(house, editor, is_outdated):
     """behaviour 219: another program saves after the writer has read and merged the note."""
     async with house.with_note(TEXT) as made:
         if is_outdated:
@@ -162,7 +162,7 @@ async def test_external_save_just_before_the_replacement_is_merged(house, editor
     assert await house.becomes_consistent()
 
 
-async def test_external_edit_of_the_same_line_is_kept_and_refused(house, editor):
+async def test_update_of_an_externally_edited_line_is_refused(house, editor):
     """behaviour 219"""
     async with house.with_note(TEXT) as made:
         editor.saves = lambda: save(house, made.path, "second", "by hand")
@@ -175,7 +175,7 @@ async def test_external_edit_of_the_same_line_is_kept_and_refused(house, editor)
 
 
 async def test_external_edit_read_before_ingestion_is_the_merge_base(house):
-    """behaviour 219: an agent read the edit before it was ingested, and another client overwrote it."""
+    """behaviour 219: an agent read the edit before its ingestion, and another client overwrote the edit."""
     async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
         loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(made.id))
@@ -191,7 +191,7 @@ async def test_external_edit_read_before_ingestion_is_the_merge_base(house):
 
 
 async def test_update_is_not_merged_when_its_base_is_missing(house):
-    """history §3: the base is no longer kept, or the history is off."""
+    """history §3: the base is no longer kept, or the history is switched off."""
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
         cases = {
@@ -233,7 +233,10 @@ async def test_values_that_are_invalid_after_a_merge_are_refused(house):
 
 
 async def test_concurrent_changes_of_different_paragraphs_are_all_kept(house):
-    """behaviour 218: every agent merges with the version it read, however old, while an editor saves."""
+    """behaviour 218: every agent merges its change with the version it read, while an editor saves.
+
+    The version that an agent has read may be old.
+    """
     agents, rounds = 8, 6
     async with house.watching():
         paragraphs = [f"paragraph {n}: begin" for n in range(agents)]
@@ -257,7 +260,7 @@ async def test_concurrent_changes_of_different_paragraphs_are_all_kept(house):
                 try:
                     outcome = await agent.write(made.id, version, content=changed)
                 except VersionConflict as conflict:
-                    # If the first of two saves in a row was never ingested, it has no base. No change
+                    # If the first of two successive saves was never ingested, it has no base. No change
                     # overlaps.
                     overlaps.extend(conflict.extras.get("conflicts", ()))
                     continue

@@ -1,4 +1,4 @@
-"""Note ids: a note whose file has no id, or temporarily lacks it, remains the same note."""
+"""Note ids: a note whose file has no id, or lacks its id temporarily, remains the same note."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stored(house: WatchedHouse) -> dict[str, str | None]:
     return dict(house.store.rows(KeptNotes).load().ids)
 
 
-async def test_move_permanently_keeps_id_number_and_links(house):
+async def test_moved_note_permanently_keeps_its_id_number_and_links(house):
     """behaviour 270"""
     house.put("a.md", "# Target\n\njust text")
     house.put("b.md", note(2, "see [[Target]]"))
@@ -52,7 +52,7 @@ async def test_move_permanently_keeps_id_number_and_links(house):
     assert (ids(house)["c.md"], stored(house)) == (a, {"c.md": a})
 
 
-async def test_note_moved_back_needs_no_stored_id(house):
+async def test_note_moved_back_to_first_path_has_no_stored_id(house):
     house.put("a.md", "just text")
     async with house.watching():
         for source, target in (("a.md", "b.md"), ("b.md", "c.md"), ("c.md", "a.md")):
@@ -62,7 +62,7 @@ async def test_note_moved_back_needs_no_stored_id(house):
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-async def test_new_file_at_the_old_path_is_another_note(house, is_running):
+async def test_new_file_at_the_old_path_is_a_new_note(house, is_running):
     """behaviour 270: two files never share an id, and each file keeps its own."""
     house.put("a.md", "just text")
     a = derive_id("a.md")
@@ -97,7 +97,7 @@ async def test_id_written_into_a_moved_file_is_not_reused(house):
     assert ids(house) == {"b.md": a, "a.md": derive_id("a.md", 2)}
 
 
-async def test_identical_files_that_move_together_each_keep_an_id(house):
+async def test_identical_files_that_move_together_keep_separate_ids(house):
     house.put("a.md", "same")
     house.put("b.md", "same")
     before = {derive_id("a.md"), derive_id("b.md")}
@@ -110,7 +110,7 @@ async def test_identical_files_that_move_together_each_keep_an_id(house):
     assert [kind for kind, _ in house.told()] == [NOTE_RENAMED, NOTE_RENAMED]
 
 
-async def test_copy_of_a_note_is_another_note(house):
+async def test_copied_note_gets_its_own_id(house):
     house.put("a.md", "same")
     async with house.watching():
         house.put("b.md", "same")
@@ -179,7 +179,7 @@ async def test_note_keeps_its_removed_id_until_another_file_names_it(house):
 
 
 async def test_moved_file_is_found_by_its_bytes_before_its_removal(house):
-    """The watcher received a notification only for the old name."""
+    """The watcher was notified only of the old name."""
     house.put("a.md", "just text")
     async with house.watching():
         move(house, "a.md", "b.md")
@@ -189,8 +189,8 @@ async def test_moved_file_is_found_by_its_bytes_before_its_removal(house):
     assert house.told() == [(NOTE_RENAMED, "b.md")]
 
 
-async def test_tool_move_half_read_by_the_watcher_keeps_the_id(house):
-    """behaviour 255: the watcher read the file at its new path before the catalogue knew that path."""
+async def test_note_keeps_id_when_watcher_reads_an_unfinished_tool_move(house):
+    """behaviour 255: the watcher read the file at its new path before the catalogue contained this path."""
     house.put("a.md", "just text")
     note_id = derive_id("a.md")
     async with house.watching():

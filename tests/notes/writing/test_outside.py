@@ -1,4 +1,4 @@
-"""External changes to files: announced once, by id, in order with the writes of tools."""
+"""External changes to files: each is announced once, by id, in order with tool writes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_read_overtaken_by_a_tool_write_is_discarded(house):
     assert house.is_consistent()
 
 
-async def test_note_is_not_removed_once_its_file_is_back(house):
+async def test_note_is_not_removed_when_its_file_has_reappeared(house):
     house.put("a.md", note(1))
     async with house.watching():
         taken = await house.writer.mailbox.ask(OutsideRemovals((UUID.format(1), "unknown")))
@@ -128,8 +128,8 @@ async def test_moved_folder_keeps_the_identity_of_its_notes(house):
     assert house.is_consistent()
 
 
-#: The initial files, the changes (a rename, or a note's text written to a path), the final paths of the
-#: notes, and the events. A list of events is in order.
+#: Each entry has the initial files, the changes (a rename, or a note's text written to a path), the final
+#: paths of the notes, and the events. The order of the events counts only if they are a list.
 CHANGES = {
     "two files that swap their names are two renamings": (
         {1: "a.md", 2: "b.md"}, [("a.md", "t.md"), ("b.md", "a.md"), ("t.md", "b.md")],
@@ -171,7 +171,7 @@ async def test_renames_with_replaced_texts_emit_the_expected_events(house, befor
     assert house.is_consistent() is not bool(copies)
 
 
-async def test_second_file_of_an_id_waits_until_the_first_vanishes(house):
+async def test_second_file_with_an_id_waits_until_the_first_vanishes(house):
     house.put("a.md", note(1))
     async with house.watching():
         house.put("0.md", note(1, "copy"))
@@ -324,7 +324,7 @@ async def test_huge_file_is_reported_and_not_read(house, monkeypatch):
 
 
 async def test_start_after_a_kill_announces_no_change_twice(house, monkeypatch):
-    """The start scan knows the events of the watcher, even if they did not reach the manifest."""
+    """The start scan takes the watcher's events into account, even if they are not in the manifest."""
     house.put("a.md", note(1))
     async with house.watching():
         monkeypatch.setattr(house.manifest, "store", lambda *_: None)
@@ -388,7 +388,7 @@ SETTLE = ("settle", None, None)
 @example([("write", 1, "a"), ("break", "a", None), SETTLE, ("copy", "a", "a 2")], True)
 @given(steps, st.booleans())
 def test_every_file_is_a_note_or_reported_after_a_restart(tmp_path_factory, steps, serves_broken):
-    """behaviours 136 and 270: the live catalogue equals the result of a start scan with the same knowledge.
+    """behaviours 136 and 270: the live catalogue equals the result of a start scan with the same data.
 
     Every file is a note, is unreadable, has the id of another file that may name it, or is a conflict copy. A
     scan without the manifest, which has only the history, gives each known id to the same file.
@@ -407,7 +407,7 @@ def test_every_file_is_a_note_or_reported_after_a_restart(tmp_path_factory, step
             assert holder.path != file.path
             assert holder.may_name_id or skipped.copy is not None
     assert catalogue.skipped.keys() <= {file.path for file in house.files.list_notes()}
-    # An index that started empty cannot have the text of a note whose file is unreadable.
+    # An index that was empty at the start cannot contain the text of a note whose file is unreadable.
     lost = {entry.serial for entry in catalogue if entry.path in catalogue.skipped}
     for index in house.indexes:
         assert {**catalogue.stamps(), **index.held} == catalogue.stamps()
@@ -419,10 +419,10 @@ def test_every_file_is_a_note_or_reported_after_a_restart(tmp_path_factory, step
     assert house.catalogue.doubles == doubles
     assert (result.events, result.removed) == ((), ())
     unread = {path for path, why in house.catalogue.skipped.items() if why.note_id is None}
-    if not unread:  # Only the manifest knows more than the name of unreadable files.
+    if not unread:  # Of unreadable files, only the manifest contains more than the name.
         fresh = Catalogue(NoteRecords(house.store.rows(KeptNotes).load()), style)
         scan_folder(house.files, Manifest.view(None), fresh, (), house.clock(), recorded=house.history.places)
-        known = house.history.places(held)  # A scan without its server records no versions.
+        known = house.history.places(held)  # A scan records no versions if no server runs.
         told = {each for each in held if each in known and known[each][0] == held[each][0]}
         assert {e.note.id: (e.path, e.digest) for e in fresh if e.note.id in told} == {
             each: held[each] for each in told
@@ -444,7 +444,7 @@ async def _live_through(
     while number <= len(steps):
         _reopen(house, style)
         house.settle(house.scan())
-        _reopen(house, style)  # The coordinator numbers events after the existing ones.
+        _reopen(house, style)  # The coordinator numbers new events after the existing ones.
         async with house.watching():
             touched: set[str] = set()
             for kind, one, other in steps[number:]:
@@ -479,7 +479,7 @@ async def _use_tool(house: WatchedHouse, kind: str, n: int, number: int) -> set[
         else:
             await house.delete(UUID.format(n))
     except LithosError:
-        return set()  # The note is gone, broken or replaced, which the watcher still has to report.
+        return set()  # The note is deleted, broken or replaced, and the watcher has not reported this yet.
     return {path} if path else set()
 
 

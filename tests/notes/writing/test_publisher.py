@@ -1,4 +1,4 @@
-"""The publisher: it announces findable changes once, in order, and never ahead of the journal."""
+"""The publisher: it announces searchable changes once, in order, and only after they are journalled."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def make_change(entry: Entry, name: str, *, removal: bool = False) -> CommittedC
 
 
 def receipts(*results: object) -> list[Envelope]:
-    """Create one receipt per index: a reply, an exception, or None for a pending receipt."""
+    """Create one receipt per index. A result is a reply, an exception, or None for a pending receipt."""
     made = []
     for result in results:
         envelope: Envelope = Envelope(None)
@@ -147,7 +147,7 @@ async def test_change_is_answered_after_one_index_and_the_journal(desk):
 
 @pytest.mark.parametrize("first", [IndexFailed("x"), ActorDown("x"), Indexed.DEFERRED])
 @pytest.mark.parametrize("other", [0, 1])
-async def test_other_index_is_hurried_and_awaited_when_the_first_failed(desk, first, other):
+async def test_other_index_is_hurried_and_awaited_when_one_index_failed(desk, first, other):
     """behaviour 63"""
     results = [first, first]
     results[other] = None
@@ -187,7 +187,7 @@ async def test_change_waits_for_every_index_while_searches_run(desk, slow):
     assert desk.journal == ["1v1", "2v1", "3v1", "4v1"]
 
 
-async def test_change_is_promised_to_searches_before_it_is_announced(desk):
+async def test_searches_wait_for_a_change_before_its_event_is_journalled(desk):
     """behaviour 194"""
     taken, withheld = make_publication(1), make_publication(2, *FAILED)
     desk.held = trio.Event()
@@ -237,7 +237,7 @@ async def test_waiting_changes_are_journalled_in_order_in_one_message(desk):
         (Indexed.DEFERRED, Indexed.DEFERRED),
     ],
 )
-async def test_one_failing_index_or_a_missing_model_is_tolerated(desk, results):
+async def test_failure_of_one_index_or_a_missing_model_is_tolerated(desk, results):
     """behaviour 63"""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         assert (await desk.mailbox.ask(make_publication(1, *results))).status == "updated"
@@ -245,7 +245,7 @@ async def test_one_failing_index_or_a_missing_model_is_tolerated(desk, results):
 
 
 @pytest.mark.parametrize("results", [FAILED, (ActorDown("x"), IndexFailed("x"))])
-async def test_two_failing_indexes_are_reported_and_repair_sends_the_event(desk, results):
+async def test_failure_of_two_indexes_is_reported_and_repair_sends_event(desk, results):
     """behaviour 63"""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         publication = make_publication(1, *results, version=3)
@@ -305,7 +305,7 @@ async def test_new_note_replacing_a_withheld_deletion_keeps_its_row(desk):
     assert [row.serial for row in desk.manifest.load()] == [2]
 
 
-async def test_change_that_fails_after_a_repair_waits_for_the_next(desk):
+async def test_change_failing_after_a_repair_waits_for_the_next_repair(desk):
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         with pytest.raises(StorageFailed):
             await desk.mailbox.ask(make_publication(1, *FAILED))
@@ -319,7 +319,7 @@ async def test_change_that_fails_after_a_repair_waits_for_the_next(desk):
 
 
 async def test_manifest_is_never_ahead_of_the_journal(desk):
-    """behaviour 128: the note operation succeeds nevertheless."""
+    """behaviour 128: the change of the note succeeds nevertheless."""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         desk.answer = Journalled.LATER
         assert (await desk.mailbox.ask(make_publication(1))).status == "updated"
@@ -333,7 +333,7 @@ async def test_manifest_is_never_ahead_of_the_journal(desk):
     assert desk.manifest.seq == 3
 
 
-async def test_batched_changes_of_one_note_end_with_the_last(desk):
+async def test_batched_changes_of_one_note_end_with_the_last_change(desk):
     for version in (1, 2, 3):
         await desk.mailbox.post(make_publication(1, version=version))
     await desk.mailbox.post(make_publication(2, removal=True))
@@ -360,7 +360,10 @@ async def test_journal_crash_leaves_the_outcome_unknown_and_keeps_the_queue(desk
 
 
 async def test_unwritable_manifest_fails_no_call_and_catches_up(desk, monkeypatch):
-    """The manifest can be rebuilt, so a disk that is too full for it does not make the outcome unknown."""
+    """The manifest can be rebuilt.
+
+    A disk that is too full for the manifest does not make the outcome unknown.
+    """
 
     refused = []
 

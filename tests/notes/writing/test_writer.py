@@ -1,4 +1,4 @@
-"""The writer: decisions based only on durable state, one order per note, and disk errors."""
+"""The writer: decisions from durable state only, one order per note, and disk errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def write(title: str, content: str = "text", **fields) -> WriteNote:
 
 
 async def together(house: House, *requests) -> list[object]:
-    """Return the outcomes or refusals of requests that wait in the mailbox together, in their order."""
+    """Return the outcomes or refusals of requests that wait in the mailbox together.
+
+    The outcomes are in the order of the requests.
+    """
     return await ask_together(house.ask, house.gate, write("Holds the writer"), *requests)
 
 
@@ -135,10 +138,10 @@ async def test_second_concurrent_claim_is_refused_naming_the_first_note(house, o
     assert house.is_consistent()
 
 
-async def test_claim_that_failed_on_disk_blocks_no_other_request(house, monkeypatch):
+async def test_claim_that_failed_on_disk_does_not_block_later_requests(house, monkeypatch):
     """Decisions depend only on durable state.
 
-    The first note has no file, so the second may have its title.
+    The first note has no file, so the second note may have its title.
     """
     fail_writes(monkeypatch, b"doomed", errno.ENOSPC, times=1)
     async with house.running():
@@ -180,7 +183,7 @@ async def test_disk_error_affects_only_one_change_of_its_batch(house, monkeypatc
 
 
 async def test_unconfirmed_change_is_reported_and_state_stays_consistent(house, monkeypatch):
-    """The files are the source of truth: catalogue, indexes and journal have their content."""
+    """The files are the source of truth. Catalogue, indexes and journal contain the same state."""
 
     def fail(*_):
         raise OSError(errno.EIO, "Input/output error")
@@ -202,7 +205,7 @@ async def test_unconfirmed_change_is_reported_and_state_stays_consistent(house, 
     ]
 
 
-async def test_path_that_no_file_can_have_is_invalid(house):
+async def test_note_path_below_an_existing_file_is_invalid(house):
     put_file(house.files, "plain", "a file where a folder is wanted")
     async with house.running():
         with pytest.raises(InvalidInput):
@@ -238,7 +241,7 @@ async def test_update_starts_from_the_current_file(house):
         assert await house.becomes_consistent()
 
 
-async def test_update_of_changed_file_is_decided_on_new_bytes(house, monkeypatch):
+async def test_update_of_a_changed_file_is_decided_on_new_bytes(house, monkeypatch):
     async with house.with_note(tags=("old",)) as note:
         slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"- old", b"- by-hand"))
         await house.update(note.id, "Note", "new")
@@ -248,7 +251,7 @@ async def test_update_of_changed_file_is_decided_on_new_bytes(house, monkeypatch
 
 
 async def test_repeated_decision_may_end_in_a_refusal(house, monkeypatch):
-    """A person raised the version, so the first decision must not be written any more."""
+    """A person raised the version, so the first decision must not be written."""
     async with house.with_note() as note:
         slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"version: 1", b"version: 7"))
         with pytest.raises(VersionConflict) as caught:
@@ -257,7 +260,7 @@ async def test_repeated_decision_may_end_in_a_refusal(house, monkeypatch):
     assert b"version: 7" in house.files.read(note.path).data
 
 
-async def test_update_of_a_constantly_changing_file_is_abandoned_harmlessly(house, monkeypatch):
+async def test_update_of_a_constantly_changing_file_fails_without_a_write(house, monkeypatch):
     async with house.with_note("text") as note:
         slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"text", b"text+"), times=100)
         with pytest.raises(StorageFailed, match="keeps changing"):
@@ -265,8 +268,8 @@ async def test_update_of_a_constantly_changing_file_is_abandoned_harmlessly(hous
     assert b"mine" not in house.files.read(note.path).data
 
 
-async def test_manually_retitled_note_can_get_its_old_title_back(house):
-    """The note itself has the slug in the catalogue, which is not a collision."""
+async def test_manually_retitled_note_can_get_its_old_title_again(house):
+    """In the catalogue, the slug belongs to the note itself, so this is not a collision."""
     async with house.running():
         note = await house.create("Before")
         edit(house, note.path, b"Before", b"By hand")
@@ -342,7 +345,7 @@ async def test_change_in_progress_is_applied_when_its_caller_is_cancelled(house)
     assert house.told() == [("note.created", "other.md"), ("note.created", "under-way.md")]
 
 
-async def test_writer_crash_keeps_the_queue(house, monkeypatch):
+async def test_queued_requests_survive_a_writer_crash(house, monkeypatch):
     real, crashes = house.preparation.prepare_creation, [1]
 
     def prepare(request):

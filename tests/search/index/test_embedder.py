@@ -1,4 +1,4 @@
-"""Embedding models: text vectors, model sources, and errors when loading a model."""
+"""Embedding models: text vectors, model sources, and errors during the loading of a model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every network connection and every call of the model hub fail."""
+    """Make all network connections and all calls of the model hub fail."""
 
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("the network was touched")
@@ -63,7 +63,7 @@ def rows(texts: list[str], model: StaticModel) -> np.ndarray:
 @pytest.mark.parametrize("mapped", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
-def test_rows_equal_those_of_model2vec_for_every_model_kind(
+def test_vectors_equal_those_of_model2vec_for_every_model_kind(
     folder: Path, mapped: bool, weighted: bool, dtype: type
 ) -> None:
     """docs/spec/search.md §2."""
@@ -81,7 +81,7 @@ def test_rows_equal_those_of_model2vec_for_every_model_kind(
     np.testing.assert_allclose(result, rows(TEXTS, model), atol=tolerance)
 
 
-def test_rows_are_normalised_even_if_the_model_disables_it(folder: Path) -> None:
+def test_vectors_are_normalised_even_if_the_model_disables_it(folder: Path) -> None:
     make_model(folder, normalize=False)
     result = load_embedder(str(folder)).encode(["red stone", "water"])
     np.testing.assert_allclose(np.linalg.norm(result, axis=1), 1, atol=1e-6)
@@ -133,7 +133,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
 def test_single_text_has_the_same_vector_as_in_a_batch(texts: list[str]) -> None:
     """Queries are embedded alone and chunks in batches.
 
-    Both vectors must be equal in every bit, or scores would depend on other callers.
+    Both vectors must be equal in every bit. Otherwise scores would depend on other callers.
     """
     embedder = _builtin()
     together = embedder.encode(texts)
@@ -153,7 +153,7 @@ def test_vectors_are_the_same_on_one_core(folder: Path) -> None:
     assert np.array_equal(embedder.encode(texts, one_core=True), embedder.encode(texts))
 
 
-def test_threads_can_encode_concurrently(folder: Path) -> None:
+def test_several_threads_can_encode_texts_concurrently(folder: Path) -> None:
     make_model(folder)
     embedder = load_embedder(str(folder))
     expected = embedder.encode(TEXTS)
@@ -168,7 +168,7 @@ def test_threads_can_encode_concurrently(folder: Path) -> None:
         np.testing.assert_array_equal(result[: len(TEXTS)], expected)
 
 
-def test_identity_contains_model_size_type_and_files(folder: Path) -> None:
+def test_embedder_identity_contains_name_dimensions_type_and_file_digest(folder: Path) -> None:
     make_model(folder)
     identity = load_embedder(str(folder)).identity
     assert (identity.name, identity.dims, identity.dtype) == (str(folder), 6, "int8")
@@ -316,7 +316,10 @@ def test_interrupt_while_loading_a_model_is_propagated(
 
 @pytest.mark.slow
 def test_importing_the_stores_does_not_import_the_model_library() -> None:
-    """The import takes a noticeable part of a second, which commands without embedding should not need."""
+    """The import takes a noticeable part of a second.
+
+    Commands without embedding should not need this time.
+    """
     program = (
         "import sys, lithos.search.index.embedder, lithos.search.index.vectors; "
         "print(sorted({'model2vec', 'huggingface_hub', 'tokenizers'} & set(sys.modules)))"

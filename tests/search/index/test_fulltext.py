@@ -1,4 +1,4 @@
-"""The full-text index as a store: format, damage, batches, errors and threads."""
+"""Storage of the full-text index: format, damage, batches, errors and threads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_index_with_a_matching_marker_is_kept(index: FulltextIndex, directory: P
 
 
 @pytest.mark.parametrize("marker", ["L0", "", None])
-def test_index_with_another_or_no_marker_is_emptied(
+def test_index_with_a_different_or_missing_marker_is_emptied(
     index: FulltextIndex, directory: Path, marker: str | None
 ) -> None:
     """behaviour 64"""
@@ -90,7 +90,9 @@ def damage(data: bytes) -> dict[str, bytes | None]:
     return ways if data.startswith(b"{") else {**ways, "one bit": flipped}
 
 
-def test_index_with_a_damaged_file_is_emptied_and_works(index: FulltextIndex, tmp_path: Path) -> None:
+def test_index_with_a_damaged_file_is_emptied_and_remains_usable(
+    index: FulltextIndex, tmp_path: Path
+) -> None:
     """behaviour 65"""
     index.apply([entry(n, f"granite {n}") for n in range(5)], [])
     index.apply([], [3])
@@ -142,7 +144,7 @@ def test_batch_adds_replaces_and_removes_notes(index: FulltextIndex) -> None:
     assert index.document_count() == 3
 
 
-def test_last_entry_of_a_serial_in_a_batch_counts(index: FulltextIndex) -> None:
+def test_last_batch_entry_for_a_serial_number_takes_effect(index: FulltextIndex) -> None:
     index.apply([entry(1, "granite"), entry(1, "basalt", stamp=5)], [1])
     assert index.stamps() == {1: 5}
     assert found(index, "granite basalt") == [1]
@@ -174,7 +176,7 @@ def test_last_updated_is_the_time_of_the_last_commit(index: FulltextIndex, direc
     assert abs((reopened - written).total_seconds()) < 5
 
 
-def test_failed_batch_changes_nothing_and_the_next_one_works(
+def test_failed_batch_changes_nothing_and_the_next_batch_succeeds(
     index: FulltextIndex, directory: Path, tmp_path: Path
 ) -> None:
     index.apply([entry(1, "granite")], [])
@@ -193,7 +195,10 @@ def test_failed_batch_changes_nothing_and_the_next_one_works(
 def test_rows_committed_before_a_failure_are_not_duplicated(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A note unknown to the searcher needs no deletion. After a failure, the searcher may be outdated."""
+    """A note that the searcher does not know needs no deletion.
+
+    After a failure, the searcher may be outdated.
+    """
     index.apply([entry(1, "harbour")], [])
 
     class Unread:
@@ -218,7 +223,7 @@ def test_rows_committed_before_a_failure_are_not_duplicated(
 def test_index_is_reopened_after_many_commits_and_keeps_notes(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tantivy needs 4 KB of memory per commit for opened files, which is a gigabyte after hours."""
+    """Tantivy needs 4 KB of memory per commit for opened files, which adds up to a gigabyte after hours."""
     opened = [index._index]
     monkeypatch.setattr(fulltext, "RENEWED_AFTER", 3)
     for number in range(12):
@@ -233,7 +238,7 @@ def _refuse(directory: Path) -> tantivy.Index:
     raise ValueError(f"too many open files: {directory}")
 
 
-def test_index_that_cannot_reopen_serves_and_accepts_the_next_batch(
+def test_index_that_cannot_reopen_still_serves_and_accepts_batches(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fulltext, "RENEWED_AFTER", 1)
@@ -260,7 +265,9 @@ def test_index_with_removed_files_is_not_silently_emptied(
         assert found(index, "granite") == [1]
 
 
-def test_second_writer_is_refused_without_harm(index: FulltextIndex, directory: Path) -> None:
+def test_second_writer_is_refused_and_the_first_writer_continues(
+    index: FulltextIndex, directory: Path
+) -> None:
     index.apply([entry(1, "granite")], [])
     other = FulltextIndex.open(directory)
     assert found(other, "granite") == [1]
@@ -316,7 +323,10 @@ def passages(serial: int, *texts: str, stamp: int = 1) -> FulltextEntry:
 
 
 def test_lead_coverage_uses_the_stems_of_title_and_passages(index: FulltextIndex) -> None:
-    """behaviour 263: words are stemmed as in the index. Function words count only if there are no others."""
+    """behaviour 263: words are stemmed as in the index.
+
+    Function words count only if there are no other words.
+    """
     index.apply(
         [passages(1, "the granites"), passages(2, "much of what is granite"), passages(3, "slate")], []
     )
@@ -352,8 +362,10 @@ def test_idf_is_positive_in_empty_index_and_for_deleted_terms(index: FulltextInd
 
 
 @pytest.mark.parametrize("way", ["gone", "garbage", "of another format"])
-def test_index_without_stems_indexes_its_notes_again(index: FulltextIndex, directory: Path, way: str) -> None:
-    """An index from before stems existed, or with damaged stems, can be searched in the meantime."""
+def test_notes_of_an_index_without_stems_are_indexed_again(
+    index: FulltextIndex, directory: Path, way: str
+) -> None:
+    """An index without stems, or with damaged stems, can be searched until its notes are indexed again."""
     index.apply([passages(1, "granite"), passages(2, "slate")], [])
     index.close()
     leads = directory / "leads.db"
@@ -388,8 +400,10 @@ def test_stems_left_by_a_crash_are_rebuilt(index: FulltextIndex, directory: Path
     again.close()
 
 
-def test_deleted_note_leaves_an_index_that_lost_its_stems(index: FulltextIndex, directory: Path) -> None:
-    """behaviours 176, 193. Regression: deleted notes were in no plan, so they were found permanently."""
+def test_deleted_note_whose_stems_were_lost_is_removed_from_index(
+    index: FulltextIndex, directory: Path
+) -> None:
+    """behaviours 176, 193. Regression: no plan contained such notes, so searches always found them."""
     index.apply([passages(1, "granite")], [])
     index.close()
     leads = (directory / "leads.db").read_bytes()
@@ -422,7 +436,7 @@ def test_stored_stems_follow_every_change(index: FulltextIndex, monkeypatch: pyt
 def test_index_is_removed_even_when_a_lock_file_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread of tantivy creates this file, because it uses an index a moment longer than it is open."""
+    """A thread of tantivy creates this file, because it uses the index for a moment after it is closed."""
     index, times, rmdir = tmp_path / "index", iter(range(3)), os.rmdir
     index.mkdir()
 

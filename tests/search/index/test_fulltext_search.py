@@ -90,7 +90,7 @@ def test_scores_are_positive_and_titles_score_above_bodies(rocks: FulltextIndex)
 
 
 def test_title_word_counts_slightly_more_than_text_word(index: FulltextIndex) -> None:
-    """docs/spec/search.md §1: a chance match in a title does not displace a note about the question."""
+    """docs/spec/search.md §1: a chance match in a title must not displace a note that is an answer."""
     index.apply(
         [
             entry(1, "zircon sand here", title="Beach"),
@@ -104,7 +104,7 @@ def test_title_word_counts_slightly_more_than_text_word(index: FulltextIndex) ->
     assert found(index, "garnet zircon") == [3, 2, 1]
 
 
-def test_function_words_count_little_but_are_found(index: FulltextIndex) -> None:
+def test_function_words_have_little_weight_but_are_found(index: FulltextIndex) -> None:
     index.apply(
         [
             entry(1, "How and when do we know that it is nothing?", title="Hamlet"),
@@ -139,7 +139,7 @@ def test_ties_are_ordered_by_serial_at_every_limit(index: FulltextIndex) -> None
 
 
 def test_ties_of_several_words_are_ordered_by_serial_across_segments(index: FulltextIndex) -> None:
-    """The order must not depend on how the engine adds up the scores of the words."""
+    """The order must not depend on the order in which the engine adds the scores of the words."""
     for start in (200, 1, 100):
         index.apply(
             [
@@ -262,8 +262,8 @@ def filed(index: FulltextIndex) -> FulltextIndex:
     return index
 
 
-#: Behaviours 54 (all tags, exactly), 55 (the author is literal), 56 (a prefix is plain text, filters combine)
-#: and 67.
+#: Behaviours 54 (all tags are required), 55 (the author is literal), 56 (a prefix is plain text, filters
+#: combine) and 67.
 FILTERS: list[tuple[Filters, list[int]]] = [
     (Filters(), [1, 2, 3]),
     (Filters(tags=("a",)), [1, 2]),
@@ -298,14 +298,14 @@ def test_filter_values_are_compared_literally(filed: FulltextIndex) -> None:
     assert [(each, sorted(found(filed, "granite", each))) for each, _ in FILTERS] == FILTERS
 
 
-def test_filters_do_not_change_scores(filed: FulltextIndex) -> None:
+def test_search_filters_do_not_change_scores(filed: FulltextIndex) -> None:
     word = Word(None, "granite")
     without = dict(filed.search_all(word, ANYTHING))
     within = dict(filed.search_all(word, Filters(tags=("a",), path_prefix="p/")))
     assert within == {serial: without[serial] for serial in (1, 2)}
 
 
-def test_filter_applies_before_the_limit(index: FulltextIndex) -> None:
+def test_fulltext_filter_applies_before_the_limit(index: FulltextIndex) -> None:
     """docs/spec/search.md §4."""
     index.apply([entry(n, "granite", tags=("rare",) if n == 300 else ()) for n in range(301)], [])
     assert index.search(Word(None, "granite"), 1, Filters(tags=("rare",)))[0][0] == 300
@@ -337,8 +337,8 @@ def test_boosts_slops_and_prefixes_affect_results_and_order(index: FulltextIndex
     assert 5 not in found(index, "water^3")
 
 
-def test_compounds_found_by_a_part_rank_below_the_word(index: FulltextIndex) -> None:
-    """behaviour 384, also after a restart. A required word does not match compounds."""
+def test_compounds_found_by_a_part_rank_below_whole_words(index: FulltextIndex) -> None:
+    """behaviour 384: this also holds after a restart. A required word does not match compounds."""
     texts = (
         "Die Kraftfahrzeughaftpflichtversicherung gilt.",
         "Die Haftpflicht gilt.",
@@ -403,7 +403,7 @@ def test_own_dates_do_not_change_scores_of_timeless_queries(index: FulltextIndex
     assert index.search(node, 10, ANYTHING) == without
 
 
-def test_own_date_has_full_weight_when_few_notes_have_one(index: FulltextIndex) -> None:
+def test_own_date_has_full_weight_when_few_notes_have_dates(index: FulltextIndex) -> None:
     index.apply([entry(serial, "Walked the dog.") for serial in range(200)], [])
     index.apply([entry(7, "Walked the dog.", own=OwnDate(2023, 5, 8))], [])
     node = plain_words("May 2023")

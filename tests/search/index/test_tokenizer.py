@@ -1,4 +1,4 @@
-"""Counting of the built-in tokenizer's pieces, one run of characters at a time."""
+"""Piece counts of the built-in tokenizer, computed for one run of characters at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TEXTS = st.text(
 @example("\u0301 \ufffd \x00 日本語 Zürich ΟΔΟΣ \u0130stanbul")
 @example("word " * 300)
 @example("\ud800")
-def test_pieces_counted_by_run_equal_pieces_of_the_text(text: str) -> None:
+def test_pieces_counted_run_by_run_equal_pieces_of_whole_text(text: str) -> None:
     """behaviour 227"""
     clean = text.encode("utf-8", "replace").decode()
     for _ in range(2):  # The second pass uses the cache.
@@ -51,7 +51,7 @@ def test_pieces_counted_by_run_equal_pieces_of_the_text(text: str) -> None:
         assert PIECES(text) == len(TOKENIZER.encode(clean, add_special_tokens=False).ids)
 
 
-def test_only_a_supported_tokenizer_is_used_run_by_run() -> None:
+def test_only_a_supported_tokenizer_counts_pieces_run_by_run() -> None:
     assert splits_at_runs(TOKENIZER)
     words = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     words.pre_tokenizer = BertPreTokenizer()
@@ -63,7 +63,7 @@ def test_only_a_supported_tokenizer_is_used_run_by_run() -> None:
     assert not any(map(splits_at_runs, (words, special, other, padded, left)))
 
 
-def test_cache_is_bounded_and_clearing_it_changes_no_count() -> None:
+def test_cache_is_bounded_and_clearing_the_cache_changes_no_count() -> None:
     asked: list[str] = []
 
     def lengths(runs: Sequence[str]) -> list[int]:

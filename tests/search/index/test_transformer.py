@@ -1,4 +1,4 @@
-"""The accurate model: its results, their limits, and the messages when it cannot be loaded."""
+"""The accurate model: results, limits, and messages when the model cannot be loaded."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_vectors_have_length_one_and_separate_meanings(model: Transformer) -> No
 
 
 def test_vector_of_a_text_is_independent_of_its_batch(model: Transformer) -> None:
-    """Padding is masked. int8 activations are quantised per batch, so the last digits may differ."""
+    """The padding is masked. Activations in int8 are quantised per batch, so the last digits may differ."""
     texts = ["one", "two words and some more of them " * 12, "three"]
     together = model.encode(texts)
     for text, row in zip(texts, together, strict=True):
@@ -90,7 +90,7 @@ def test_batches_never_exceed_the_padded_token_limit() -> None:
     assert rows[:, 0].tolist() == [1, 256, 7, 256, 100, 100, 100, 100, 100, 3, 200]
 
 
-def test_repeated_query_is_cached_and_the_cache_is_small() -> None:
+def test_repeated_query_is_cached_in_a_small_cache() -> None:
     session = Session()
     model = Transformer(Words(), session)
     first = model.encode_query("one two")
@@ -116,7 +116,7 @@ def test_runtime_failure_is_reported_as_index_failure() -> None:
         Transformer(Words(), session).encode(["one"])
 
 
-def test_packaged_model_is_the_expected_one() -> None:
+def test_packaged_model_is_complete_and_has_the_expected_dimensions() -> None:
     assert is_installed()
     assert find_trouble() is None
     assert (FOLDER / "LICENSE").read_text().count("Apache License")
@@ -171,7 +171,7 @@ def test_broken_onnxruntime_is_reported_with_its_error(
 
 
 @pytest.mark.parametrize("version", ["1.3.0", "2.0.0"])
-def test_another_version_of_onnxruntime_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_version_of_onnxruntime_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(__version__=version, __spec__=SimpleNamespace(name="onnxruntime"))
     monkeypatch.setitem(sys.modules, "onnxruntime", fake)  # type: ignore[arg-type]
     with pytest.raises(EmbedderUnavailable, match=f"onnxruntime {version} is installed"):
@@ -187,7 +187,10 @@ def test_runtime_with_wrong_results_is_refused(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["vectors", "model"])
 def test_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, first: str) -> None:
-    """usearch and onnxruntime run in one process, without a server's other libraries, and must not crash."""
+    """usearch and onnxruntime run in one process, without other libraries of a server.
+
+    The process with both libraries must not crash.
+    """
     loads = {
         "vectors": f"VectorIndex(Path({str(tmp_path)!r}), identity()).save()",
         "model": "load_transformer()",

@@ -20,7 +20,7 @@ IDENTITY = EmbedderIdentity("tiny", DIMS, "int8", "ab" * 32)
 
 
 def unit(*rows: np.ndarray | list[float]) -> np.ndarray:
-    """Return the rows padded to `DIMS` and normalised. Rows of zeros stay zeros."""
+    """Return the rows, padded to `DIMS` and normalised. Rows of zeros stay zeros."""
     matrix = np.zeros((len(rows), DIMS), np.float32)
     for i, row in enumerate(rows):
         matrix[i, : len(row)] = row
@@ -101,8 +101,10 @@ def test_ties_are_ordered_by_serial_at_every_limit(index: VectorIndex) -> None:
     rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 40)), max_size=30),
     most=st.none() | st.integers(0, 12),
 )
-def test_few_chunks_are_ranked_like_many(rows: list[tuple[int, int, int]], most: int | None) -> None:
-    """Ties are ordered by serial and chunk. A note counts once, by its best chunk."""
+def test_notes_are_ranked_by_their_most_similar_chunk(
+    rows: list[tuple[int, int, int]], most: int | None
+) -> None:
+    """Ties are ordered by serial number and chunk. Each note counts once, with its best chunk."""
     similarities = np.array([row[2] / 40 for row in rows], np.float32)
     serials = np.array([row[0] for row in rows], np.uint64)
     chunks = np.array([row[1] for row in rows], np.uint32)
@@ -113,15 +115,15 @@ def test_few_chunks_are_ranked_like_many(rows: list[tuple[int, int, int]], most:
     assert best_per_note(serials, chunks, similarities, most) == list(expected.values())[:most]
 
 
-def test_note_with_many_chunks_does_not_hide_the_others(index: VectorIndex) -> None:
-    """docs/spec/search.md §4: more chunks are searched until there are enough notes."""
+def test_note_with_many_chunks_does_not_hide_other_notes(index: VectorIndex) -> None:
+    """docs/spec/search.md §4: the search examines more chunks until it has found enough notes."""
     rng = np.random.default_rng(0)
     crowd = unit(*([1, *(rng.normal(size=DIMS - 1) * 0.01)] for _ in range(3000)))
     index.apply([VectorEntry(1, 1, crowd), *(VectorEntry(n, 1, unit([1, 1])) for n in range(2, 30))], [])
     assert [hit.serial for hit in index.search(X, 25, 0.3)] == list(range(1, 26))
 
 
-def test_last_entry_of_a_serial_in_a_batch_counts(index: VectorIndex) -> None:
+def test_last_batch_entry_for_a_serial_number_takes_effect(index: VectorIndex) -> None:
     index.apply([VectorEntry(1, 1, unit([1, 0])), VectorEntry(2, 2, unit([1, 0]))] * 2, [1])
     index.apply([VectorEntry(1, 1, unit([1, 0], [1, 0])), VectorEntry(1, 9, unit([0, 1]))], [])
     assert index.stamps() == {1: 9, 2: 2}
@@ -147,7 +149,7 @@ def test_zero_vectors_are_indexed_but_never_found(index: VectorIndex) -> None:
     assert [hit.serial for hit in index.search(X, 10, 0.5)] == [2]
 
 
-def test_zero_query_and_empty_index_find_nothing(index: VectorIndex) -> None:
+def test_zero_vector_and_empty_index_find_nothing(index: VectorIndex) -> None:
     assert index.search(X, 10, 0.0) == []
     assert index.search_among(X, [1], 0.0) == []
     index.apply([VectorEntry(1, 1, unit([1, 0]))], [])
@@ -177,7 +179,7 @@ def test_vectors_of_a_wrong_size_are_refused_before_any_change(index: VectorInde
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_search_after_any_history_equals_brute_force(
+def test_search_after_random_changes_equals_brute_force(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -236,7 +238,7 @@ def test_closed_index_finds_nothing_and_saves_nothing(index: VectorIndex) -> Non
 
 
 def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
-    """The batch contains different kinds of queries, and the index has freed rows and tied rows."""
+    """The batch contains different kinds of queries. The index has freed rows and rows with equal scores."""
     rng = np.random.default_rng(5)
     twins = random_units(rng, 3)
     index.apply([VectorEntry(serial, 1, random_units(rng, 5)) for serial in range(1, 900)], [])
@@ -258,7 +260,7 @@ def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
 
 
 def test_notes_with_many_similar_chunks_hide_no_other_note(index: VectorIndex) -> None:
-    """A sample of the similarities decides only where the search starts, not what it finds."""
+    """A sample of the similarities decides only where the search starts. It does not affect the result."""
     rng = np.random.default_rng(6)
     near = unit(*(X + 0.01 * random_units(rng, 4_000)))
     index.apply([VectorEntry(1, 1, near)], [])

@@ -66,7 +66,7 @@ def test_manifest_has_the_specified_content(saved: Path) -> None:
     assert names(saved) == ["manifest.json", "notes.1.npy", "vectors.1.usearch"]
 
 
-def test_each_save_is_a_generation_that_replaces_the_last(saved: Path) -> None:
+def test_each_save_creates_a_generation_that_replaces_the_previous_one(saved: Path) -> None:
     """An earlier version kept a third file for each generation of a large store."""
     (saved / "lists.1.npz").write_bytes(b"")
     index = VectorIndex.open(saved, IDENTITY)
@@ -79,7 +79,10 @@ def test_each_save_is_a_generation_that_replaces_the_last(saved: Path) -> None:
 
 
 def test_unsaved_changes_are_lost_on_reopening(saved: Path) -> None:
-    """docs/spec/lifecycle.md §3: rebuildable data may be outdated. The stamps show which notes to repair."""
+    """docs/spec/lifecycle.md §3: rebuildable data may be outdated.
+
+    The stamps show which notes need a repair.
+    """
     VectorIndex.open(saved, IDENTITY).apply([VectorEntry(9, 99, unit([1, 0]))], [1, 2])
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 
@@ -112,7 +115,7 @@ def test_vectors_of_another_identity_are_never_loaded(saved: Path, other: dict[s
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 
 
-def test_second_index_replaces_the_first_in_one_step(saved: Path) -> None:
+def test_saving_an_index_of_a_new_model_replaces_the_store(saved: Path) -> None:
     """behaviour 185"""
     old = VectorIndex.open(saved, IDENTITY)
     new = VectorIndex.open(saved, OTHER)
@@ -187,7 +190,7 @@ def test_store_with_a_missing_data_file_is_set_aside(saved: Path, name: str) -> 
     assert index.stamps() == {}
 
 
-def test_manifest_that_points_outside_counts_as_damaged(saved: Path) -> None:
+def test_manifest_pointing_outside_its_directory_counts_as_damaged(saved: Path) -> None:
     manifest = json.loads((saved / "manifest.json").read_text())
     (saved / "manifest.json").write_text(
         json.dumps({**manifest, "files": {"../x": {"size": 1, "sha256": ""}}})
@@ -224,7 +227,7 @@ def crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
 def test_crash_during_save_leaves_one_store_without_mixing_models(
     saved: Path, step: str, is_switch: bool
 ) -> None:
-    """behaviour 185: a crash during a save is recovered."""
+    """behaviour 185: the store recovers from a crash during a save."""
     identity = OTHER if is_switch else IDENTITY
     index = VectorIndex.open(saved, identity)
     index.apply([VectorEntry(8, 88, unit([1, 0]))], [])

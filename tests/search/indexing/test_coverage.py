@@ -1,4 +1,4 @@
-"""Coverage of the accurate model: when its vectors suffice, the order of embedding, and unusable vectors."""
+"""Coverage of the accurate model: switching thresholds, order of embedding, and unusable vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lithos.search.indexing.coverage import AccurateCoverage, NoteText
 
 
 class Vault:
-    """Notes of one chunk each. `held` maps each note to the digest of its accurate vectors."""
+    """Notes with one chunk each. `held` maps each note to the digest of its accurate vectors."""
 
     def __init__(self, notes: int) -> None:
         self.held: dict[int, int] = {}
@@ -24,7 +24,7 @@ class Vault:
             self.coverage.filled(serial, serial * 10)
 
 
-def test_queries_switch_at_99_percent_and_back_below_97() -> None:
+def test_queries_use_accurate_vectors_from_99_until_below_97_percent() -> None:
     """behaviour 262"""
     vault = Vault(200)
     coverage = vault.plan()
@@ -61,7 +61,7 @@ def test_coverage_is_insufficient_before_the_plan() -> None:
     assert not vault.coverage.is_complete
 
 
-def test_changed_notes_are_embedded_first_then_the_newest() -> None:
+def test_changed_notes_are_embedded_first_followed_by_the_newest() -> None:
     vault = Vault(5)
     coverage = vault.plan()
     coverage.change([NoteText(2, 21, 1)], [])
@@ -80,7 +80,7 @@ def test_large_note_is_embedded_alone() -> None:
     assert coverage.take(48) == [2]
 
 
-def test_note_changed_while_embedded_stays_stale() -> None:
+def test_note_changed_during_its_embedding_stays_stale() -> None:
     vault = Vault(2)
     coverage = vault.plan()
     assert coverage.take(1) == [2]
@@ -92,7 +92,7 @@ def test_note_changed_while_embedded_stays_stale() -> None:
     assert coverage.stale() == {1}
 
 
-def test_change_before_the_plan_counts_as_newer() -> None:
+def test_note_changed_before_the_plan_counts_as_newer() -> None:
     vault = Vault(3)
     vault.held[2] = 77
     vault.coverage.change([NoteText(1, 11, 1), NoteText(2, 21, 1, 77)], [3])

@@ -59,7 +59,7 @@ async def test_change_is_searchable_when_it_is_confirmed(desk):
         assert desk.index.held == {}
 
 
-async def test_waiting_changes_are_one_batch_and_the_last_counts(desk):
+async def test_waiting_changes_form_one_batch_and_the_last_takes_effect(desk):
     async with served(desk.mailbox, desk.indexer.start):
         desk.gate.shut()
         await desk.mailbox.post(make_upsert(make_entry(9)))
@@ -87,7 +87,7 @@ async def test_changes_are_deferred_until_the_index_is_ready(desk):
         assert desk.is_complete()
 
 
-async def test_cold_start_runs_the_normal_comparison(desk):
+async def test_cold_start_repairs_the_index_by_a_normal_comparison(desk):
     entries = [desk.enter(f"{n}.md") for n in range(3)]
     desk.index.held = {entries[0].serial: entries[0].stamp, entries[1].serial: 7, 99: 1}
     async with desk.served():
@@ -126,7 +126,7 @@ async def test_refused_batch_is_repaired_once_the_index_works_again(desk):
 
 @pytest.mark.parametrize("is_deleted", [False, True])
 async def test_repair_is_dropped_when_the_note_has_changed(desk, is_deleted):
-    """The writer's own message arrives later. A deleted note must not return after it."""
+    """The writer's message arrives after the repair. A deleted note must not reappear after this message."""
     async with desk.served():
         await desk.indexer.converged()
         old = desk.enter("a.md")
@@ -155,7 +155,7 @@ async def test_repair_is_dropped_when_the_note_has_changed(desk, is_deleted):
 
 
 async def test_change_during_a_repair_takes_precedence(desk):
-    """The repair has already read the file when the change by the writer arrives."""
+    """The repair has already read the file when the writer's change arrives."""
     old = desk.enter("a.md", "# T\n\nold")
     async with desk.served():
         await desk.indexer.converged()
@@ -174,7 +174,7 @@ async def test_change_during_a_repair_takes_precedence(desk):
         assert desk.is_complete()
 
 
-async def test_vanished_file_does_not_prevent_the_repair_of_others(desk):
+async def test_vanished_file_does_not_prevent_the_repair_of_other_notes(desk):
     gone = desk.enter("a.md")
     kept = desk.enter("b.md")
     (desk.files.root / "a.md").unlink()
@@ -298,8 +298,8 @@ def port(request, tmp_path):
     index.close()
 
 
-def test_index_contains_the_given_notes(port):
-    """The fake index and the full-text index obey the same contract."""
+def test_index_contains_the_notes_that_were_applied(port):
+    """The fake index and the full-text index follow the same contract."""
     one, two = make_entry(1), make_entry(2)
     assert port.is_ready()
     assert port.stamps() == {}

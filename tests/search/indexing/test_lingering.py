@@ -1,4 +1,4 @@
-"""Lingering: an actor waits for more messages unless a caller waits for the actor."""
+"""Lingering: an actor waits for more messages unless a caller is waiting for the actor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ URGENT = "urgent"
 
 
 class Gatherer:
-    """Records its batches and their flush times."""
+    """Recorder of batches and their flush times."""
 
     def __init__(self) -> None:
         self.box: Mailbox[Any, Any] = Mailbox("x", 64)
@@ -56,7 +56,7 @@ class Gatherer:
             self.box.close()
 
 
-async def test_messages_during_the_wait_are_one_batch() -> None:
+async def test_messages_that_arrive_during_the_wait_form_one_batch() -> None:
     actor, began = Gatherer(), trio.current_time()
     async with actor.running():
         for number in range(4):
@@ -90,7 +90,7 @@ async def test_full_batch_is_processed_without_waiting() -> None:
     assert actor.times[:2] == [pytest.approx(began), pytest.approx(began + 0.01)]
 
 
-async def test_shutdown_is_processed_without_waiting() -> None:
+async def test_waiting_batch_is_processed_immediately_at_shutdown() -> None:
     actor, began = Gatherer(), trio.current_time()
     async with actor.running():
         envelope = await actor.box.post(1)

@@ -1,4 +1,4 @@
-"""Models shared by several vaults: loaded once, dropped with the last vault, separate query caches."""
+"""Models that several vaults share: loading, removal with the last vault, and separate query caches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Model:
 
 
 class Loader:
-    """A loader that counts its loads. The first load can be made to fail."""
+    """A loader that counts its loads. A test can make the first load fail."""
 
     def __init__(self, *, fails_first: bool = False) -> None:
         self.loads: list[Any] = []

@@ -1,4 +1,4 @@
-"""Queries to the vectors: concurrent queries are answered in one pass."""
+"""Vector queries: concurrent queries are answered in one pass over the vectors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tests.fakes import Turns
 
 
 class Vectors:
-    """Fake vectors that find the note whose number is the query. A closed gate stops each pass.
+    """Fake vector index that finds the note whose number is the query. A closed gate stops each pass.
 
-    By default, there are enough chunks for each pass to need a thread.
+    By default, the index has enough chunks for each pass to need a thread.
     """
 
     def __init__(self, chunks: int = QUICK_CHUNKS + 1) -> None:
@@ -58,7 +58,7 @@ async def take(asked: Sequence[PendingQuery]) -> list[int]:
         return [(await each.hits())[0].serial for each in asked]
 
 
-async def test_queries_during_a_pass_are_answered_by_the_next() -> None:
+async def test_queries_during_a_pass_are_answered_by_the_next_pass() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.gate.clear()
@@ -69,7 +69,7 @@ async def test_queries_during_a_pass_are_answered_by_the_next() -> None:
     assert await take([queries.ask(notes, "9", 3, 0.5)]) == [9]
 
 
-async def test_answers_of_one_pass_wake_one_search_per_turn() -> None:
+async def test_answers_of_one_pass_wake_one_search_per_loop_turn() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.gate.clear()
@@ -91,7 +91,7 @@ async def test_answers_of_one_pass_wake_one_search_per_turn() -> None:
     assert len(set(woken)) == 6
 
 
-async def test_vectors_of_two_models_are_never_in_one_pass() -> None:
+async def test_one_pass_never_mixes_vectors_of_two_models() -> None:
     one, other, queries = Vectors(), Vectors(), VectorQueries()
     first, second = one.embedded(), other.embedded()
     one.gate.clear()
@@ -101,7 +101,7 @@ async def test_vectors_of_two_models_are_never_in_one_pass() -> None:
     assert (one.passes, other.passes) == ([1, 2], [2])
 
 
-async def test_failure_is_reported_to_all_callers_and_does_not_last() -> None:
+async def test_failed_pass_is_reported_to_all_callers_without_lasting_effect() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.failure = IndexFailed("the disk is on fire")
@@ -154,7 +154,7 @@ async def take_together(asked: Sequence[PendingQuery]) -> list[int]:
     return [found[number] for number in range(len(asked))]
 
 
-async def test_few_vectors_are_searched_on_the_event_loop_in_fours() -> None:
+async def test_event_loop_pass_answers_four_queries_over_few_vectors() -> None:
     vectors, queries = Vectors(QUICK_CHUNKS), VectorQueries()
     notes = vectors.embedded()
     asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 8)]
@@ -171,7 +171,7 @@ async def test_long_text_uses_a_thread_even_with_few_vectors() -> None:
     assert threading.get_ident() not in vectors.threads
 
 
-async def test_event_loop_pass_never_has_vectors_of_two_models() -> None:
+async def test_event_loop_pass_never_mixes_vectors_of_two_models() -> None:
     one, other, queries = Vectors(10), Vectors(10), VectorQueries()
     first, second = one.embedded(), other.embedded()
     asked = [queries.ask(notes, "5", 3, 0.5) for notes in (first, second, first, second, first)]

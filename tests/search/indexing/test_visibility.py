@@ -1,4 +1,4 @@
-"""Searches wait, for a limited time, only for changes acknowledged before them (behaviour 194)."""
+"""Searches wait, with a time limit, only for changes that were acknowledged before them (behaviour 194)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINGER = 0.1
 
 
 class Desk:
-    """A full-text index that lingers and a vector index that does not. Each has a gate."""
+    """A full-text index that lingers and a vector index that does not linger. Both have a gate."""
 
     def __init__(self, root: Path) -> None:
         files, catalogue = NoteFiles(root), Catalogue()
@@ -40,7 +40,7 @@ class Desk:
             self.indexer.promise(await self.indexer.accept(make_upsert(make_entry(serial))))
 
     async def wait(self, *, words: bool = True) -> float:
-        """Return how many seconds a search waits."""
+        """Run a search, and return how many seconds it waits."""
         began = trio.current_time()
         await self.visibility.reach(words=words)
         return trio.current_time() - began
@@ -55,7 +55,7 @@ async def test_search_without_pending_changes_does_not_wait(desk: Desk) -> None:
     async with desk.served:
         with trio.CancelScope() as scope:
             scope.cancel()
-            await desk.visibility.reach()  # Without a checkpoint, the call is not cancelled.
+            await desk.visibility.reach()  # The call has no checkpoint, so it is not cancelled.
         assert not scope.cancelled_caught
         await desk.accept(1)
         await trio.sleep(2 * LINGER)
@@ -75,7 +75,7 @@ async def test_single_change_lingers_until_a_search_needs_it(desk: Desk) -> None
     assert desk.behind == []
 
 
-async def test_expected_changes_linger_longer_without_delaying_searches(desk: Desk) -> None:
+async def test_expected_changes_linger_longer_but_delay_no_search(desk: Desk) -> None:
     async with desk.served:
         desk.indexer.gather()
         await desk.accept(1)
@@ -170,7 +170,7 @@ async def test_search_waits_only_for_the_indexes_it_needs(desk: Desk) -> None:
         desk.other_gate.open()
 
 
-async def test_index_reports_being_behind_after_two_seconds(desk: Desk) -> None:
+async def test_lagging_index_is_reported_after_two_seconds(desk: Desk) -> None:
     async with desk.served:
         desk.gate.shut()
         await desk.accept(1)
@@ -189,7 +189,7 @@ async def test_index_reports_being_behind_after_two_seconds(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("how", ["refused", "crashed"])
-async def test_failed_batch_releases_searches_and_reports_the_index_behind(desk: Desk, how: str) -> None:
+async def test_failed_batch_releases_searches_and_marks_the_index_as_behind(desk: Desk, how: str) -> None:
     """behaviour 63"""
     desk.index.failing, desk.index.crashing = how == "refused", int(how == "crashed")
     async with desk.served:
@@ -199,7 +199,7 @@ async def test_failed_batch_releases_searches_and_reports_the_index_behind(desk:
         assert not desk.indexer.is_converged
 
 
-async def test_comparison_clears_behind_only_for_an_index_in_time(desk: Desk) -> None:
+async def test_index_is_no_longer_behind_after_a_successful_comparison(desk: Desk) -> None:
     async with desk.served as nursery:
         nursery.start_soon(desk.indexer.converge)
         await desk.indexer.converged()
@@ -212,7 +212,7 @@ async def test_comparison_clears_behind_only_for_an_index_in_time(desk: Desk) ->
 
 
 async def test_slow_index_delays_callers_that_submit_changes(desk: Desk) -> None:
-    """Even if the other index is fast, the number of changes that wait for this index is limited."""
+    """Even if the other index is fast, only a limited number of changes can wait for the slow index."""
     async with desk.served as nursery:
         desk.gate.shut()
         nursery.start_soon(desk.accept, *range(1_000))

@@ -1,4 +1,4 @@
-"""Compounds (long words that contain other words): which are known, and which are found."""
+"""Compounds (long words that contain other words): detection, search and limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_compound_is_found_by_any_of_its_parts() -> None:
     assert compounds.holding("action") == ["transaction"]
 
 
-def test_words_short_parts_and_endings_are_not_compounds() -> None:
+def test_short_parts_endings_and_whole_words_find_no_compounds() -> None:
     compounds = Compounds()
     compounds.add(long_words(["unauthorised", GERMAN, "short", "a1b2c3d4e5f6", "x" * (LONGEST_COMPOUND + 1)]))
     assert compounds.holding("authorised") == []  # `un` is not a word.

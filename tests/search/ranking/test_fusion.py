@@ -16,7 +16,7 @@ def list_blended(
 LEG = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0, 1e9)), max_size=8)
 
 
-def test_blend_matches_manually_computed_numbers() -> None:
+def test_blended_scores_match_manually_computed_numbers() -> None:
     """behaviour 211.
 
     Lexical: 8/8 = 1, 4/8 = 0.5, 2/8 = 0.25. Semantic: (0.7-0.5)/0.4 = 0.5, 0.4/0.4 = 1, 0.
@@ -30,7 +30,7 @@ def test_blend_matches_manually_computed_numbers() -> None:
 
 
 def test_ranking_with_one_distinct_score_is_scaled_to_one() -> None:
-    """behaviour 211: no division by zero."""
+    """behaviour 211: equal scores cause no division by zero."""
     assert list_blended([("a", 3.0)], [("b", 0.4)], 0.25) == [("a", 0.75), ("b", 0.25)]
     assert list_blended([("a", 0.0), ("b", 0.0)], [], 0.25) == [("a", 0.75), ("b", 0.75)]
     assert list_blended([], [("a", 0.5), ("b", 0.5)], 0.25) == [("a", 0.25), ("b", 0.25)]
@@ -48,7 +48,7 @@ def test_reciprocal_rank_matches_manually_computed_numbers() -> None:
     assert reciprocal_rank([]) == []
 
 
-def test_hit_in_both_rankings_outranks_a_hit_in_one() -> None:
+def test_hit_in_both_rankings_outranks_a_hit_in_one_ranking() -> None:
     """behaviour 61."""
     assert reciprocal_rank([["a", "both"], ["b", "both"]])[0][0] == "both"
     lexical = [("top", 9.0), ("both", 5.0), ("one", 5.0)]
@@ -57,7 +57,7 @@ def test_hit_in_both_rankings_outranks_a_hit_in_one() -> None:
     assert keys.index("both") < keys.index("one")
 
 
-def test_ties_are_ordered_by_key() -> None:
+def test_hits_with_equal_scores_are_ordered_by_key() -> None:
     assert [key for key, _ in reciprocal_rank([["b"], ["a"]])] == ["a", "b"]
     assert [key for key, _ in list_blended([("b", 1.0), ("a", 1.0)], [], 0.2)] == ["a", "b"]
 
@@ -77,7 +77,7 @@ def test_blended_scores_are_between_0_and_1_and_sorted(
     assert result == sorted(result, key=lambda hit: (-hit[1], hit[0]))
 
 
-def test_low_ranked_hits_are_in_order() -> None:
+def test_low_ranked_hits_are_sorted_by_score_and_key() -> None:
     lexical = [(f"{place:03}", float(1 + place % 7)) for place in range(300)]
     result = list_blended(lexical, [("zzz", 0.5)], 0.2)
     assert len(result) == 301

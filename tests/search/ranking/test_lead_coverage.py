@@ -1,4 +1,4 @@
-"""Lead coverage, compared with manually computed numbers (behaviour 263), and its packed form."""
+"""Lead coverage, compared with manually computed numbers (behaviour 263), and its packed format."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ def coverage(*notes: LeadText, idf: dict[str, float] = IDF) -> list[float]:
     return [covered.coverage for covered in lead_coverage(notes, idf)]
 
 
-def test_word_counts_by_its_idf_and_half_after_25_places() -> None:
+def test_word_weight_is_its_idf_and_halves_after_25_positions() -> None:
     """behaviour 263: lead = (3 / 1 + 1 / (1 + 25/25)) / 4 = 0.875, for the note and for its only passage."""
     words = ["trio", *["x"] * 24, "actor", "trio"]
     assert coverage(text(" ".join(words))) == [pytest.approx(0.875)]
 
 
-def test_note_and_best_passage_each_count_half() -> None:
-    """behaviour 263: the note has trio at 5, actor at 6. The second passage has trio at 0, actor at 1.
+def test_note_and_its_best_passage_have_equal_weight() -> None:
+    """behaviour 263: in the note, trio is at position 5 and actor at position 6.
+
+    In the second passage, trio is at position 0 and actor at position 1.
 
     Note: (3 / 1.2 + 1 / 1.24) / 4 = 0.826613. Passage: (3 + 1 / 1.04) / 4 = 0.990385.
     """
@@ -36,7 +38,7 @@ def test_note_and_best_passage_each_count_half() -> None:
 
 
 def test_scores_of_passages_are_not_added_up() -> None:
-    """behaviour 263: each passage has one of the words, and the note has both."""
+    """behaviour 263: each passage has one of the two words, and the note has both words."""
     (value,) = coverage(text("trio", "actor"))
     assert value == pytest.approx(0.5 * (3 + 1 / 1.04) / 4 + 0.5 * 0.75)
 
@@ -51,13 +53,13 @@ def test_only_the_first_128_stems_of_a_note_count() -> None:
 
 
 def test_query_of_one_word_or_no_word_is_scored() -> None:
-    """behaviour 263: if the only word of the query is at the first place, the coverage is 1."""
+    """behaviour 263: if the only word of the query is at the first position, the coverage is 1."""
     assert coverage(text("trio"), text("x y"), text(), idf={"trio": 0.7}) == [1.0, 0.0, 0.0]
     assert coverage(text("trio"), idf={}) == [0.0]
     assert coverage() == []
 
 
-def test_notes_without_stems_do_not_shift_other_notes() -> None:
+def test_notes_without_stems_do_not_shift_results_of_other_notes() -> None:
     assert coverage(text(), text("actor"), text(), text("trio"), text("")) == [
         0.0, pytest.approx(0.25), 0.0, pytest.approx(0.75), 0.0,
     ]  # fmt: skip
@@ -129,7 +131,7 @@ def test_stored_stems_of_a_long_note_are_limited() -> None:
     assert int(long.lengths.sum()) == MOST_STEMS
 
 
-def test_60_best_hits_are_ordered_by_score_and_lead() -> None:
+def test_best_60_hits_are_ordered_by_score_and_lead_coverage() -> None:
     """behaviour 263: 0.6 + 0.5 x 1 is above 0.9 + 0.5 x 0.2. Scores are divided by 1.5."""
     fused = [(1, 0.9), (2, 0.6), *((n, 0.5 - n / 1000) for n in range(3, LED + 3))]
     best, rest = add_lead(iter(fused), lambda keys: {1: 0.2, 2: 1.0, 3: 0.0}, 0.5)
@@ -142,7 +144,7 @@ def test_60_best_hits_are_ordered_by_score_and_lead() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_leads_are_not_read_when_their_weight_is_zero() -> None:
+def test_lead_coverage_is_not_read_when_its_weight_is_zero() -> None:
     fused = [(1, 0.9), (2, 0.6)]
 
     def refuse(keys: list[int]) -> dict[int, float]:

@@ -64,7 +64,7 @@ def test_semantic_row_features_are_margins_and_word_shares() -> None:
     assert features[2].passage_ahead == pytest.approx(0.15)
 
 
-def test_threshold_stands_for_the_missing_row_after_the_last() -> None:
+def test_threshold_replaces_the_missing_row_after_the_last_row() -> None:
     features = meaning_features([(7, 0.8), (5, 0.5)], 0, {5: Covered()}, 0.3)
     assert [*features] == [5], "nothing is known of the words of the other"
     assert (features[5].margin, features[5].depth, features[5].length) == pytest.approx((0.2, 0.2, 0.0))
@@ -110,20 +110,20 @@ def test_margin_skips_rows_with_the_same_content() -> None:
     assert row.margin([MatchSignals(0.1, 0.0, 0.0)]) == row.margin([twin]) == row.margin([]) == 0.5
 
 
-def test_similarities_are_judged_by_the_spread_of_thirty_nearest() -> None:
+def test_similarity_is_measured_against_the_spread_of_thirty_nearest_notes() -> None:
     mean, deviation = spread([0.9, 0.7, *[0.5] * 28, *[0.0] * 50], 0.3)
     assert (mean, deviation) == (pytest.approx(0.52), pytest.approx(math.sqrt(0.188 / 30)))
     assert above(0.9, 0.52, 0.07) == pytest.approx(3.8)
     assert above(0.0, 0.52, 0.07) == 0.0
 
 
-def test_spread_counts_notes_below_the_threshold_at_the_threshold() -> None:
-    """A vault of one note therefore has a spread as well."""
+def test_spread_treats_lower_similarities_as_equal_to_the_threshold() -> None:
+    """A vault with one note therefore has a spread as well."""
     assert spread([], 0.3) == (pytest.approx(0.3), pytest.approx(0.0))
     assert spread([0.9], 0.3) == (pytest.approx(0.32), pytest.approx(math.sqrt(0.348 / 30)))
 
 
-def test_nearest_note_is_compared_with_second_or_threshold() -> None:
+def test_nearest_note_is_compared_with_second_note_or_threshold() -> None:
     assert semantic_margins({1: 0.7}, 0.3) == (0.7, pytest.approx(0.4))
     assert semantic_margins({1: 0.7, 2: 0.6}, 0.3) == (0.7, pytest.approx(0.1))
     assert semantic_margins({}, 0.3) == (0.0, 0.0)

@@ -21,7 +21,7 @@ def test_single_candidate_and_equal_scores_are_scaled_to_one():
     assert scale([]) == {}
 
 
-def test_extreme_weights_can_be_scaled():
+def test_scores_with_extreme_weights_can_be_scaled():
     assert scale(finds(a=-1.7e308, b=1.7e308, c=0.0)) == {"a": 0.0, "b": 1.0, "c": 0.5}
 
 

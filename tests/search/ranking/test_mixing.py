@@ -1,4 +1,4 @@
-"""The rank of attachment hits among the rows of notes (docs/spec/attachments.md §2)."""
+"""Ranks of attachment hits among note rows (docs/spec/attachments.md §2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lithos.search.ranking.mixing import MOST_MIXED, SLIGHT, MixCandidate, mix
 
 
 def notes(*chances: float | None, of: int = 10) -> list[MixCandidate]:
-    """Return `of` note candidates. Those after the given `chances` have a probability of 0."""
+    """Return `of` note candidates. Candidates after the given `chances` have a probability of 0."""
     first = [MixCandidate(chance, 1 - place / 20) for place, chance in enumerate(chances)]
     return first + [MixCandidate(0.0, 1 - place / 20) for place in range(len(first), of)]
 
@@ -20,7 +20,7 @@ def shown(rows: list) -> str:
     return "".join("n" if row.is_note else "a" for row in rows)
 
 
-def test_hit_ranks_before_clearly_less_likely_notes():
+def test_attachment_hit_ranks_before_clearly_less_likely_notes():
     ten = notes(0.8, 0.4, 0.1)
     assert shown(mix(ten, [MixCandidate(0.9, 0.9)], 10)) == "nannnnnnnn"
     assert shown(mix(ten, [MixCandidate(0.5, 0.9)], 10)) == "nnannnnnnn"
@@ -28,7 +28,7 @@ def test_hit_ranks_before_clearly_less_likely_notes():
     assert shown(mix(notes(0.01, 0.01, 0.01), [MixCandidate(0.1, 0.9)], 10)) == "annnnnnnnn"
 
 
-def test_hit_does_not_pass_a_better_note_further_down():
+def test_hit_does_not_overtake_a_good_note_further_down():
     assert shown(mix(notes(0.1, 0.8, 0.1, of=3), [MixCandidate(0.9, 1.0)], 10)) == "nnan"
 
 
@@ -38,7 +38,7 @@ def test_at_most_three_of_ten_rows_are_attachments():
     assert shown(mix(notes(0.1, of=1), [MixCandidate(0.01, 0.5)] * 5, 10)) == "naaaaa"
 
 
-def test_unlikely_hits_take_the_last_two_rows():
+def test_unlikely_hits_are_placed_in_the_last_two_rows():
     assert shown(mix(notes(), [MixCandidate(SLIGHT, 0.9)] * 3, 10)) == "n" * 8 + "aa"
     assert shown(mix(notes(), [MixCandidate(SLIGHT, 0.9)], 10)) == "n" * 9 + "a"
     assert shown(mix(notes(2 * SLIGHT), [MixCandidate(SLIGHT, 0.9)] * 3, 10)) == "n" * 10

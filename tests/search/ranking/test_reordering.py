@@ -1,4 +1,4 @@
-"""Corrections of a combined ranking for single notes (docs/spec/search.md §5, behaviour 263)."""
+"""Corrections that move single notes in a combined ranking (docs/spec/search.md §5, behaviour 263)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_falling(ranked: list[tuple[int, float]]) -> bool:
 def test_note_near_the_top_of_both_rankings_keeps_its_rank(
     order: list[int], words: list[int], meaning: list[int]
 ) -> None:
-    """A note is never below the lower of its two ranks, or below rank eight. Scores still fall."""
+    """A note is never below the lower of its two ranks, or below rank eight. Scores still decrease."""
     kept = keep_places([(key, 1 - place / 50) for place, key in enumerate(order)], (words, meaning))
     places = {key: place for place, (key, _) in enumerate(kept, start=1)}
     assert sorted(places) == list(range(30))
@@ -30,7 +30,7 @@ def test_note_near_the_top_of_both_rankings_keeps_its_rank(
     assert is_falling(list(kept))
 
 
-def test_note_ranked_third_and_ninth_is_not_eleventh() -> None:
+def test_note_ranked_third_and_ninth_does_not_drop_to_eleventh() -> None:
     """Example: `obsidian-git` for the query "git backup plugin" has semantic rank 3 and full-text rank 9."""
     ranked = [(key, 1 - key / 20) for key in range(12)]
     words = [*range(100, 108), 10]
@@ -40,7 +40,7 @@ def test_note_ranked_third_and_ninth_is_not_eleventh() -> None:
     assert [key for key, _ in kept if key != 10] == [key for key in range(12) if key != 10]
 
 
-def test_ranking_without_corrections_is_the_same_object() -> None:
+def test_ranking_without_corrections_is_returned_as_the_same_object() -> None:
     ranked = [(key, 1 - key / 20) for key in range(12)]
     assert keep_places(ranked, (range(12), range(12))) is ranked
     assert lift_named(ranked, {}) is ranked
@@ -48,15 +48,15 @@ def test_ranking_without_corrections_is_the_same_object() -> None:
     assert sink_bare(ranked, {}, {}) is ranked
 
 
-def test_named_note_is_first_and_partially_named_notes_rise() -> None:
+def test_fully_named_note_ranks_first_and_partially_named_notes_rise() -> None:
     ranked = [(1, 1.0), (2, 0.4), (3, 0.1)]
     named = {3: 1.0, 2: 0.5}
     assert lift_named(ranked, named) == [(3, pytest.approx(1.1)), (1, 1.0), (2, pytest.approx(0.65))]
     assert highest_named(named) == 2
 
 
-def test_note_without_text_ranks_after_notes_with_as_many_words() -> None:
-    """The note has half of the question. A note with only a quarter of it may stay behind."""
+def test_textless_note_ranks_after_notes_that_match_equally_well() -> None:
+    """The note covers half of the question. A note that covers only a quarter may rank after it."""
     ranked = [(1, 0.9), (2, 0.5), (3, 0.4), (4, 0.3)]
     sunk = sink_bare(ranked, {1: 0.5}, {2: 0.5, 3: 0.7, 4: 0.25})
     assert [key for key, _ in sunk] == [2, 3, 1, 4]

@@ -1,4 +1,4 @@
-"""Ends of passages, greetings, and open questions."""
+"""Recognition of passage ends, greetings and open questions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lithos.text.excerpt_bounds import expects_more, first_block
         ("Is it? Yes.", False),
     ],
 )
-def test_question_colon_and_heading_expect_a_continuation(text: str, expected: bool) -> None:
+def test_text_ending_in_question_colon_or_heading_expects_continuation(text: str, expected: bool) -> None:
     assert expects_more(text) is expected
 
 
-def test_first_block_is_a_paragraph_cut_at_a_sentence() -> None:
+def test_first_block_is_a_paragraph_cut_at_a_sentence_end() -> None:
     text = "Short reply.\n\nMore."
     assert text[: first_block(text, 0, len(text))] == "Short reply."
     long = "It is so. " * 100
@@ -44,7 +44,7 @@ def test_first_block_is_a_paragraph_cut_at_a_sentence() -> None:
         ("", False),
     ],
 )
-def test_only_lines_with_a_greeting_are_greetings(text: str, expected: bool) -> None:
+def test_greetings_are_distinguished_from_other_lines(text: str, expected: bool) -> None:
     assert is_greeting(text) is expected
 
 
@@ -60,7 +60,7 @@ def test_only_lines_with_a_greeting_are_greetings(text: str, expected: bool) -> 
         ("Why did it fail?", False),
     ],
 )
-def test_open_question_is_distinguished_from_factual_one(question: str, expected: bool) -> None:
+def test_open_question_is_distinguished_from_a_factual_question(question: str, expected: bool) -> None:
     assert wants_all(question) is expected
 
 

@@ -1,4 +1,4 @@
-"""The accurate tier in a complete server: the setting, stale notes, resumption and failures."""
+"""The accurate tier in a complete server: its setting, stale notes, resumption and failures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def model() -> FakeTransformer:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make retries and saves immediate."""
+    """Make retries and saves happen without a delay."""
     monkeypatch.setattr(lithos.search.indexing.accurate, "RETRY", 0.05)
     monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_LEAST", 0.0)
     monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_IDLE", 0.0)
@@ -259,7 +259,7 @@ async def test_restart_embeds_only_new_texts(tmp_path: Path, model: FakeTransfor
 
 
 async def test_interrupted_embedding_run_continues(tmp_path: Path, model: FakeTransformer) -> None:
-    """behaviour 262: saved vectors are not computed again, whatever happened to the others."""
+    """behaviour 262: saved vectors are not computed again, even if other vectors were lost."""
     make_vault(tmp_path, 120)
     model.hold_at = 48
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
@@ -353,7 +353,7 @@ async def test_static_tier_answers_while_a_failing_model_is_retried(
 async def test_notes_rewritten_during_embedding_end_with_their_last_text(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
-    """issue 13, failures: 5,000 notes are rewritten during embedding. This test uses fewer."""
+    """issue 13, failures: 5,000 notes are rewritten during embedding. This test uses fewer notes."""
     make_vault(tmp_path, 30)
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
         await lithos.server.searchable()
@@ -369,7 +369,7 @@ async def test_notes_rewritten_during_embedding_end_with_their_last_text(
         assert await meant(lithos, "note5 word5 cat5") == []
 
 
-async def test_unreadable_note_is_retried_without_delaying_others(
+async def test_unreadable_note_is_retried_without_delaying_other_notes(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
     make_vault(tmp_path, 4)

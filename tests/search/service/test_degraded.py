@@ -1,4 +1,4 @@
-"""Degraded search: functions that still work when a search index or the embedding model fails."""
+"""Degraded search: functions that work even if a search index or the embedding model fails."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def test_notes_written_while_the_model_loads_are_embedded(tmp_path: Path) 
 async def test_index_is_reported_failed_until_it_has_the_missing_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviours 60, 63, also when later batches succeed."""
+    """behaviours 60, 63, even if later batches succeed."""
     monkeypatch.setattr(lithos.search.indexing.indexer, "REPAIR_DELAY", 0.01)
     async with serving(tmp_path) as lithos_:
         note = await lithos_.create("Other", "before")

@@ -1,4 +1,4 @@
-"""`similar` in the answer when a note is created (behaviour 287)."""
+"""The key `similar` in the answer to the creation of a note (behaviour 287)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a write wait for its duplicate search, however busy the machine is."""
+    """Make writes wait for their duplicate search, even on a busy machine."""
     monkeypatch.setattr(duplicates, "PATIENCE", 60.0)
 
 
@@ -29,7 +29,7 @@ async def stored(lithos: Lithos) -> None:
     await lithos.server.get(VectorIndexer).converged()
 
 
-async def test_original_of_a_rewritten_text_is_named_without_refusal(tmp_path: Path) -> None:
+async def test_write_of_a_rewritten_text_succeeds_and_names_the_original(tmp_path: Path) -> None:
     """behaviour 287"""
     async with serving(tmp_path) as lithos:
         assert "similar" not in await lithos.write("Cellar pump", PUMP, path="house")
@@ -42,7 +42,7 @@ async def test_original_of_a_rewritten_text_is_named_without_refusal(tmp_path: P
         assert answer["similar"] == [
             {"id": original, "title": "Cellar pump", "path": "house/cellar-pump.md", "match": "strong"}
         ]
-        # A note without a similar note gets no warning, and neither does an update.
+        # Neither a note without a similar note nor an update gets a warning.
         assert "similar" not in await lithos.write("Ferry times", "The ferry leaves at nine and at noon.")
         assert "similar" not in await lithos.write("Cellar pump", PUMP + " Twice.", id=original)
 
@@ -92,7 +92,7 @@ async def test_late_duplicate_search_does_not_name_the_new_note(
         assert outcome.id not in [each.entry.note.id for each in similar]
 
 
-async def test_bulk_writer_is_warned_only_of_the_first_duplicate(
+async def test_bulk_writer_gets_only_the_first_duplicate_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
@@ -122,7 +122,7 @@ async def test_note_is_written_without_a_warning_when_vectors_are_missing(
         assert "similar" in await lithos.write("Pump once more", PUMP)
 
 
-async def test_failed_duplicate_check_leaves_the_written_note(
+async def test_note_is_kept_when_its_duplicate_check_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:

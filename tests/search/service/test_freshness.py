@@ -1,4 +1,4 @@
-"""Freshness: acknowledged notes are found although full text lags slightly, or the answer reports the lag."""
+"""Freshness: searches find acknowledged notes even if full text lags slightly, or report the lag."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lithos.search.indexing.ports import VectorPort
 from tests.search.service.test_degraded import QUERY, TEXT, search
 from tests.servers import refusal, serving
 
-#: Linger time in seconds, longer than any test: a change that waits in vain makes the test fail.
+#: Linger time in seconds. It is longer than any test, so a change that waits in vain makes the test fail.
 FOREVER = 600.0
 
 
 @contextmanager
 def held_back(owner: type, method: str) -> Iterator[threading.Event]:
-    """Block calls of a method until the returned event is set or the block ends."""
+    """Block the calls of a method until the returned event is set or the block ends."""
     released, real = threading.Event(), getattr(owner, method)
 
     def wait(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Notes found by name, and notes without text of their own (docs/spec/search.md §5, §6)."""
+"""Search for notes by name, and notes without text of their own (docs/spec/search.md §5, §6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def rows(lithos: Lithos, query: str, mode: str = "hybrid") -> list[tuple[s
     return [(Path(hit.entry.path).stem, hit.match) for hit in answer.hits]
 
 
-async def test_exact_name_is_found_although_others_share_its_stem(tmp_path: Path) -> None:
+async def test_exact_name_is_found_although_other_names_share_its_stem(tmp_path: Path) -> None:
     """`templater` and `template` have the same stem. The alias is the exact word, which occurs in no text."""
     for number in range(6):
         put_note(tmp_path, f"templates-{number}.md", f"# Template {number}\n\n{TEMPLATES}\n")
@@ -60,7 +60,7 @@ async def test_note_without_text_is_weak_and_ranks_after_others(
             assert looked_up.entry is None or Path(looked_up.entry.path).stem != "maps"
 
 
-async def test_prefix_matches_only_while_typing(tmp_path: Path) -> None:
+async def test_prefix_matches_only_while_the_query_is_being_typed(tmp_path: Path) -> None:
     put_note(tmp_path, "templater.md", "# Templater\n\nRuns scripts where the cursor stands.\n")
     put_note(tmp_path, "garden.md", "# Garden\n\nTomatoes want sun, temporary shade too.\n")
     async with serving(tmp_path) as lithos:
@@ -74,7 +74,7 @@ async def test_prefix_matches_only_while_typing(tmp_path: Path) -> None:
         assert asked.hits == ()
 
 
-async def test_name_shared_by_many_notes_identifies_none_of_them(tmp_path: Path) -> None:
+async def test_name_shared_by_many_notes_identifies_no_note(tmp_path: Path) -> None:
     for number in range(12):
         put_note(
             tmp_path, f"{number}.md", f"---\naliases: [Daily]\n---\n\n# Day {number}\n\nRain and wind.\n"

@@ -9,7 +9,7 @@ from lithos.kernel.actors.start_progress import progress_told, wait_telling
 
 
 @pytest.mark.autojump
-async def test_wait_is_reported_every_second_until_it_ends() -> None:
+async def test_wait_is_reported_every_second_until_its_end() -> None:
     reports: list[tuple[float, float, str]] = []
     event = trio.Event()
 

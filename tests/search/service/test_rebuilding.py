@@ -1,4 +1,4 @@
-"""Rebuilding of search indexes that are missing, foreign or damaged."""
+"""Rebuilding of missing, foreign or damaged search indexes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def remove(data: Path, *names: str) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-#: Kinds of damage, and whether each makes the server rebuild the full-text index.
+#: Kinds of damage. The flag states whether the damage makes the server rebuild the full-text index.
 ACCIDENTS: dict[str, tuple[Callable[[Path], None], bool]] = {
     "no marker": (lambda data: mark(data, None), True),
     "another marker": (lambda data: mark(data, "L0"), True),
@@ -110,7 +110,7 @@ async def test_rebuild_can_be_requested_by_a_setting(data: Path) -> None:
         await check(lithos)
 
 
-async def test_rebuild_is_journalled_once_every_note_is_searchable(data: Path) -> None:
+async def test_rebuild_is_journalled_when_every_note_is_searchable(data: Path) -> None:
     """Behaviour 405."""
     async with serving(data, index=IndexConfig(rebuild_on_start=True)) as lithos:
         await lithos.server.complete_reindex()

@@ -1,4 +1,4 @@
-"""Recent queries, which are kept for the pages of agents."""
+"""Recent queries, which are stored for the agent pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lithos.search.service.recent_queries import LONGEST_ASKED, MOST_ASKED, Rece
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def test_recent_queries_are_kept_and_cut_per_agent() -> None:
+def test_recent_queries_are_stored_by_agent_and_limited() -> None:
     asked = RecentQueries()
     for number in range(MOST_ASKED + 1):
         asked.record("ann" if number % 2 else "bob", NOW + timedelta(seconds=number), f"{number} {'x' * 500}")

@@ -1,4 +1,4 @@
-"""Change of the embedding model: notes are embedded again while the former model answers (behaviour 185)."""
+"""Change of the embedding model: the former model answers while notes are embedded again (behaviour 185)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ DIMS = 32
 
 
 class WordModel:
-    """A model with its own direction for each word. A closed `gate` delays the embedding of notes."""
+    """A model in which each word has its own direction. A closed `gate` delays the embedding of notes."""
 
     def __init__(self, name: str, *, changed: bool = False) -> None:
         self.identity = EmbedderIdentity(name, DIMS, "int8", ("cd" if changed else "ab") * 32)
         self.gate = threading.Event()
         self.gate.set()
-        #: Set once the embedding of notes begins. Only note chunks count: queries are single texts without a
+        #: Set when the embedding of notes begins. Only note chunks count: queries are single texts without a
         #: colon.
         self.begun = threading.Event()
         self.embedded = 0
@@ -156,7 +156,7 @@ async def test_semantic_search_reports_reembedding_without_the_former_model(tmp_
         assert (await nearest(lithos, "Note1 blue whale"))[0] == "n1.md"
 
 
-async def test_model_with_changed_files_is_another_model(tmp_path: Path) -> None:
+async def test_model_with_changed_files_counts_as_another_model(tmp_path: Path) -> None:
     """behaviour 185"""
     await make_vault(tmp_path, Models(WordModel("a")))
     changed = WordModel("a", changed=True)
@@ -168,7 +168,7 @@ async def test_model_with_changed_files_is_another_model(tmp_path: Path) -> None
 async def test_interrupted_reembedding_keeps_old_vectors_and_resumes(
     tmp_path: Path,
 ) -> None:
-    """behaviour 185: a crash midway is recovered."""
+    """behaviour 185: the server recovers from a crash during reembedding."""
     a, b = WordModel("a"), WordModel("b")
     models = Models(a, b)
     await make_vault(tmp_path, models)

@@ -1,4 +1,4 @@
-"""Snippets that continue to the reply (docs/spec/vault.md §4)."""
+"""Snippets that include the reply to a question (docs/spec/vault.md §4)."""
 
 from __future__ import annotations
 

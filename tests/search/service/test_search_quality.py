@@ -1,7 +1,7 @@
 """Search quality on the shipped evaluation samples, each with 60 short notes and 40 queries.
 
-`docstrings`: texts of modules, queried by the modules' first lines and drawn at random. `vault`: handwritten
-notes of a team and a household, queried by names and in other words.
+`docstrings`: texts of randomly drawn modules, queried by the first lines of the modules. `vault`: handwritten
+notes of a team and a household, queried by name and in other words.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def ndcg(lithos: Lithos, sample: str, mode: str) -> float:
 
 
 async def test_hybrid_search_is_as_good_as_the_better_backend(tmp_path: Path) -> None:
-    """behaviour 211, on the shipped evaluation sample."""
+    """behaviour 211: the test uses the shipped evaluation sample."""
     write_notes(tmp_path, "docstrings")
     async with serving(tmp_path) as lithos:
         figures = await measure(lithos, "docstrings")
@@ -103,10 +103,12 @@ async def judge(lithos: Lithos, query: str, answers: set[str]) -> str:
     ],
     ids=["some", "all"],
 )
-async def test_lookups_miss_without_an_answer_and_often_hit_otherwise(
+async def test_cache_lookups_miss_without_an_answer_and_often_hit_otherwise(
     tmp_path: Path, parts: list[tuple[str, int]]
 ) -> None:
-    """behaviour 264: the notes that answer every other question are removed, in two alternating halves.
+    """behaviour 264: the notes that answer every second question are removed.
+
+    Both halves of these notes are removed in turn.
 
     `python -m bench.lookup` measures other kinds of notes (`bench/quality.md`). The samples here contain
     similar pairs on purpose: E1047 and E1074, releases 4.1 and 5.0.

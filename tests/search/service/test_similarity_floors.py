@@ -1,4 +1,4 @@
-"""The minimum similarity of semantic hits, by default and if configured."""
+"""Minimum similarity of semantic hits: the default and configured values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_semantic_search_keeps_distant_passages_unless_configured_otherwis
         assert await similarities(lithos) == [each for each in every if each >= LEAST_OF_LEG]
 
 
-def test_rows_below_the_calibrated_threshold_are_not_judged() -> None:
+def test_rows_below_the_calibrated_threshold_are_not_rated() -> None:
     """behaviour 383"""
     rows = [(1, 0.5), (2, 0.3), (3, 0.2)]
     assert judged_part(rows, 0.15) == (rows[:2], 0.3)

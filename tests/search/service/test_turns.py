@@ -1,4 +1,4 @@
-"""Conversation turns are found through their neighbours (docs/spec/search.md §5)."""
+"""Search for conversation turns through their neighbours (docs/spec/search.md §5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAID = (
 )
 
 
-async def test_answer_rises_by_its_question_and_score_parts_add_up(
+async def test_answer_rises_with_its_question_and_score_parts_add_up(
     tmp_path: Path,
 ) -> None:
     for number, said in enumerate(SAID):

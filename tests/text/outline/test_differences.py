@@ -1,4 +1,4 @@
-"""Unified diffs, which equal those of GNU diff, in limited time and size."""
+"""Unified diffs: equal to the output of GNU diff, and limited in time and size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = st.tuples(LINES, st.sampled_from(["", "\n"])).map(
 
 
 def apply_diff(old: bytes, diff: str) -> str:
-    """Return a text with the diff applied. Each context line and removed line must exist."""
+    """Apply a diff to a text, and return the result. Each context line and removed line must exist."""
     lines = old.decode().split("\n")
     has_end = lines[-1] == ""
     lines = [line + "\n" for line in lines[:-1]] + ([] if has_end else [lines[-1]])
@@ -44,7 +44,7 @@ def apply_diff(old: bytes, diff: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def test_applying_a_diff_gives_the_new_text(old: bytes, new: bytes) -> None:
+def test_applied_diff_yields_the_new_text(old: bytes, new: bytes) -> None:
     """behaviour 222"""
     diff = unified_diff(old, new, "a", "b")
     assert not diff.is_truncated
@@ -79,7 +79,7 @@ def test_change_has_three_context_lines_and_near_changes_share_hunk() -> None:
     ]  # fmt: skip
 
 
-def test_diff_from_and_to_an_empty_text_is_complete() -> None:
+def test_diff_with_an_empty_text_is_complete() -> None:
     assert unified_diff(b"", b"a\n", "x", "y").text == "--- x\n+++ y\n@@ -0,0 +1 @@\n+a\n"
     assert unified_diff(b"a", b"", "x", "y").text == (
         "--- x\n+++ y\n@@ -1 +0,0 @@\n-a\n\\ No newline at end of file\n"
@@ -114,6 +114,6 @@ def test_invalid_utf8_is_shown_as_replacement_characters() -> None:
     ids=["alternating", "repeated", "shuffled"],
 )
 def test_diff_of_repeated_lines_takes_limited_time(old: bytes, new: bytes) -> None:
-    """difflib alone takes minutes to hours for these texts"""
+    """difflib alone takes minutes to hours for these texts."""
     with cpu_bound(20):
         unified_diff(old, new, "a", "b")

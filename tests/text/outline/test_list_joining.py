@@ -83,7 +83,7 @@ def test_appended_item_continues_its_list(above: str, text: str, end: str, newli
         ("- one\n# Heading in the list's place", "- two"),
     ],
 )
-def test_other_blocks_keep_one_blank_line_between_them(above: str, text: str) -> None:
+def test_other_appended_blocks_are_separated_by_one_blank_line(above: str, text: str) -> None:
     """behaviour 367"""
     assert f"{above}\n\n{text}\n" in edit(f"{above}\n", "append", text)
 
@@ -107,7 +107,7 @@ def test_prepended_item_continues_its_list(below: str, text: str) -> None:
     ("below", "text"),
     [("- one\n\n- two", "- zero"), ("text", "- one"), ("* one", "- zero"), ("- one", "text")],
 )
-def test_other_prepended_blocks_keep_a_blank_line(below: str, text: str) -> None:
+def test_other_prepended_blocks_are_separated_by_a_blank_line(below: str, text: str) -> None:
     """behaviour 367"""
     assert f"{text}\n\n{below}\n" in edit(f"{below}\n", "prepend", text)
 
@@ -133,7 +133,7 @@ def test_appended_items_form_one_tight_list_and_keep_every_byte(
 
 
 def test_long_list_is_recognised_from_its_last_lines() -> None:
-    """behaviour 367: appending to a long log costs no more than reading its last lines."""
+    """behaviour 367: appending to a long log is as cheap as reading its last lines."""
     note = "".join(f"- line {i}\n" for i in range(6_000))
     assert edit(note, "append", "- new") == note + "- new\n"
     table = "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 4_000

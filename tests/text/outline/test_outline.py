@@ -1,4 +1,4 @@
-"""Outlines: which headings become sections, their paths, and how a section is found."""
+"""Outlines: headings that become sections, section paths, and the lookup of a section."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_ambiguous_or_missing_path_is_refused_with_candidates() -> None:
     assert len(many.value.extras["candidates"]) == 20
 
 
-def test_full_path_wins_over_path_end_and_case() -> None:
+def test_full_path_takes_precedence_over_path_end_and_case() -> None:
     """behaviour 214"""
     outline = outline_of("# T\n## A\n### a\n## B\n### A\n## a\n")
     assert outline.find("A").path == "A"
@@ -231,7 +231,7 @@ def reference_headings(body: str) -> list[tuple[str, int]]:
 
 
 @given(bodies())
-def test_every_text_is_in_a_section_with_unique_path(body: str) -> None:
+def test_all_text_belongs_to_sections_with_unique_paths(body: str) -> None:
     """behaviour 213"""
     layout = read_layout(body.encode())
     outline = read_outline(layout.body, title_of(layout))
@@ -261,7 +261,7 @@ positions = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000))
 
 
 @given(bodies(), texts, positions)
-def test_partial_reading_equals_full_reading(body: str, text: str, places: tuple[int, int]) -> None:
+def test_partial_outline_reading_equals_full_reading(body: str, text: str, places: tuple[int, int]) -> None:
     start, end = sorted(place % (len(body) + 1) for place in places)
     changed = body[:start] + text + body[end:]
     after = read_changed(read_outline(body), changed, None, start, end)

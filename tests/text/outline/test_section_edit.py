@@ -1,4 +1,4 @@
-"""Edits of one place: the result of each operation, and that nothing else changes."""
+"""Edits of a section or match: the result of each operation. All other text stays unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BLANK = " \t\r\n"
 
 
 def edit(note: str, /, **fields: Any) -> Edited:
-    """Apply an edit to a note file. The result has the body."""
+    """Apply an edit to a note file. The result contains the body."""
     layout = read_layout(note.encode())
     request = SectionEdit(**fields)
     check_edit(request)
@@ -88,7 +88,9 @@ NOTE = "# T\n\nIntro.\n\n## A\n\nOne.\n\n### A1\n\nInner.\n\n## B\nTight.\n## C\
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_each_operation_changes_its_place(op: str, section: str | None, result: str, newline: str) -> None:
+def test_each_edit_operation_changes_its_target(
+    op: str, section: str | None, result: str, newline: str
+) -> None:
     """behaviour 215"""
     text = None if op == "remove" else "\n\nNEW\n  \n"
     edited = edit(NOTE.replace("\n", newline), op=op, section=section, text=text)
@@ -158,7 +160,7 @@ def test_find_replace_requires_exactly_one_match() -> None:
         edit("# Title\n\nx\n", op="find_replace", find="Title", text="x")
 
 
-def test_check_requires_exactly_one_item() -> None:
+def test_check_operation_requires_exactly_one_matching_item() -> None:
     """behaviour 220"""
     body = "# T\n\n- [ ] a\n\n## A\n\n- [ ] a\n- [ ] b\n"
     with pytest.raises(TextAmbiguous) as refused:
@@ -235,8 +237,8 @@ numbers = st.integers(0, 50)
 
 
 @given(bodies(), block_operations, new_texts, numbers)
-def test_text_outside_the_edited_place_is_unchanged(body: str, op: str, text: str, number: int) -> None:
-    """behaviour 215: the text before and after the section stays, and the section is as expected."""
+def test_text_outside_the_edited_section_is_unchanged(body: str, op: str, text: str, number: int) -> None:
+    """behaviour 215: text before and after the section stays unchanged, and the section is as expected."""
     layout = read_layout(body.encode())
     outline, newline = outline_of(layout), layout.newline
     section = outline.sections[number % len(outline.sections)]
@@ -286,7 +288,7 @@ def test_text_outside_the_edited_place_is_unchanged(body: str, op: str, text: st
 
 
 def same_outline_outside(before: Outline, edited: Edited, start: int, end: int) -> None:
-    """Check that headings outside the section are still headings, or that a warning counts the lost ones."""
+    """Check that headings outside the section are still headings, or that a warning counts lost headings."""
     after = read_outline(edited.body, edited.outline.title if edited.outline else None)
     assert edited.outline is not None
     assert edited.outline.sections == after.sections

@@ -1,4 +1,4 @@
-"""Word differences: the changed words of changed lines."""
+"""Word differences: recognition of changed words in changed lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def marked(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     return sides[0], sides[1]
 
 
-def test_words_missing_in_the_other_lines_are_marked() -> None:
+def test_words_missing_from_the_compared_lines_are_marked() -> None:
     assert marked(["The quick brown fox jumps\n"], ["The quick red fox jumps over\n"]) == (
         ["The quick [brown] fox jumps\n"],
         ["The quick [red] fox jumps [over]\n"],
@@ -73,7 +73,7 @@ def test_invisible_characters_count_as_separate_words() -> None:
     ]
 
 
-def test_too_large_change_is_compared_at_line_ends() -> None:
+def test_too_large_change_is_compared_from_both_line_ends() -> None:
     line = "word " * (MOST_CHARACTERS // 5) + "\n"
     at = len(line) - 6
     changed = line[:at] + "end " + line[at:]

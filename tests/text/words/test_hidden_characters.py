@@ -1,4 +1,4 @@
-"""Invisible and look-alike characters are found and named (docs/spec/scopes.md §2)."""
+"""Invisible and look-alike characters: detection and names (docs/spec/scopes.md §2)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def test_invisible_character_is_named_everywhere(sign: str, name: str) -> None:
 
 
 def test_every_format_control_and_space_character_is_reported() -> None:
-    """Covers all such characters in this Python's Unicode, except tab, line feed and the usual space."""
+    """The test covers all such characters in this Python's Unicode.
+
+    Tab, line feed and the usual space are not covered.
+    """
     kinds = ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
     wanted = [each for each in map(chr, range(sys.maxunicode + 1)) if category(each) in kinds]
     assert len(wanted) > 2_000
@@ -116,7 +119,7 @@ def test_tag_characters_are_reported_with_their_text() -> None:
         "\u0600١٢",
     ],
 )
-def test_character_in_its_proper_place_is_quiet_but_named(text: str) -> None:
+def test_character_in_its_usual_context_is_counted_without_warning(text: str) -> None:
     assert names(text) == []
     assert quiet(text)
     assert spell_out(text) == text
@@ -143,7 +146,7 @@ def test_character_in_its_proper_place_is_quiet_but_named(text: str) -> None:
         "a\u180b",
     ],
 )
-def test_same_characters_elsewhere_are_not_quiet(text: str) -> None:
+def test_character_in_an_unusual_context_causes_a_warning(text: str) -> None:
     assert len(names(text)) == 1
 
 
@@ -188,7 +191,7 @@ def test_adjacent_words_of_several_scripts_and_formulas_are_not_mixed() -> None:
         assert names(text) == [], text
 
 
-def test_long_run_of_other_letters_is_named_by_its_first() -> None:
+def test_long_run_of_foreign_letters_is_named_by_first_letters() -> None:
     (told,) = names("latin" * 10 + "и" * 40)
     assert told == "; ".join(["U+0438 CYRILLIC SMALL LETTER I"] * 4) + " and 36 more in a Latin word"
 
@@ -213,6 +216,6 @@ def test_characters_are_counted_by_name_up_to_a_limit() -> None:
     assert count_names(["nothing"]) == ({}, {}, True)
 
 
-def test_character_name_begins_with_its_number() -> None:
+def test_character_name_begins_with_its_code_point() -> None:
     assert name_of("a") == "U+0061 LATIN SMALL LETTER A"
     assert name_of("\U0001f600") == "U+1F600 GRINNING FACE"

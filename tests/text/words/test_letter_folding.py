@@ -1,4 +1,4 @@
-"""Letter folding: spellings that are equal in a search although normal forms keep them apart."""
+"""Letter folding: spellings that are equal in a search, although Unicode normal forms keep them apart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from lithos.text.words.analysis import fold
 from lithos.text.words.letter_folding import LETTERS
 
-#: Words as they are in a note, and as people type them.
+#: Pairs of words: the spelling in a note, and the spelling that people type.
 MEET = [
     ("Straße", "STRASSE"), ("GROẞ", "gross"), ("Søren", "soren"), ("Ærø", "Aero"), ("Łódź", "lodz"),
     ("œuvre", "oeuvre"), ("Đặng", "dang"), ("Ísafjörður þing", "isafjordur thing"), ("Iğdır", "igdir"),

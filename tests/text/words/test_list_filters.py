@@ -81,7 +81,7 @@ def test_different_types_and_objects_never_match(match):
     assert not matches_metadata(RECORD, match)
 
 
-def test_tuple_matches_like_a_list():
+def test_tuple_matches_in_the_same_way_as_a_list():
     assert matches_metadata({"k": ("a", "b")}, {"k": "b"})
 
 
@@ -99,7 +99,7 @@ def test_invalid_filter_is_refused_with_its_key(match):
     assert "metadata_match" in caught.value.message
 
 
-def test_all_wanted_values_must_be_present():
+def test_record_must_contain_all_wanted_values():
     assert has_all(("a", "b", "c"), ("c", "a"))
     assert has_all(("a",), ("a", "a"))
     assert not has_all(("a",), ("a", "b"))
@@ -107,7 +107,7 @@ def test_all_wanted_values_must_be_present():
     assert not has_all(("A",), ("a",))
 
 
-def test_empty_filter_matches_everything():
+def test_empty_filter_matches_every_record():
     assert has_all((), ())
     assert has_all((), None)
 
@@ -126,7 +126,7 @@ def test_empty_filter_matches_everything():
         ("a/B/c", "A/b/C"),
     ],
 )
-def test_spellings_of_a_tag_are_one_tag(one, other):
+def test_spellings_of_a_tag_count_as_one_tag(one, other):
     """behaviour 377"""
     assert tag_key(one) == tag_key(other) == tag_key(tag_key(one))
     assert has_tag([one], other)

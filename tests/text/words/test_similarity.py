@@ -1,4 +1,4 @@
-"""Similarity: rewritten texts share word pairs, other texts on the subject do not (behaviour 287)."""
+"""Similarity: rewritten texts share word pairs, but other texts on the subject do not (behaviour 287)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_text_on_the_same_subject_is_not_a_match() -> None:
     assert match_of(alike(PUMP, ON_PUMPS)) is None
 
 
-def test_short_text_does_not_match_any_other() -> None:
+def test_short_text_does_not_match_any_other_text() -> None:
     few = " ".join(PUMP.split()[:LEAST_PAIRS])
     assert alike(few, few) == 0
     assert alike("", PUMP) == 0
@@ -70,7 +70,7 @@ def test_only_the_first_characters_are_examined() -> None:
 
 
 def page(subject: str) -> str:
-    """Return a page of a template, whose text is mostly the same on every page."""
+    """Return a page made from a template. Most of its text is the same on every page."""
     return (
         f"# {subject}\n\nWhat we know of {subject} so far. Keep this page short and link what belongs to it. "
         f"Ask the owner of {subject} before you change the table below, since reports are made of it. "
@@ -90,14 +90,14 @@ def test_template_pages_do_not_match_but_their_copies_do() -> None:
     pages = [page(subject) for subject in ("pump", "roof", "gate", "well")]
     assert match_of(alike(pages[0], pages[1])) == "strong"
     assert likeness_among(pages, 0, 1) < FAIR
-    # A page and its copy, which has the same text about the same subject
+    # A page and its copy match: the copy has the same text about the same subject
     assert match_of(likeness_among([*pages, f"{pages[0]} And it leaks."], 0, 4)) == "strong"
-    # Three texts are too few for a template family
+    # Three texts are too few to form a template family.
     assert match_of(likeness_among(pages[:3], 0, 1)) == "strong"
 
 
 def test_blank_forms_do_not_match_but_long_copies_do() -> None:
-    """behaviour 400: a form that is not filled in says nothing, even in many notes."""
+    """behaviour 400: a form that is not filled in proves no copy, even if many notes contain the form."""
     form = "What went well today and why? What would I do in another way? Whom do I thank?"
     assert likeness_among([form] * 6, 0, 1) == 0
     assert len(word_pairs(PUMP * 2)) < LEAST_COPY
@@ -106,7 +106,7 @@ def test_blank_forms_do_not_match_but_long_copies_do() -> None:
 
 
 def test_notes_with_common_words_do_not_form_a_family() -> None:
-    """behaviour 400: other notes share some pairs with a copied text, but none of them half of it."""
+    """behaviour 400: other notes share some word pairs with a copied text, but no note shares half."""
     others = [
         f"{sentence}. {page(word)}" for word, sentence in zip("abcdefg", PUMP.split(". "), strict=False)
     ]
