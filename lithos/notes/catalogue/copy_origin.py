@@ -1,4 +1,6 @@
-"""Finds the note of a conflict copy without an id by comparing lines (docs/spec/copies.md §1).
+"""Finds the original note of a conflict copy without an id (docs/spec/copies.md §1).
+
+Lithos compares the lines of both files.
 
 If a copy contains the id of its note, the id is sufficient to recognise the copy
 (`note_reading.second_file`).
@@ -61,7 +63,9 @@ class Kinship:
     undecided: Container[str] = ()
 
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
-        """Return whether a file without an id must be examined, because it is named like a copy of a note.
+        """Return whether a file without an id must be examined.
+
+        Its name must be like that of a conflict copy.
 
         A file that is already a note is not examined if a person could have chosen its name.
         """

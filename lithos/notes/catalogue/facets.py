@@ -392,7 +392,9 @@ class Facets:
         return found[updated[np.searchsorted(places, found)] >= since]
 
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
-        """Return the notes whose paths begin with a prefix: whole folders, and part of the last folder.
+        """Return the notes whose paths begin with a prefix.
+
+        Whole folders match, and some notes of the last folder.
 
         Without `path_of`, the result contains all notes of the last folder.
         """

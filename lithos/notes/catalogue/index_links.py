@@ -102,7 +102,7 @@ class LinkGraph:
         self.version += 1
 
     def reach(self, starts: Iterable[str], depth: int, direction: Direction) -> dict[str, int]:
-        """Return the notes at most `depth` steps away with their distances, by breadth-first search.
+        """Return the notes at most `depth` edges away, with their distances, by breadth-first search.
 
         The starts have distance 0. Unknown starts are left out. The search does not pass through
         placeholders.

@@ -157,7 +157,7 @@ class Lineage:
         return bool(self._catalogue.doubles)
 
     def copies(self, note_id: str) -> list[dict[str, Any]]:
-        """Return the conflict copies of a note, each with its path and whether its text differs."""
+        """Return the paths of a note's conflict copies, and whether the text of each copy differs."""
         entry = self._catalogue.get(note_id)
         if entry is None or note_id not in self._catalogue.doubles:
             return []

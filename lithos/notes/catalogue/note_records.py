@@ -59,11 +59,14 @@ class KeptEntities:
             self._found[note_id] = found
 
     def get(self, note_id: str) -> ExtractedEntities | None:
-        """Return the entities found in a note, even if the entities in its file take priority."""
+        """Return the entities that extraction found in a note. Entities in the note's file are ignored."""
         return self._found.get(note_id)
 
     def counting(self, note: Note) -> ExtractedEntities | None:
-        """Return the entities found in a note if they take priority over the entities in its file."""
+        """Return the entities that extraction found in a note, or None.
+
+        Entities in the note's file may have priority.
+        """
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
 

@@ -1,4 +1,6 @@
-"""The relations that trust depends on, indexed both ways: lineage, successors, quarantines, contradictions.
+"""The note relations that affect trust, indexed in both directions.
+
+These are lineage, successors, quarantines and contradictions.
 
 Specified in docs/spec/context.md §2.
 

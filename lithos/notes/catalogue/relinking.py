@@ -103,7 +103,7 @@ class _Planning:  # bounded: ends with its call
             page = target.partition("#")[0].strip()
             is_other = page in self._pages and target not in self._pages and target != page
             if is_other and graph.resolve(target) != graph.resolve(page):
-                self._pages[target] = target  # the `#` is part of the name here, so it is kept
+                self._pages[target] = target  # the note's name contains the `#`, so keep the `#`
             yield
 
     def result(self) -> LinkPlan:
