@@ -55,7 +55,7 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
         calls.unlink(kept.path)
         if watch.is_untouched():
             return
-        watch.let_write(_LAST_PATIENCE)  # a program opened the file just now, by a lookup from a second ago
+        watch.let_write(_LAST_PATIENCE)  # a program has just opened the file, by an earlier path lookup
         last = watch.read()
         if last.digest != source.digest and last.digest not in kept.known:
             save(kept, last.data)

@@ -233,7 +233,9 @@ class Replacing:
         return self._stage_named(target, data, name)
 
     def _stage_named(self, target: str, data: bytes, name: str) -> FileState:
-        """Write the bytes next to the note under a temporary name, so that they inherit the same attributes.
+        """Write the bytes under a temporary name next to the note.
+
+        The file then inherits the same attributes.
 
         `_stage` uses this on file systems that cannot write a file without a name.
         """
@@ -285,14 +287,14 @@ class Replacing:
             raise _unprotected(target)
         needless, ours_digest = "" if change.saves_old else change.expected, digest_of(change.data)
         swap = self._swap_name(target, ours_digest, needless)
-        state = self._stage(target, change.data, swap)  # a complete file, also if another program wrote it
+        state = self._stage(target, change.data, swap)  # a complete file, even if another program wrote it
         with ExitStack() as opened:
             ours = self._pin(swap, opened)
             try:
                 watch = opened.enter_context(self._watch_expected(target, change.expected))
                 exchanged = self._exchange(swap, target)
             except (OSError, FileBusy, FileChanged) as failure:
-                if is_same(self._calls, ours, swap):  # not exchanged, whatever the call reported
+                if is_same(self._calls, ours, swap):  # not exchanged, whatever the call has reported
                     discard(self._calls, swap)
                 else:  # the file was exchanged, or is next to the note in a renamed folder
                     self._keep(Kept.of(swap, target, {needless, ours_digest}, is_leased=False))
@@ -386,7 +388,7 @@ class Replacing:
         try:
             self._calls.rename(target, aside)
         except FileNotFoundError:
-            if not is_same(self._calls, watch.descriptor, aside):  # a remote rename may be sent twice
+            if not is_same(self._calls, watch.descriptor, aside):  # a network file system may repeat a rename
                 raise FileChanged(target) from None
         if watch.is_still(aside, expected):
             return Kept.of(aside, target, {needless}, watch.is_leased)

@@ -41,7 +41,7 @@ class _Leases(NamedTuple):
 
 
 def _find_leases() -> _Leases | None:
-    """Return the command numbers for leases, or None on systems without leases (all except Linux)."""
+    """Return the command numbers for leases. Return None if the system is not Linux."""
     numbers = [getattr(fcntl, name, None) for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE")]
     return None if None in numbers else _Leases(*(number for number in numbers if number is not None))
 

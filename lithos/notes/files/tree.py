@@ -27,7 +27,10 @@ _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOO
 
 @define
 class _Walk:
-    """The visited folders of a walk, and the symlinked folders still to follow, as (prefix, target)."""
+    """The state of a walk.
+
+    It has the visited folders, and the symlinked folders still to visit as (prefix, target).
+    """
 
     root: str
     ignored: Ignored

@@ -37,7 +37,11 @@ _NONE = "0"
 
 @frozen
 class PrivateName:
-    """A parsed name: the digests of bytes that need not be kept, and the note's name if it fitted in."""
+    """The parsed name of a private file.
+
+    `known` are the digests of bytes that need not be kept, `note` the name of the note if it was short
+    enough.
+    """
 
     kind: Kind
     known: frozenset[str]
@@ -139,7 +143,9 @@ class Fingerprint:
     ctime_ns: int
 
     def is_old(self, now: float) -> bool:
-        """Return whether the last change is long enough ago that another change will have different times.
+        """Return whether another change would certainly get different times.
+
+        This is so if the last change is long ago.
 
         `now` is the current time in seconds, according to the clock of file times.
         """
@@ -224,7 +230,10 @@ def _without_empty(digests: Collection[str]) -> frozenset[str]:
 
 @frozen
 class Kept:
-    """A displaced file: its path, the path of its note, and the digests of bytes that need not be kept."""
+    """A displaced file with its path and the path of its note.
+
+    `known` are the digests of bytes that need not be kept.
+    """
 
     path: str
     note: str
