@@ -1,4 +1,6 @@
-"""Links and provenance: parsing, resolution and `derived_from_ids` (docs/spec/notes.md §7 and §9).
+"""Links and provenance (docs/spec/notes.md §7 and §9).
+
+This module parses links, resolves them, and checks `derived_from_ids`.
 
 Links are wiki-links, embeds and Markdown links to notes, in the body and in properties (docs/spec/vault.md
 §2).
@@ -371,7 +373,9 @@ class LinkTable:
         return None
 
     def candidates(self, target: str) -> list[str]:
-        """Return the paths of the notes among which a target is ambiguous, because their path ends are equal.
+        """Return the paths of the notes between which a target is ambiguous.
+
+        These notes have equal path ends.
 
         The paths are sorted.
         """
