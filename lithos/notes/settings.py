@@ -1,4 +1,4 @@
-"""Settings of notes: how files are followed, and what agents may change."""
+"""Settings for notes: how Lithos detects file changes, and what agents may change."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ SETTINGS: Final = (
             "index.max_vanished_fraction": "more than half of the notes must vanish for all to be kept",
         },
     ),
-    # The setting `agents` is at the top level, not in a section.
+    # The setting `agents` is at the top level of the file, not in a section.
     SettingsSection("", AgentsConfig, place=120),
 )

@@ -1,7 +1,6 @@
 """Console pages about notes.
 
-Used by this package, `tasks` and `memory`.
-Never here: changes that bypass the service.
+This package, `tasks` and `memory` use it. It must not change notes without the service.
 """
 
 ROLE = "pages"
