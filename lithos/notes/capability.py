@@ -1,4 +1,4 @@
-"""The notes capability: the catalogue, the actors that write and watch notes, and the services for tools."""
+"""The notes capability: the catalogue, actors that write and watch notes, and services for tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Messages to an indexer, its reply, and the port (`Index`) through which it changes its search index."""
+"""Messages to an indexer and its replies.
+
+The port `Index` is used by the indexer to change its search index.
+"""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class Catalogue:
         return found[0] if found else text
 
     def at_path(self, path: str) -> Entry | None:
-        """Return the note at this path, or None if there is none."""
+        """Return the note at this path, or None if no note is there."""
         note_id = self._by_path.get(path)
         return None if note_id is None else self._by_id[note_id]
 

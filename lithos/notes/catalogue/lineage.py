@@ -214,6 +214,8 @@ class Lineage:
     def _catch_up(self) -> None:
         """Process new changes, and follow some more edges backward.
 
+        After most changes, the backward walk starts again.
+
         Most changes restart the backward walk.
         """
         relations = self._relations

@@ -130,7 +130,7 @@ class NotePages:
         )
 
     async def _around(self, entry: Entry | None) -> dict[str, Any]:
-        """Return the notes that a note links to or depends on, and the notes that link to or depend on it."""
+        """Return the notes around a note. These are its links, backlinks, sources and dependents."""
         if entry is None:
             return {"related": None, "impact": None, "sources": (), "warnings": ()}
         call, browsing, note_id = self._console.call, self._console.parts.get(Browsing), entry.note.id
@@ -147,7 +147,10 @@ class NotePages:
         )
 
     async def _shown(self, read: ReadNote) -> RenderedPart:
-        """Return the part of the text that the address names: `from` a character, or a `section`."""
+        """Return the part of the text that the address selects.
+
+        The part starts at the character `from`, or is a `section`.
+        """
         text, path = read.content, read.entry.path
         start = _number(request.args.get("from")) or 0
         section = request.args.get("section", "")[:1_000]
@@ -303,8 +306,9 @@ class NotePages:
     # -- quarantine ----------------------------------------------------------------------------------
 
     async def ask_standing(self, action: str, note_id: str) -> Response:
-        """Show the notes that depend on a note, before it is quarantined (`quarantine`) or released
-        (`clear`).
+        """Show the notes that depend on a note.
+
+        A person sees them before a quarantine begins (`quarantine`) or ends (`clear`).
         """
         impact = await self._console.call("lithos_impact", id=note_id, action="preview")
         entry = self._console.parts.get(Catalogue).get(note_id)
@@ -386,7 +390,7 @@ def reasons(
     versions: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> list[Reason]:
-    """Return why a note ranks higher or lower in searches and retrievals, most important reason first."""
+    """Return the reasons why a note ranks higher or lower in searches. The most important reason is first."""
     found = [*(_of_warning(warning) for warning in warnings), *learned]
     found += _of_changes(note_id, versions, now)
     return found

@@ -55,7 +55,10 @@ class ParsedPart:
 
 @frozen
 class RenderedPart:
-    """A part of a text as HTML, its outline, and the beginnings of the parts before and after it, if any."""
+    """A part of a text as HTML, with its outline.
+
+    `before` and `after` are the starts of the adjacent parts, if any.
+    """
 
     html: Markup
     outline: Sequence[Jump]

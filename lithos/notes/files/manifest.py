@@ -1,4 +1,4 @@
-"""The manifest: a cache of the catalogue's entries and file states as of the last indexing.
+"""The manifest: a cache of the catalogue's entries and file states after the last indexing.
 
 The manifest makes each later start incremental. Files with unchanged size and mtime are not read, because the
 manifest contains all their data that the catalogue needs. The manifest can be rebuilt: without it, the next
