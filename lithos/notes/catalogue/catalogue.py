@@ -82,7 +82,7 @@ class UniqueKeys(Multimap):
         return next(iter(self.of(key)), None)
 
     def add(self, key: str, note_id: str) -> None:
-        """Append a note's claim to a key."""
+        """Record a note's claim to a key after all earlier claims."""
         self.surplus += key in self
         Multimap.add(self, key, note_id)
 
@@ -261,9 +261,10 @@ class Catalogue:
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
 
     def may_begin(self, prefix: str) -> Iterator[Entry]:
-        """Yield the notes whose ids, in lower case, may begin with this text, in listing order.
+        """Yield the notes whose lower-case ids may begin with this text, in listing order.
 
-        All notes are examined only if the text consists of hexadecimal digits and hyphens.
+        If the text consists of hexadecimal digits and hyphens, all notes are yielded. Otherwise, only notes
+        are yielded whose ids have other characters than UUIDs.
         """
         if _HEXADECIMAL.fullmatch(prefix):
             return iter(self)
@@ -341,7 +342,7 @@ class Catalogue:
         self._next_serial = max(self._next_serial, beyond + 1)
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Fill an empty catalogue in bulk.
+        """Fill an empty catalogue with entries. This is faster than adding entries one by one.
 
         Notes claim unique keys in path order. The listing is in serial order.
         """

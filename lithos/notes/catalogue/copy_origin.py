@@ -63,9 +63,9 @@ class Kinship:
     undecided: Container[str] = ()
 
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
-        """Return whether a file without an id must be examined.
+        """Return whether a file without an id may be a conflict copy and must be examined.
 
-        Its name must be like that of a conflict copy.
+        This depends on the name of the file.
 
         A file that is already a note is not examined if a person could have chosen its name.
         """
@@ -96,7 +96,7 @@ class Kinship:
         return None
 
     def _named(self, path: str, *, is_note: bool) -> Iterator[tuple[CopyName, Entry]]:
-        """Yield the notes that a file name refers to, likeliest first.
+        """Yield the notes to which a file name refers. The most likely note comes first.
 
         The name of a copy of a copy also refers to the original note.
         """
@@ -118,7 +118,7 @@ class Kinship:
     def lines_in(self, path: str) -> LineCounts:
         """Return the lines of another file.
 
-        A line that is also in that file does not prove that two files are related.
+        If two files share a line with this file, the line does not prove that they are related.
         """
         return self._read(path)
 

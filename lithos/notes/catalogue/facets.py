@@ -394,7 +394,7 @@ class Facets:
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
         """Return the notes whose paths begin with a prefix.
 
-        Whole folders match, and some notes of the last folder.
+        The result has all notes of matching folders, and the matching notes of the last folder.
 
         Without `path_of`, the result contains all notes of the last folder.
         """
@@ -443,7 +443,7 @@ def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64
     if not len(few):
         return few
     at = np.searchsorted(many, few)
-    at[at == len(many)] = 0  # greater than all values of `many`: the comparison with the first value fails
+    at[at == len(many)] = 0  # this value is not in `many`, so it differs from the first value
     shared: NDArray[np.int64] = few[many[at] == few]
     return shared
 

@@ -23,7 +23,7 @@ class Placeholder(NamedTuple):
     target: str
 
 
-#: A note, given by its id, or a placeholder.
+#: A note (given by its id) or a placeholder.
 Node: TypeAlias = str | Placeholder
 Direction: TypeAlias = Literal["outgoing", "incoming", "both"]
 

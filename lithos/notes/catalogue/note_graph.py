@@ -92,7 +92,7 @@ def exhaust(steps: Iterator[None]) -> None:
 
 
 async def take_turns(steps: Iterator[None]) -> None:
-    """Run steps with a checkpoint after each step (cooperative).
+    """Run steps with a Trio checkpoint after each step, so that other tasks can run.
 
     If the task is cancelled, the remaining steps run first.
     """
@@ -126,8 +126,8 @@ class NoteGraph:
         self._table = LinkTable()
         self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
-        #: Link targets by a reduced name that all kinds of keys have in common. A note with that name may be
-        #: the target of these links.
+        #: Link targets by their reduced name, which is equal for all kinds of keys. If the name of a note
+        #: changes, these targets may lead to another note.
         self._interested = Multimap()
         self._unresolved = 0
         #: The remaining steps of `load`.
@@ -363,7 +363,7 @@ class NoteGraph:
         return _Target(found, is_file=found is None and name in self._files)
 
     def keys_of(self, note: Entry) -> frozenset[Key]:
-        """Return all keys by which a link can name a note."""
+        """Return all keys by which a link can refer to a note."""
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))

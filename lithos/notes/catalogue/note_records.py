@@ -63,9 +63,9 @@ class KeptEntities:
         return self._found.get(note_id)
 
     def counting(self, note: Note) -> ExtractedEntities | None:
-        """Return the entities that extraction found in a note, or None.
+        """Return the entities that extraction found in a note, if they have priority.
 
-        Entities in the note's file may have priority.
+        Return None if the entities in the note's file have priority.
         """
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
@@ -431,7 +431,7 @@ class NoteRecords(ExtraRows):
         )
 
     def saved(self, rows: NoteRows) -> None:
-        """Mark rows as committed."""
+        """Record that the rows of `take_unsaved` are committed."""
         self._own_is_urgent = bool(self._unsaved.own)
         self._urgent -= rows.versions.keys() - self._unsaved.versions.keys()
         unsaved = {note_id for note_id, _ in self._unsaved.intents}

@@ -77,8 +77,8 @@ class CountedEdges:
 
     def __init__(self, edges: Iterable[Edge] = ()) -> None:
         self._edges: dict[str, Edge] = {}
-        #: By note id: the ids of the note's lineage edges, each with the source of the edge. `_dependents`
-        #: has the opposite direction, `_opposed` the contradictions.
+        #: Maps each note id to the lineage edges of the note, and each edge to the source of the note.
+        #: `_dependents` has the opposite direction, `_opposed` the contradictions.
         self._sources: dict[str, dict[str, str]] = {}  # bounded: one for each edge of a lineage
         self._dependents: dict[str, dict[str, str]] = {}
         self._opposed: dict[str, dict[str, str]] = {}
@@ -155,9 +155,9 @@ class Relations:
     def __init__(self) -> None:
         self.version = 0
         self.leaves: list[str] = []
-        #: By note id: the notes whose `derived_from_ids` contain this note.
+        #: Maps each note id to the notes that name it in `derived_from_ids`.
         self.derived = Multimap()
-        #: By note id: the notes that supersede this note.
+        #: Maps each note id to the notes that supersede the note.
         self.successors = Multimap()
         self.quarantined: set[str] = set()
         self.typed = CountedEdges()
@@ -245,7 +245,7 @@ class Relations:
 
 
 def _said(note: Note) -> tuple[bool, str | None, tuple[str, ...]]:
-    """Return the fields of a note from which its relations follow."""
+    """Return those fields of a note that define its relations."""
     return note.status == "quarantined", note.supersedes, note.derived_from_ids
 
 

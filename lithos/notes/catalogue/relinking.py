@@ -89,7 +89,7 @@ class _Planning:  # bounded: ends with its call
         self._paths: dict[str, str] = {old.path: new.path}
 
     def run(self) -> Iterator[None]:
-        """Check every link target that the move may affect. Yields after each target."""
+        """Check every link target that the move may affect. Yield after each target."""
         graph = self._catalogue.graph
         targets = list(graph.written_like(graph.keys_of(self._old) | self._keys))
         targets = list(dict.fromkeys((*targets, *(each for one in self._canvases for each in one.targets))))

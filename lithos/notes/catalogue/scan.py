@@ -349,7 +349,7 @@ def scan_folder(
 
 
 def _follow_own(named: Mapping[str, Entry], rows: Mapping[str, Entry], records: NoteRecords) -> None:
-    """If marked files were moved, set their marks at the new paths. The marks were set by people."""
+    """Move the marks of separate notes to the new paths of moved files. People have set these marks."""
     if not records.has_own:
         return
     former = {row.note.id: path for path, row in rows.items() if records.is_own(path) and path not in named}

@@ -11,7 +11,7 @@ from lithos.text.words.list_filters import distinct_tags, most_written, tag_key
 
 @frozen
 class TagCounts:
-    """Numbers of notes by tag and spelling. Spellings with the same key are one tag."""
+    """Counters of notes by tag and spelling. Spellings with the same key count as one tag."""
 
     #: Numbers of notes by key, then by spelling. Keys and spellings without notes are removed.
     _spelled: dict[str, dict[str, int]] = field(factory=dict, init=False)

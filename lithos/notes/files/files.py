@@ -172,7 +172,7 @@ class NoteFiles:
         return source, before if is_old and self.fingerprint(path) == before else None
 
     def read_quiet(self, path: str, known: str | None = None) -> ReadFile:
-        """Read a note when no other program is in the middle of a save.
+        """Read a note, unless another program is in the middle of a save.
 
         Bytes with the digest `known` are accepted at once, because the complete file was stored or indexed
         with this digest before. Raise `FileBusy`, `OSError` or `OutsideKnowledge`.
@@ -245,7 +245,7 @@ class NoteFiles:
         targets, written, folders = self._find_targets(changes, results)
 
         def change_file(target: str) -> None:
-            for number in targets[target]:  # in order, so that the first creation of a file succeeds
+            for number in targets[target]:  # keep the order, so that the first creation of a file succeeds
                 change = changes[number]
                 if results[number] is not None:
                     continue
@@ -406,7 +406,7 @@ class NoteFiles:
         return True
 
     def _locate(self, path: str, root: str | None = None) -> str:
-        """Return the absolute path of a relative path below the real folder.
+        """Return the absolute path for a relative path in the folder.
 
         Raise `OutsideKnowledge` for a path outside.
         """
@@ -417,7 +417,7 @@ class NoteFiles:
         return real
 
     def _locate_decided(self, path: str, decided: str | None, root: str) -> str:
-        """Return the absolute path of a relative path.
+        """Return the absolute path for a relative path whose links were already resolved once.
 
         Raise `PathRedirected` if the links in the path now lead to another file than at the time of the
         decision.

@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def claim(self) -> IdClaim:
-        """The claim of this file to its note id."""
+        """The claim of this file to its note id, for the choice between several files."""
         return IdClaim(self.path, self.digest, self.state.mtime_ns)
 
     @property

@@ -119,7 +119,7 @@ class Replacing:
         return self._attempt(lambda: self._replace(target, change), target)
 
     def _confirm_gone(self, target: str) -> Exception:
-        """Return `FileNotFoundError` if the file is still missing, otherwise `FileChanged`."""
+        """Return `FileNotFoundError` if the file is still missing. Otherwise, return `FileChanged`."""
         try:
             self._calls.lstat(target)
         except OSError as failure:
@@ -163,8 +163,8 @@ class Replacing:
     def _swap_name(self, target: str, *known: str) -> str:
         """Return a path for an exchanged file.
 
-        A file set aside never gets a name in the private folder. Its name must become durable when the folder
-        of its note is synced.
+        Files set aside are never in the private folder, because their names must become durable when the
+        folder of their note is synced.
         """
         place = None if os.path.dirname(target) in self._remote else self._place_of_all
         return private_name(self._calls, target, "swap", *known, place=place)
@@ -215,7 +215,7 @@ class Replacing:
 
         The file then gets the name `name`, which is `target` or a private name.
 
-        Return the state of the file, which a later rename does not change. If this fails, no file is left.
+        Return the state of the file, which a later rename does not change. After a failure, no file is left.
         """
         if self.protection.unnamed:
             try:

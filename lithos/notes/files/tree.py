@@ -27,9 +27,9 @@ _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOO
 
 @define
 class _Walk:
-    """The state of a walk.
+    """The state of a directory walk.
 
-    It has the visited folders, and the symlinked folders still to visit as (prefix, target).
+    It contains the visited folders, and the symlinked folders still to visit as (prefix, target).
     """
 
     root: str

@@ -9,7 +9,8 @@ which is hidden from other programs. All other private files are next to their n
   (`Protection.unnamed`).
 * `.lithos-….swap`: new bytes of a note, or a file that lost its name. The file may be deleted if its bytes
   are known.
-* `.lithos-….aside`: the same, but the note may not have a file. In that case, the aside file is renamed back.
+* `.lithos-….aside`: a file that lost its name, like a swap file. But the note may not have a file at present.
+  In that case, the aside file is renamed back.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class ReadFile:
 
 @frozen
 class Put:
-    """Order to write `data` to `path`.
+    """A change that writes `data` to `path`.
 
     `expected` is the digest of the old bytes on which the caller based the change. It is `None` if the file
     must not exist yet. `saves_old` means that the old bytes were never announced, so they must be kept in the
@@ -197,7 +198,7 @@ class Put:
 
 @frozen
 class Remove:
-    """Order to delete the file at `path` if its digest is `expected`.
+    """A change that deletes the file at `path` if its digest is `expected`.
 
     If `expected` is `None`, the file is already deleted.
 
@@ -212,7 +213,9 @@ class Remove:
 
 @frozen
 class Move:
-    """Order to rename the file at `path`, whose digest is `expected`, to the unused path `new`.
+    """A change that renames the file at `path` to the unused path `new`.
+
+    The digest of the file must be `expected`.
 
     For `real` and `real_new`, see `Put`. A file that is itself a symbolic link is not moved (`LinkedFile`).
     """
