@@ -1,6 +1,6 @@
 """Messages to an indexer and its replies.
 
-The port `Index` is used by the indexer to change its search index.
+An indexer changes its search index through the port `Index`.
 """
 
 from __future__ import annotations

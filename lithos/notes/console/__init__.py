@@ -1,6 +1,6 @@
 """Console pages about notes.
 
-This package, `tasks` and `memory` use it. It must not change notes without the service.
+The packages `notes`, `tasks` and `memory` use this package. It must not change notes without the service.
 """
 
 ROLE = "pages"

@@ -324,9 +324,9 @@ class NotePages:
         )
 
     async def change_standing(self, action: str, form: Form, note_id: str) -> str:
-        """Quarantine a note in the person's name, and create tasks for its dependents.
+        """Begin or end the quarantine of a note in the person's name.
 
-        Or end its quarantine.
+        A quarantine can also create tasks for the dependents of the note.
         """
         told, more = "The quarantine has ended", dict[str, Any]()
         if action == "quarantine":

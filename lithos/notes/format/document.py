@@ -69,7 +69,7 @@ _CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
 _DEFAULTS: Final = written_values(Note(id="", title=""))
 #: Returns all values of a note except `extra`, whose numbers must be compared more strictly.
 _BUT_EXTRA: Final = attrgetter(*(each.name for each in fields_of(Note) if each.name != "extra"))
-#: Keys that only notes created by Lithos have. Other notes may have other keys of Lithos.
+#: Keys that all notes created by Lithos have. Other notes with keys of Lithos may lack them.
 _SIGNATURE: Final = frozenset(("author", "created_at"))
 
 
@@ -77,7 +77,7 @@ _SIGNATURE: Final = frozenset(("author", "created_at"))
 class Rewritten:
     """The bytes of a changed file and the document parsed from them.
 
-    The flags show whether the file contains its id and its version.
+    `identified` and `says_version` show whether the file contains its id and its version.
 
     The document has the requested version and update time, even if the file does not contain them.
     """
@@ -128,7 +128,7 @@ class Reading:
     def heading_for(self, title: str) -> str:
         """Return the H1 text for a title.
 
-        If the file's H1 already has this title, return its text unchanged.
+        If the H1 of the file already has this title, return the H1 unchanged.
         """
         found = self.title_heading
         if found is None or title != self.document.note.title:
@@ -183,7 +183,7 @@ class Reading:
     ) -> tuple[bytes, Reading]:
         """Return the file with this body and changed frontmatter, and the parsed form of the file.
 
-        The smallest edit that reads back correctly is chosen.
+        Of several possible edits, the smallest edit that reads back correctly is chosen.
 
         Raise `UnreadableNote` if no edit reads back correctly.
         """

@@ -41,9 +41,9 @@ _ABSENT: Final = object()
 
 @frozen(kw_only=True)
 class Conflict:
-    """An overlap of changes.
+    """A conflict: both sides changed the same key, or lines that touch or overlap.
 
-    It is in a frontmatter `key`, or in the body from a `line` of `theirs` on (1-based).
+    The conflict is in a frontmatter `key`, or in the body from a `line` of `theirs` on (1-based).
     """
 
     key: str | None = None
@@ -75,7 +75,9 @@ class Merged(Generic[T]):
 
 
 def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[Document]:
-    """Merge two changes of a note. Id, version, updated_at, contributors and inline tags come from `theirs`.
+    """Merge the changes of two sides.
+
+    Id, version, updated_at, contributors and inline tags come from `theirs`.
 
     Lists are merged as ordered sets. Other metadata is merged by key.
     """
@@ -106,7 +108,7 @@ def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, 
 
 
 def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
-    """Merge two changes of a list as a set.
+    """Merge the changes that two sides made to a list, which is treated as a set.
 
     The result contains `theirs` without the items that `mine` removed, followed by the items that `mine`
     added.
@@ -124,7 +126,7 @@ def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any])
 
 
 def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
-    """Merge two changes of a text by line.
+    """Merge the changes that two sides made to a text, line by line.
 
     The kind of line break and the line break at the end are merged separately from the lines. So a side that
     changed only line breaks does not cause a conflict. Line breaks are LF and CRLF.

@@ -150,7 +150,7 @@ def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note 
         named = ", ".join(name[:_QUOTED] for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return (
-            f"content began with a frontmatter, whose values were used except {named}{more}. A "
+            f"content began with frontmatter. Its values were used, except for {named}{more}. A "
             "write sets these keys itself, or cannot use their values.",
         )
     return ()

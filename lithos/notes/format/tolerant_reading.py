@@ -144,7 +144,7 @@ def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
 
 
 def _address(node: yaml.Node, values: ValueReader) -> str | None:
-    """Return a web address in any form."""
+    """Return a web address that begins with http or https. The rest is not checked."""
     text = _whole(URL)(node, values)
     return text if text is not None and text.lower().startswith(("http://", "https://")) else None
 

@@ -124,7 +124,7 @@ def _link_of(target: str, shown: str) -> WikiLink:
 def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
     """Return the sentence or line with the first link to the note of `keys`, or "".
 
-    The note at `path` contains it.
+    The text is that of the note at `path`.
 
     The sentence is copied from the Markdown text, with at most `_LONGEST_SIDE` characters before and after
     the beginning of the link.

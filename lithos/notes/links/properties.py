@@ -105,7 +105,7 @@ def _texts_below(root: yaml.Node, source: str) -> Iterator[Property]:
 
 
 def _walk(root: yaml.Node | None, source: str) -> Iterator[tuple[yaml.Node, str | None]]:
-    """Yield each node that is not a key once. Text nodes are yielded with their values.
+    """Yield all nodes except keys, with the values of texts. Each node is yielded once.
 
     A link that YAML reads as a list counts as a text.
     """
@@ -136,7 +136,7 @@ def _is_flow_list(node: yaml.Node) -> bool:
 def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
     """Return the edits of the whole text that change the links in its properties.
 
-    `rewrite` decides the changes.
+    `rewrite` returns the edits for one property.
 
     Positions that `rewrite` returns are relative to the source of a property. Return an empty list if the
     edits would change the meaning of the frontmatter.
@@ -157,7 +157,7 @@ def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
 def _written(each: Property, source: str, edits: list[Edit], in_quotes: bool) -> list[Edit]:
     """Return the edits for the source of a property, written in its style.
 
-    A property without a style is completely put in double quotes.
+    If the property does not have a style, its whole text is put in double quotes.
     """
     written = source[each.start : each.end]
     if in_quotes and not each.style and "\n" not in written:
