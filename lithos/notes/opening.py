@@ -58,7 +58,7 @@ def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
     def save(kept: Kept, data: bytes) -> None:
         note = files.relative(kept.note)
         path = displaced.save(note, data, now)
-        log.warning("bytes that another program saved were displaced", path=note, kept_as=str(path))
+        log.warning("external edit moved to displaced files", path=note, kept_as=str(path))
 
     tidied = files.recover(save)
     if tidied:

@@ -237,7 +237,7 @@ def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, usi
 def _check_schema_version(version: int | None) -> None:
     """Raise `InvalidInput` for integers with more than 64 bits, because some readers do not support them."""
     if version is not None and abs(version) > _LARGEST_INTEGER:
-        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
+        raise InvalidInput("schema_version is too large. Use a small whole number, usually 1.")
 
 
 def _check_written(given: WriteTool) -> None:
@@ -252,10 +252,10 @@ def _check_written(given: WriteTool) -> None:
         )
     missing = [name for name in ("title", "content") if getattr(given, name) is None]
     if given.content is not None and frontmatter_at(given.content) is not None:
-        missing = []  # the frontmatter may contain the title
+        missing = []  # the title may be in the frontmatter of the content
     if given.id is None and missing:
         raise InvalidInput(
-            f"A new note needs {' and '.join(missing)}; to change an existing note, give its id."
+            f"A new note needs {' and '.join(missing)}. To change an existing note, give its id."
         )
 
 

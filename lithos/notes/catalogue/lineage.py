@@ -215,8 +215,6 @@ class Lineage:
         """Process new changes, and follow some more edges backward.
 
         After most changes, the backward walk starts again.
-
-        Most changes restart the backward walk.
         """
         relations = self._relations
         leaves = relations.leaves[self._seen_leaves :]

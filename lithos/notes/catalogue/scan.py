@@ -597,4 +597,4 @@ def _warn_of_claims(catalogue: Catalogue) -> None:
     """Log how many notes lost a slug or URL to a note whose path sorts earlier."""
     for what, number in (("slug", catalogue.surplus_slugs), ("source_url", catalogue.urls.surplus)):
         if number:
-            log.warning("duplicate slugs or URLs", key=what, surplus=number)
+            log.warning("duplicate slugs or URLs found", key=what, surplus=number)

@@ -62,8 +62,8 @@ class FilePages:
         if attachment.size > LARGEST:
             attachment.file.close()
             raise PageRefused(
-                f"This file has {attachment.size:,} bytes; the console serves at most {LARGEST:,}. Open it "
-                "in the vault's folder.",
+                f"This file has {attachment.size:,} bytes, but the console serves at most "
+                f"{LARGEST:,} bytes. Open the file in the vault folder.",
                 413,
             )
         return _respond(attachment, files)

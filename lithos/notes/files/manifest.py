@@ -150,7 +150,7 @@ class Manifest(Database):
                 if _get(connection, "format") == FORMAT and _rules(connection) == reading:
                     return cls(Path(connection.filename), (connection, connection))
             except apsw.SQLError:
-                cls.log.warning("manifest ignored", reason="its tables are missing")
+                cls.log.warning("manifest ignored", reason="tables missing")
         empty = apsw.Connection(":memory:")
         empty.execute(_SCHEMA)
         return cls(Path(), (empty, empty))

@@ -316,7 +316,7 @@ class NotSynced(OSError):
 
 
 def digest_of(data: bytes) -> str:
-    """Return the content hash of a file. It has 128 bits of BLAKE2b, written in hex."""
+    """Return the BLAKE2b hash of a file's content. The hash has 128 bits, written in hex."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
