@@ -36,7 +36,7 @@ async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer:
 def look_at_notes(catalogue: Catalogue) -> Component:
     """Return the number of notes, and the number of notes with unreadable frontmatter.
 
-    These notes are served, too.
+    Notes with unreadable frontmatter are served, too.
 
     The component also counts notes with duplicate ids or conflict copies. Only the warnings of the notes name
     these files, because anyone may read `/health`.

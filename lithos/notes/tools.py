@@ -226,7 +226,7 @@ def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
 def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Parts) -> None:
     """Raise `InvalidInput` for blank keys.
 
-    Also raise it for keys of Lithos, unless a person uses them in the note.
+    Also raise `InvalidInput` for keys of Lithos, unless a person uses them in the note.
     """
     if metadata and not all(key.strip() for key in metadata):
         raise InvalidInput("A key in metadata is blank. Name every key.")
@@ -262,7 +262,7 @@ def _check_written(given: WriteTool) -> None:
 def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
     """Raise `InvalidInput` for an unknown value.
 
-    Also raise it for an update with `merge` and no `expected_version`.
+    Also raise `InvalidInput` for an update with `merge` and no `expected_version`.
     """
     check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
     if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
@@ -353,7 +353,7 @@ class WriteTool:
     async def answer_again(self, using: Parts, begun: datetime) -> Answer:
         """Return the answer of a creation that may have taken effect since `begun`.
 
-        Otherwise raise `OutcomeUnknown`.
+        Raise `OutcomeUnknown` for an update.
         """
         if self.id:
             raise unknown_outcome()

@@ -206,7 +206,7 @@ class Catalogue:
     def spelled(self, path: str) -> Entry | None:
         """Return the note at this path.
 
-        Otherwise return the only note whose path differs just in case or Unicode form.
+        If no note is at `path`, return the only note whose path differs just in case or Unicode form.
         """
         entry = self.at_path(path)
         if entry is None:
@@ -368,7 +368,7 @@ class Catalogue:
     def show(self, filled: Catalogue) -> None:
         """Show the notes of another catalogue until `take_over` is called.
 
-        Its links and records are not shown.
+        The links and records of the other catalogue are not shown.
         """
         self.relations.take_over(filled.relations)
         own = ("records", "graph", "relations", "entities", "when_removed")

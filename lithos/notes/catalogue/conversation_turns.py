@@ -1,6 +1,6 @@
 """Conversation turns: short notes whose titles contain a date and time.
 
-They are sorted by time in their folder.
+The turns of a folder are sorted by time.
 
 The answer to a question is often in an adjacent turn: in the reply to the matching turn, or in the question
 before that turn. Specified in docs/spec/search.md §5.

@@ -65,7 +65,7 @@ class Kinship:
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
         """Return whether a file without an id may be a conflict copy and must be examined.
 
-        This depends on the name of the file.
+        Whether the file must be examined depends on its name.
 
         A file that is already a note is not examined if a person could have chosen its name.
         """
@@ -182,7 +182,7 @@ def _names_in(root: str, folder: str) -> list[str]:
 def _template_folders(files: NoteFiles) -> Iterator[str]:
     """Yield the template folders.
 
-    They are recognised by their names, or because their files are not notes.
+    Template folders are recognised by their names, or because their files are not notes.
     """
     root = str(files.root)
     for folder, folders, _ in islice(os.walk(root), MOST_FOLDERS):

@@ -38,7 +38,7 @@ def path_to_make(path: str, folders: Collection[str]) -> str:
 def prefix_as_spelled(prefix: str, folders: Collection[str]) -> str:
     """Return a path prefix spelled like the existing folders.
 
-    Return it unchanged if a folder does not exist.
+    If a folder of the prefix does not exist, return the prefix unchanged.
     """
     folder, slash, name = prefix.rpartition("/")
     known = _spelled(folder, folders)

@@ -71,7 +71,7 @@ class Resolved:
 class _Target:
     """A link target with the note that it resolves to.
 
-    Also counts how often each source note contains the target.
+    The object also counts how often each source note contains the target.
 
     `is_file` means that the target leads to a vault file that is not a note.
     """

@@ -1,6 +1,6 @@
 """Reads note files into catalogue entries for the start scan and the watcher.
 
-Also drafts the change events.
+The module also drafts the change events.
 """
 
 from __future__ import annotations

@@ -235,8 +235,8 @@ class NoteRecords(ExtraRows):
     def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
         """Mark notes as being written while the context is open.
 
-        During that time, a file may have an intended version that is withdrawn if the exchange of the file
-        fails.
+        While a note is being written, its file may have an intended version that is withdrawn if the exchange
+        of the file fails.
         """
         decided = trio.Event()
         self._undecided.update(dict.fromkeys(note_ids, decided))
@@ -327,7 +327,7 @@ class NoteRecords(ExtraRows):
     def put_own(self, path: str) -> None:
         """Record that a person marked a file as a separate note.
 
-        The mark is permanent. `save` makes it durable.
+        The mark of the file is permanent. `save` makes the mark durable.
         """
         if path not in self._own:
             self._own.add(path)

@@ -1,6 +1,6 @@
 """The note relations that affect trust, indexed in both directions.
 
-These are lineage, successors, quarantines and contradictions.
+The relations are lineage, successors, quarantines and contradictions.
 
 Specified in docs/spec/context.md §2.
 
@@ -121,7 +121,7 @@ class CountedEdges:
     def dependents(self, note_id: str) -> Collection[str]:
         """Return the notes that typed edges derive from a note.
 
-        They may occur repeatedly, and may not exist.
+        The notes may occur repeatedly, and may not exist.
         """
         found = self._dependents.get(note_id)
         return found.values() if found else ()

@@ -242,10 +242,10 @@ def _drop_vanished(
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
     """Return the paths of known files that must be read again even if they are unchanged.
 
-    These are files with broken frontmatter, because the rules for broken frontmatter may have changed since
-    the last run.
+    Files with broken frontmatter are read again, because the rules for broken frontmatter may have changed
+    since the last run.
 
-    If the rules for links have changed, these are all known files.
+    If the rules for links have changed, all known files are read again.
     """
     return [
         path

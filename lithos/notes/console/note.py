@@ -308,7 +308,7 @@ class NotePages:
     async def ask_standing(self, action: str, note_id: str) -> Response:
         """Show the notes that depend on a note.
 
-        A person sees them before a quarantine begins (`quarantine`) or ends (`clear`).
+        The page asks whether a quarantine should begin (`quarantine`) or end (`clear`).
         """
         impact = await self._console.call("lithos_impact", id=note_id, action="preview")
         entry = self._console.parts.get(Catalogue).get(note_id)

@@ -82,7 +82,7 @@ def draft(text: str, path: str, start: int, most: int = LONGEST) -> ParsedPart:
 def _end_of(window: str) -> int:
     """Return the end of a part.
 
-    It is before the last heading in the second half, or before the last block.
+    A part ends before the last heading in its second half, or before its last block.
     """
     lines = [0, *(match.end() for match in re.finditer("\n", window))]
     places = [(lines[line], is_heading) for line, is_heading in block_starts(window) if 0 < line < len(lines)]

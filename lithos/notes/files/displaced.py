@@ -121,7 +121,7 @@ class Moves:
     def write(self, intent: MoveIntent) -> None:
         """Store an intent durably.
 
-        It replaces an earlier intent of the same note. Raise `OSError` on failure.
+        The intent replaces an earlier intent of the same note. Raise `OSError` on failure.
         """
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)

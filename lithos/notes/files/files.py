@@ -408,7 +408,7 @@ class NoteFiles:
     def _locate(self, path: str, root: str | None = None) -> str:
         """Return the absolute path for a relative path in the folder.
 
-        Raise `OutsideKnowledge` for a path outside.
+        Raise `OutsideKnowledge` for a path outside the folder.
         """
         root = root or self._find_root()
         real = resolve_below(root, path)
@@ -440,7 +440,7 @@ class NoteFiles:
     def real_paths(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the real paths of the paths that contain a link.
 
-        Raise `OutsideKnowledge` for a path outside.
+        Raise `OutsideKnowledge` for a path outside the folder.
         """
         root = self._find_root()
         found = {path: _below(root, self._locate(path, root)) for path in paths}

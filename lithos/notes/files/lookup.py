@@ -172,7 +172,7 @@ def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
 def is_note_name(path: str) -> bool:
     """Return whether a listing may contain this name.
 
-    Such names end with `.md`, are valid text, and do not begin with a dot.
+    Names of listed files end with `.md`, are valid text, and do not begin with a dot.
     """
     if not path.endswith(".md") or any(part.startswith(".") for part in path.split("/")):
         return False

@@ -187,7 +187,7 @@ class Manifest(Database):
     def store(self, rows: Iterable[Entry], removed: Iterable[str] = (), seq: int | None = None) -> None:
         """Store rows and delete the rows of removed paths.
 
-        Also store `seq`, the journal position of this state.
+        `seq` is the journal position of this state and is stored with the rows.
         """
         with self.transaction():
             self._put(rows, removed, seq)

@@ -215,7 +215,8 @@ class Replacing:
 
         The file then gets the name `name`, which is `target` or a private name.
 
-        Return the state of the file, which a later rename does not change. After a failure, no file is left.
+        Return the state of the new file, which a later rename does not change. After a failure, no file is
+        left.
         """
         if self.protection.unnamed:
             try:
@@ -237,7 +238,7 @@ class Replacing:
 
         The file then inherits the same attributes.
 
-        `_stage` uses this on file systems that cannot write a file without a name.
+        `_stage` uses this method on file systems that cannot write a file without a name.
         """
         path = temporary_name(self._calls, os.path.dirname(target))
         descriptor = self._calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -274,7 +275,7 @@ class Replacing:
     def _discard(self, path: str, target: str, digest: str) -> None:
         """Unlink a private file.
 
-        If its folder was renamed, `keep` gets the file, and a later search finds it.
+        If the folder of the file was renamed, `keep` gets the file, and a later search finds it.
         """
         try:
             self._calls.unlink(path)

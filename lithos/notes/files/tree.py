@@ -29,7 +29,7 @@ _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOO
 class _Walk:
     """The state of a directory walk.
 
-    It contains the visited folders, and the symlinked folders still to visit as (prefix, target).
+    The state contains the visited folders, and the symlinked folders still to visit as (prefix, target).
     """
 
     root: str

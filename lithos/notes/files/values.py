@@ -146,7 +146,7 @@ class Fingerprint:
     def is_old(self, now: float) -> bool:
         """Return whether another change would certainly get different times.
 
-        This is so if the last change is long ago.
+        Another change gets different times if the last change was long ago.
 
         `now` is the current time in seconds, according to the clock of file times.
         """

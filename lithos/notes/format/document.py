@@ -253,7 +253,7 @@ def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
 def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
     """Return the bytes of a new file.
 
-    It has the keys of the style, a blank line, the title as H1 if required, and the content.
+    The file has the keys of the style, a blank line, the title as H1 if required, and the content.
 
     Raise `UnreadableNote` if no file would read back as `document`.
     """
@@ -467,7 +467,7 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
 def _changes(old: Reading, new: Note) -> KeyChanges:
     """Return the changes that an update makes.
 
-    Under a minimal style, these are `_ADDED` and the differences.
+    Under a minimal style, an update changes only `_ADDED` and values that differ.
     """
     before, after = written_values(old.document.note), written_values(new)
     owned, minimal = old.owned, old.style.minimal_frontmatter
@@ -501,7 +501,7 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
 def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
     """Return the keys for which Lithos must also write its own value.
 
-    Otherwise, Lithos would later treat the person's new value for the key as a value of Lithos.
+    Without this value, Lithos would later treat the person's new value for the key as a value of Lithos.
     """
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}

@@ -1,6 +1,6 @@
 """A note file that an agent passes as the content of a note.
 
-It is parsed like a file (docs/spec/tools.md §3).
+The content is parsed like a file (docs/spec/tools.md §3).
 
 Agents may send back the text that a resource or an editor shows. If Lithos stored this text unchanged, its
 frontmatter would be a second block below the note's own frontmatter, and would never be read.

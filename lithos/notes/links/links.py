@@ -375,7 +375,7 @@ class LinkTable:
     def candidates(self, target: str) -> list[str]:
         """Return the paths of the notes between which a target is ambiguous.
 
-        These notes have equal path ends.
+        The target is ambiguous because the paths of these notes end equally.
 
         The paths are sorted.
         """

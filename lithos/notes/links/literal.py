@@ -1,6 +1,6 @@
 """Masks the parts of a Markdown text in which links do not count.
 
-These are fenced, indented and inline code, and HTML comments.
+Links in fenced, indented and inline code, and in HTML comments, are ignored.
 
 A move does not change links in these parts. All functions take linear time.
 """
