@@ -241,7 +241,10 @@ def _check_schema_version(version: int | None) -> None:
 
 
 def _check_written(given: WriteTool) -> None:
-    """Raise `InvalidInput` for a new note without title or content. Also raise it for a blank id or title."""
+    """Raise `InvalidInput` for a new note without title or content.
+
+    Also raise `InvalidInput` for a blank id or title.
+    """
     if given.id is not None and not given.id.strip():
         raise InvalidInput(
             "id must not be blank, because that would create a copy. Omit id to create a note."

@@ -315,7 +315,7 @@ class Facets:
         """
         prefix = wanted.path_prefix or ""
         folder = folder_of(prefix)
-        is_whole = prefix in ("", f"{folder}/")  # no note names need to be compared
+        is_whole = prefix in ("", f"{folder}/")  # whole folders match, so note names do not matter
         is_exact = is_whole or len(self._folders.places.get(folder, ())) <= MOST_COMPARED
         start, end = (offset, None if limit is None else offset + limit) if is_exact else (0, None)
         found = self._select(wanted, path_of if is_exact else None)

@@ -82,7 +82,7 @@ class Lineage:
         #: The causes that were found for doubtful notes since the last change.
         self._causes: dict[str, _Cause | None] = {}
 
-    # -- kin -----------------------------------------------------------------------------------
+    # -- sources and dependents --------------------------------------------------------------
 
     def sources(self, note_id: str) -> list[LineageStep]:
         """Return the existing direct sources of a note, sorted by id."""

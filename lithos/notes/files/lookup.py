@@ -73,7 +73,7 @@ def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
         if not all(_is_shown(part) for part in inside) or files.ignored.covers("/".join(inside)):
             return None
         descriptor = _open_below(root, inside)
-    except (OSError, ValueError):  # missing, not readable, changed in the meantime, or not a valid file name
+    except (OSError, ValueError):  # the file is missing, unreadable or changed, or its name is invalid
         return None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):

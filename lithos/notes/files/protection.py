@@ -59,7 +59,7 @@ def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) 
     Raise `OSError` if the notes folder cannot be written.
     """
     if place is not None:
-        with suppress(OSError):  # errors of the notes folder are reported later, without the place
+        with suppress(OSError):  # errors of the notes folder are reported by the later probe
             return evolve(_probe(calls, folder, place), reaches_place=True)
     return _probe(calls, folder, folder)
 

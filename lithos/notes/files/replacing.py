@@ -321,7 +321,7 @@ class Replacing:
             if watch.is_still(swap, change.expected):
                 return
         kept = Kept.of(swap, target, {digest_of(change.data)}, watch.is_leased)
-        try:  # before the lease ends, so that programs waiting in open() get the file that is put back
+        try:  # put back before the lease ends, so that programs waiting in open() get that file
             self._put_back(swap, target, ours, opened)
         except OSError:
             self._keep(kept)

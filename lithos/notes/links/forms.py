@@ -232,7 +232,7 @@ def note_target(written: str, folder: str) -> str:
     if not path or not names_note(path):
         return ""
     joined = join_path(path, folder)
-    while joined.startswith("../"):  # outside the notes folder, so use only the file name
+    while joined.startswith("../"):  # the path is outside the notes folder, so use only the file name
         joined = joined[3:]
     return joined if joined.endswith(SUFFIX) else joined + SUFFIX
 
