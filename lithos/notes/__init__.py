@@ -1,5 +1,4 @@
 """Notes and their files: reading, writing, watching, moving and linking.
 
-Used by later packages.
-Never here: the permissions of the caller.
+Later packages use this package. It must not check the permissions of the caller.
 """

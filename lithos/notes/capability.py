@@ -1,4 +1,4 @@
-"""The notes capability: the catalogue, the actors that write and watch notes, and the services for tools."""
+"""The notes capability: the catalogue, actors that write and watch notes, and services for tools."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ from lithos.server.tools.ports import NotePorts
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
-    """Build the stored note records from their rows."""
+    """Build the records of note facts from the stored rows."""
     return NoteRecords(rows.rows)
 
 
@@ -83,14 +83,14 @@ def make_publisher(
     manifest: Manifest,
     records: NoteRecords,
 ) -> Publisher:
-    """Build the actor that announces changes to the indexes and the journal."""
+    """Build the actor that passes changes to the indexes and announces them in the journal."""
     return Publisher(coordinator.mailbox, indexes, manifest, Threads(), records)
 
 
 def make_keeper(
     files: NoteFiles, displaced: Displaced, clock: Clock, settled: SettledClock, recorder: VersionRecorder
 ) -> Keeper:
-    """Build the keeper, which saves the bytes that a change replaces."""
+    """Build the keeper, which saves bytes that a change replaces."""
     return Keeper(files, displaced, Threads(), clock, settled, recorder.look_again, lambda: settled.reached)
 
 
@@ -109,18 +109,18 @@ def make_applying(
     journal: CoordinationStore,
     versions: VersionStore | None,
 ) -> Applying:
-    """Build the component that applies changes."""
+    """Build the component that writes prepared changes to the files."""
     needed: tuple[Database | VersionStore, ...] = (journal,) if versions is None else (journal, versions)
     return Applying(records, files, moves, Threads(), recorder, needed)
 
 
 def rows_along(records: NoteRecords) -> ExtraRows:
-    """Return the rows that the journal commits together with other changes."""
+    """Return the rows that the journal commits together with events."""
     return records
 
 
 def known_notes(catalogue: Catalogue) -> KnownNotes:
-    """Return the ids of the existing notes, for the journal."""
+    """Return the ids of the existing notes for the journal."""
     return catalogue
 
 
@@ -169,7 +169,7 @@ def make_watcher(
 ) -> Watcher:
     """Build the watcher.
 
-    When watching is switched off, the watcher still finishes the guard's pending work.
+    If watching is switched off, the watcher still finishes the pending work of the guard.
     """
     return Watcher(
         index.watch_mode if server.watch_files else "off",
@@ -182,12 +182,12 @@ def make_watcher(
 
 
 def make_vault_files(files: NoteFiles, catalogue: Catalogue) -> VaultFiles:
-    """Build the reader for the vault files that are not notes."""
+    """Build the reader for files in the vault that are not notes."""
     return VaultFiles(files, catalogue, Threads(2))
 
 
 def share_titles(catalogue: Catalogue) -> NoteTitles:
-    """Return the note titles, for the access log."""
+    """Return the note titles that the access log shows."""
     return catalogue
 
 

@@ -1,4 +1,7 @@
-"""Messages to an indexer, its reply, and the port (`Index`) through which it changes its search index."""
+"""Messages to an indexer and its replies.
+
+An indexer changes its search index through the port `Index`.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from lithos.notes.model.note import Document
 
 
 class Indexed(Enum):
-    """The reply to a change:
+    """The reply of an indexer to a change.
 
-    `DONE` if the note is searchable, `DEFERRED` if it waits for the embedding model.
+    `DONE` means that the note is searchable, `DEFERRED` that it waits for the embedding model.
     """
 
     DONE = "done"
@@ -26,7 +29,10 @@ class Indexed(Enum):
 
 @frozen
 class Upsert(Command[Indexed]):
-    """Insert or replace a note in the index. A stale repair, whose note has changed since, is dropped."""
+    """Insert or replace a note in the index.
+
+    An outdated repair is dropped, because the note has changed since.
+    """
 
     entry: Entry
     document: Document
@@ -42,14 +48,17 @@ class Removal(Command[Indexed]):
 
 @frozen
 class Slice(Command[Indexed]):
-    """A bulk upsert: many notes in one message, so that they are indexed in one batch."""
+    """A bulk upsert. One message contains many notes, so that they are indexed in one batch."""
 
     upserts: tuple[Upsert, ...]
 
 
 @frozen
 class FlushIndex(Command[Indexed]):
-    """A flush request. A caller waits for the changes queued before it, so the batch must start at once."""
+    """A request to start the batch at once.
+
+    A caller is waiting for the changes queued before this message.
+    """
 
 
 IndexMessage = Upsert | Removal | Slice | FlushIndex
@@ -57,7 +66,7 @@ IndexMailbox = Mailbox[IndexMessage]
 
 
 def spread(messages: Sequence[IndexMessage]) -> Iterator[Upsert | Removal]:
-    """Flatten messages into single changes, in order."""
+    """Split messages into single changes, in order."""
     for message in messages:
         if isinstance(message, Slice):
             yield from message.upserts
@@ -66,16 +75,16 @@ def spread(messages: Sequence[IndexMessage]) -> Iterator[Upsert | Removal]:
 
 
 class Index(Protocol):
-    """A search index as its indexer uses it. All methods block."""
+    """A search index, as its indexer uses it. All methods block."""
 
     def is_ready(self) -> bool:
-        """Return whether changes can be applied. Until then, they are deferred."""
+        """Return whether changes can be applied now. If not, changes are deferred."""
 
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
-        """Make the changes searchable, either all or none. Raises `IndexFailed`."""
+        """Make all changes searchable, or none of them. Raise `IndexFailed` on failure."""
 
     def stamps(self) -> Mapping[int, int]:
-        """Return the state of the index: the stamp (content hash) of each note by serial number."""
+        """Return the stamps (content hashes) of the indexed notes by serial number."""
 
     def expected(self, entry: Entry) -> int:
-        """Return the stamp that the index should have for this note."""
+        """Return the stamp that the index should have for a note."""

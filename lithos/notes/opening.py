@@ -1,4 +1,4 @@
-"""Opening the notes of a configuration: the folder, the files to ignore, and the note format."""
+"""Opening the notes of a configuration, with their folder, the ignored files and the note format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = get_logger("lithos.app")
 
 
 def style_of(storage: StorageConfig) -> VaultStyle:
-    """Return the style by which notes are read and written."""
+    """Return the rules for reading and writing the notes of a configuration."""
     base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
     return evolve(base, knows_copies=storage.conflict_copies != "ignore")
 
@@ -41,12 +41,15 @@ def open_notes(storage: StorageConfig) -> NoteFiles:
 
 
 def make_lock(storage: StorageConfig) -> OwnerLock:
-    """Create the lock of the data directory and of a served vault. The lock is not taken yet."""
+    """Create the lock of the data directory, and of the vault if a vault is served.
+
+    The lock is not taken yet.
+    """
     return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
 
 
 def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
-    """Clean up after a process that died in the middle of a change. Call this before any other work."""
+    """Clean up after a process that died during a change. Call this before any other work."""
     files.create_root()
     sync_names({occasion.data, *(folder.parent for folder in occasion.fresh)})
     displaced = Displaced(occasion.private / DISPLACED)
@@ -55,7 +58,7 @@ def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
     def save(kept: Kept, data: bytes) -> None:
         note = files.relative(kept.note)
         path = displaced.save(note, data, now)
-        log.warning("bytes that another program saved were displaced", path=note, kept_as=str(path))
+        log.warning("external edit moved to displaced files", path=note, kept_as=str(path))
 
     tidied = files.recover(save)
     if tidied:
@@ -64,9 +67,9 @@ def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
 
 
 def _last_written(private: Path) -> datetime:
-    """Return when an earlier process last wrote a database.
+    """Return the time when an earlier process last wrote to a database.
 
-    The machine's clock may be wrong: without a battery it starts in 1970.
+    The clock of the machine may be wrong. For example, it starts in 1970 on a machine without a battery.
     """
     times = [path.stat().st_mtime_ns for path in private.glob("*.db*")]
     return from_nanoseconds(max(times, default=0))

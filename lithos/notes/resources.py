@@ -34,7 +34,7 @@ _TAGS: Final = {
 
 @define(eq=False)
 class TagResources:
-    """A single resource: all tags with the number of notes for each, sorted by name."""
+    """A single resource with all tags and the number of notes for each, sorted by name."""
 
     kind: ClassVar[str] = "tags"
     template: ClassVar[None] = None
@@ -42,15 +42,15 @@ class TagResources:
     _knowledge: Knowledge
 
     async def find(self, id: str) -> None:
-        """Accept any id: the resource always exists."""
+        """Accept any id, because the resource always exists."""
 
     async def read(self, id: str, agent: str) -> Content:
-        """Return the tags, once all notes are loaded."""
+        """Wait until all notes are loaded, then return the tags."""
         await self._opening.wait_known()
         return Content(JSON, {"tags": self._knowledge.tags(None)})
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """Return the only resource."""
+        """Return the single resource."""
         return [ListedResource(ResourceAddress("tags"), _TAGS)]
 
 
@@ -73,12 +73,15 @@ class NoteResources:
     _texts: NoteTexts
 
     async def find(self, id: str) -> None:
-        """Return if the note exists; otherwise raise `UnknownResource`."""
+        """Do nothing if the note exists. Raise `UnknownResource` if it does not."""
         await self._opening.wait_known()
         self._entry(id)
 
     async def read(self, id: str, agent: str) -> Content:
-        """Return the file of a note and record the access. Raises `UnknownResource`."""
+        """Return the file of a note, and record the access.
+
+        Raise `UnknownResource` if the file cannot be read.
+        """
         await self._opening.wait_known()
         entry = self._entry(id)
         data = await self._texts.load_bytes(entry)
@@ -91,7 +94,10 @@ class NoteResources:
         return Content(MARKDOWN, data)
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """Return the notes older than `after`, newest first. Empty until all notes are loaded."""
+        """Return the notes older than `after`, newest first.
+
+        Return an empty list until all notes are loaded.
+        """
         known = list(self._catalogue) if self._opening.known.is_set() else []
         return [_listed(entry) for entry in await find_newest(known, _place_of, after, count)]
 

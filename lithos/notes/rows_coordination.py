@@ -1,11 +1,12 @@
-"""Rows about note files in `coordination.db`: facts that are not in the files themselves.
+"""Rows about note files in `coordination.db`. They store facts that are not in the files.
 
-`note_versions`: the effective version of a note whose file contains a lower one, and the hash of its bytes.
-`note_ids`: the id of a file that does not contain one, if the id is not derived from the path. Both tables
-have at most one row per note; the start scan deletes unused rows. `own_notes`: the paths of files that a
-person declared to be separate notes rather than conflict copies; the file may be missing for a while.
-`note_intents`: the versions and hashes of writes that are running or finished, until the manifest contains
-them. They are stored before the write (write-ahead), because a reader may have seen a version before a crash.
+`note_versions` stores the effective version of a note whose file contains a lower version, and the hash of
+its bytes. `note_ids` stores the id of a file that does not contain one, if the id is not derived from the
+path. Both tables have at most one row per note, and the start scan deletes unused rows. `own_notes` stores
+the paths of files that a person marked as separate notes, because they are not conflict copies. The file may
+be missing for a while. `note_intents` stores the versions and hashes of running and finished writes until the
+manifest contains them. An intent is stored before the write (write-ahead), because a reader may have seen the
+version before a crash.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CREATE TABLE IF NOT EXISTS own_notes(path TEXT PRIMARY KEY) WITHOUT ROWID;
 class NoteRows:
     """The rows of all tables, by note id, by path, or by id and version.
 
-    A value of None in a change means that the row is deleted.
+    In a change, the value None means that the row is deleted.
     """
 
     versions: dict[str, AssignedVersion | None] = field(factory=dict)
@@ -54,11 +55,14 @@ class NoteRows:
         return bool(self.versions or self.ids or self.intents or self.creations or self.own)
 
     def store(self, connection: apsw.Connection) -> None:
-        """Store changed rows within a transaction. An id may move from one path to another."""
+        """Store the changed rows in the transaction of the caller.
+
+        An id may move from one path to another.
+        """
         versions, intents, creations = self.versions, self.intents, self.creations
 
         def run(sql: str, given: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
-            if given:  # most are empty, and a statement costs as much as a GIL handover
+            if given:  # most of these lists are empty, and a statement costs as much as a GIL handover
                 connection.executemany(sql, given)
 
         run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
@@ -82,7 +86,7 @@ class NoteRows:
 
 
 def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
-    """Load all rows. Empty if the database is missing, or older than the tables."""
+    """Load all rows. Return no rows if the database is missing or older than the tables."""
     if connection is None:
         return NoteRows()
 
@@ -92,7 +96,7 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
         except apsw.SQLError:
             log.info(
                 "note record table missing",
-                reason="the database is older than the table",
+                reason="database older than the table",
                 query=query,
             )
             return []
@@ -108,7 +112,7 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
 
 
 class KeptNotes(Rows):
-    """Reader of the rows about note files, for one connection."""
+    """Reader of the rows about note files through one connection."""
 
     def load(self) -> NoteRows:
         """Load all rows."""

@@ -1,4 +1,4 @@
-"""Records that the start scan needs in addition to the notes."""
+"""Records that the start scan needs in addition to the note files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = get_logger("lithos.start")
 
 
 class ScannedRows:
-    """Stored records of note files, which are needed until the start scan is finished."""
+    """Stored records about note files. They are needed only until the start scan has finished."""
 
     def __init__(self, journal: CoordinationStore) -> None:
         self.rows: NoteRows = journal.rows(KeptNotes).load()
@@ -30,7 +30,7 @@ class ScannedRows:
 
 
 def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapping[str, RecordedPath]:
-    """Return the earlier paths of notes from the history, if there is one. Blocks."""
+    """Return the last known paths of notes from the history. Without a history, return nothing. Blocks."""
     try:
         return versions.places(ids) if versions is not None else {}
     except HistoryFailed as failure:
@@ -39,7 +39,7 @@ def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapp
 
 
 def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes]:
-    """Return the kept versions of a note, newest first. Empty without a history. Blocks."""
+    """Yield the kept versions of a note, newest first. Without a history, yield nothing. Blocks."""
     try:
         if versions is not None:
             yield from versions.contents(note_id, MOST_VERSIONS)
@@ -48,7 +48,7 @@ def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes
 
 
 def place_moved(moves: Moves, files: NoteFiles, catalogue: Catalogue) -> None:
-    """Record the ids of notes that a killed process moved, if their files lack an id. Blocks."""
+    """Record the ids of notes that a killed process moved and whose files do not contain an id. Blocks."""
     for intent in moves.pending():
         moved = intent.relinking
         is_moved = files.is_file(moved.new) and not files.is_file(moved.old)

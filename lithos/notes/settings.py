@@ -1,4 +1,4 @@
-"""Settings of notes: how files are followed, and what agents may change."""
+"""Settings for notes: how Lithos detects file changes, and what agents may change."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class IndexConfig:
     )
     watch_mode: Literal["auto", "native", "poll"] = setting(
         "auto",
-        "How Lithos detects external edits. `native` uses notifications of the operating system, `poll` "
-        "compares the files regularly, and `auto` tries notifications first and then polls.",
+        "How Lithos detects external edits. `native` uses notifications of the operating system, "
+        "and `poll` compares the files regularly. `auto` polls only if notifications do not work.",
     )
 
 
@@ -50,8 +50,9 @@ class AgentsConfig:
 
     agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
         MappingProxyType({}),
-        "Paths that each agent can change, by agent name: `write` for direct changes and `propose` for "
-        "changes that a person must approve. An agent whose token has its own patterns uses those instead.",
+        "Paths that each agent can change, by agent name: `write` for direct changes and "
+        "`propose` for changes that a person must approve. If the token of an agent contains "
+        "patterns, those patterns apply instead.",
         AGENT_SCOPES,
     )
 
@@ -65,6 +66,6 @@ SETTINGS: Final = (
             "index.max_vanished_fraction": "more than half of the notes must vanish for all to be kept",
         },
     ),
-    # The setting `agents` is at the top level, not in a section.
+    # The setting `agents` is at the top level of the file, not in a section.
     SettingsSection("", AgentsConfig, place=120),
 )

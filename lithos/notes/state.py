@@ -18,7 +18,7 @@ from lithos.notes.writing.actor_writer import Writer
 
 
 async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer: Writer) -> Component:
-    """Check whether the folder of the notes can be read and written."""
+    """Return whether the notes folder can be read and written, as a component of `/health`."""
     folder = storage.notes_folder
     try:
         with trio.fail_after(CHECK_DEADLINE):
@@ -34,10 +34,12 @@ async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer:
 
 
 def look_at_notes(catalogue: Catalogue) -> Component:
-    """Count the notes, and the notes with unreadable frontmatter. These are served, too.
+    """Return the number of notes, and the number of notes with unreadable frontmatter.
 
-    The check also counts duplicate ids and conflict copies. Their names are only in the notes' warnings,
-    because anyone may read `/health`.
+    Notes with unreadable frontmatter are served, too.
+
+    The component also counts notes with duplicate ids or conflict copies. Only the warnings of the notes name
+    these files, because anyone may read `/health`.
     """
     told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
     if catalogue.broken:
@@ -49,7 +51,7 @@ def look_at_notes(catalogue: Catalogue) -> Component:
 
 
 def look_at_watcher(watcher: Watcher) -> Component:
-    """Check whether changes by other programs are detected."""
+    """Return whether Lithos detects changes by other programs, as a component of `/health`."""
     details = {"mode": watcher.mode}
     if watcher.failure:
         return Component("degraded", watcher.failure, details)
@@ -57,7 +59,7 @@ def look_at_watcher(watcher: Watcher) -> Component:
 
 
 def count_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Number]:
-    """Count the notes and their links."""
+    """Yield the numbers of notes, tags and links for the statistics."""
     now, links = clock(), catalogue.graph.counts()
     expiring = catalogue.at_serials(catalogue.facets.expiring())
     yield Number(10, "documents", len(catalogue))
@@ -70,14 +72,14 @@ def count_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Number]:
 
 
 def measure_notes(catalogue: Catalogue, clock: Clock) -> Iterator[GaugeSample]:
-    """Return samples of the number of notes."""
+    """Yield samples of the number of notes."""
     now = clock()
     yield GaugeSample("documents", len(catalogue))
     yield GaugeSample("stale_documents", sum(entry.note.is_stale(now) for entry in catalogue))
 
 
 def measure_links(catalogue: Catalogue) -> Iterator[GaugeSample]:
-    """Return samples of the number of links between notes."""
+    """Yield samples of the number of links between notes."""
     links = catalogue.graph.counts()
     yield GaugeSample("graph_nodes", links.nodes)
     yield GaugeSample("graph_edges", links.edges)

@@ -85,7 +85,7 @@ _READ = CompactForm(
     unsaid=("retrieval_count", "namespace"),
     own={"metadata": compact_metadata},
 )
-#: Fields that only `lithos_read` returns.
+#: Compact form of `lithos_list`. Only `lithos_read` returns the fields that are left out.
 _LISTED = CompactForm(
     always=("items", "total", "id", "title", "path"),
     asked={"metadata_match": ("metadata",)},
@@ -112,7 +112,7 @@ class NoteEditTool:
         may_be_blank=True,
         bound=CONTENT,
     )
-    find: str | None = argument("Text to replace, or text of the item to check.", None, bound=QUERY)
+    find: str | None = argument("Text to replace, or text of the task item to check off.", None, bound=QUERY)
     expected_version: int | None = argument("Fail unless this is the current version.", None)
     expected_hash: str | None = argument(
         "Fail unless the section has this hash.", None, bound=LOOKUP, is_rare=True
@@ -174,23 +174,25 @@ _TOLD = 100
 
 
 _EXPECTED = "Version that you read."
-#: Minimum number of JSON characters for links and outline in a read, even if `max_length` is smaller.
+#: Minimum number of JSON characters for links and outline in a read. This applies even if `max_length` is
+#: smaller.
 LEAST_LISTED = 1_000
-#: Maximum number of notes to name that linked to a deleted note.
+#: Maximum number of notes that the answer to a deletion names as linking to the deleted note.
 MOST_LINKED = 20
 _ON_CONFLICT = "Handling of an outdated expected_version."
 
 
-#: Largest integer that all readers of YAML and JSON support.
+#: Largest integer that all YAML and JSON readers support.
 _LARGEST_INTEGER = 2**63 - 1
 
 
 def _read_expiry(
     ttl_hours: float | None, expires_at: str | None, now: datetime
 ) -> datetime | Literal[""] | None:
-    """Return when a note becomes stale.
+    """Return the time when a note becomes stale.
 
-    A result of None keeps the note's expiry time, and "" clears it. `ttl_hours` is already checked.
+    None means that the note's expiry time does not change, "" that it is cleared. `ttl_hours` must already be
+    checked.
     """
     if ttl_hours is not None:
         try:
@@ -205,7 +207,7 @@ def _read_expiry(
 
 
 def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
-    """Raise `InvalidInput` if both are given, or if the time to live is not above zero."""
+    """Raise `InvalidInput` if both arguments are given, or if `ttl_hours` is not above zero."""
     if ttl_hours is not None and expires_at is not None:
         raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
     if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
@@ -213,7 +215,7 @@ def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
 
 
 def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
-    """Raise `InvalidInput` if a key is not `short` or `long`, or its value is not a text."""
+    """Raise `InvalidInput` if a key is neither `short` nor `long`, or if a value is not a text."""
     for key, value in (summaries or {}).items():
         if key not in ("short", "long"):
             raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
@@ -222,7 +224,10 @@ def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
 
 
 def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Parts) -> None:
-    """Raise `InvalidInput` for blank keys, and for keys of Lithos that the note's person does not use."""
+    """Raise `InvalidInput` for blank keys.
+
+    Also raise `InvalidInput` for keys of Lithos, unless a person uses them in the note.
+    """
     if metadata and not all(key.strip() for key in metadata):
         raise InvalidInput("A key in metadata is blank. Name every key.")
     if metadata:
@@ -230,30 +235,38 @@ def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, usi
 
 
 def _check_schema_version(version: int | None) -> None:
-    """Raise `InvalidInput` for integers beyond 64 bits, because some readers do not support them."""
+    """Raise `InvalidInput` for integers with more than 64 bits, because some readers do not support them."""
     if version is not None and abs(version) > _LARGEST_INTEGER:
-        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
+        raise InvalidInput("schema_version is too large. Use a small whole number, usually 1.")
 
 
 def _check_written(given: WriteTool) -> None:
-    """Raise `InvalidInput` for a new note without title or content, and for a blank id or title."""
+    """Raise `InvalidInput` for a new note without title or content.
+
+    Also raise `InvalidInput` for a blank id or title.
+    """
     if given.id is not None and not given.id.strip():
-        raise InvalidInput("id must not be blank: that would create a copy. Leave id out to create a note.")
+        raise InvalidInput(
+            "id must not be blank, because that would create a copy. Omit id to create a note."
+        )
     if given.title is not None and not given.title.strip():
         raise InvalidInput(
             "title must not be blank. To keep the title of a note, leave title out and give id."
         )
     missing = [name for name in ("title", "content") if getattr(given, name) is None]
     if given.content is not None and frontmatter_at(given.content) is not None:
-        missing = []  # the title may be in the frontmatter
+        missing = []  # the title may be in the frontmatter of the content
     if given.id is None and missing:
         raise InvalidInput(
-            f"A new note needs {' and '.join(missing)}; to change an existing note, give its id."
+            f"A new note needs {' and '.join(missing)}. To change an existing note, give its id."
         )
 
 
 def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
-    """Raise `InvalidInput` for an unknown value, and for an update with `merge` but no `expected_version`."""
+    """Raise `InvalidInput` for an unknown value.
+
+    Also raise `InvalidInput` for an update with `merge` and no `expected_version`.
+    """
     check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
     if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
         raise InvalidInput(
@@ -269,7 +282,7 @@ class WriteTool:
     """
 
     agent: str = argument("Your agent id.", bound=NAME)
-    title: str | None = argument("Title; the file is named after it. Needed to create.", None, bound=TITLE)
+    title: str | None = argument("Title, also used as file name. Needed to create.", None, bound=TITLE)
     content: str | None = argument(
         "Whole body in Markdown; needed to create.",
         None,
@@ -283,23 +296,27 @@ class WriteTool:
         "Id of the note to update; omit to create one.", None, may_be_blank=True, bound=LOOKUP
     )
     source_task: str | None = argument(
-        'Id of the task this is from; "" clears.', None, may_be_blank=True, bound=NAME
+        'Id of the source task; "" clears.', None, may_be_blank=True, bound=NAME
     )
     source_url: str | None = argument(
-        'Web page this is from; unique; "" clears.', None, may_be_blank=True, bound=URL
+        'URL of the source; unique; "" clears.', None, may_be_blank=True, bound=URL
     )
     derived_from_ids: tuple[str, ...] | None = argument(
-        "Ids of the notes this is based on; [] clears.", None, bound=IDS
+        "Ids of the source notes; [] clears.", None, bound=IDS
     )
     ttl_hours: float | None = argument("Hours until the note is stale.", None)
     expires_at: str | None = argument(
-        'ISO time when the note is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP, is_rare=True
+        'ISO time from which the note is stale; "" clears.',
+        None,
+        may_be_blank=True,
+        bound=LOOKUP,
+        is_rare=True,
     )
     expected_version: int | None = argument(_EXPECTED, None)
     schema_version: int | None = argument("Version of the note's schema.", None, is_rare=True)
     namespace: str | None = argument("Namespace; default: the folder.", None, bound=NAMESPACE, is_rare=True)
     access_scope: str | None = argument(
-        "Agents that find it by lithos_context or lithos_retrieve.",
+        "Agents that find the note by lithos_context or lithos_retrieve.",
         None,
         one_of=ACCESS_SCOPES,
         bound=LOOKUP,
@@ -308,7 +325,7 @@ class WriteTool:
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP, is_rare=True)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     summaries: dict[str, Any] | None = argument(
-        "Texts under the keys short and long.", None, bound=SUMMARIES, is_rare=True
+        "Summaries under the keys short and long.", None, bound=SUMMARIES, is_rare=True
     )
     metadata: dict[str, Any] | None = argument(
         "Metadata keys to merge; null deletes a key.", None, bound=METADATA
@@ -337,8 +354,9 @@ class WriteTool:
         return row
 
     async def answer_again(self, using: Parts, begun: datetime) -> Answer:
-        """Return the answer of a creation that may have taken effect since `begun`; else raise
-        `OutcomeUnknown`.
+        """Return the answer of a creation that may have taken effect since `begun`.
+
+        Raise `OutcomeUnknown` for an update.
         """
         if self.id:
             raise unknown_outcome()
@@ -407,7 +425,7 @@ class ReadTool:
     section: str | None = argument("Only this section, e.g. Deploy > Rollback.", None, bound=LOOKUP)
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     version: int | None = argument("Earlier version to read, also of a deleted note.", None)
-    as_of: str | None = argument("ISO time: the note as it was then.", None, bound=LOOKUP, is_rare=True)
+    as_of: str | None = argument("ISO time of the version to read.", None, bound=LOOKUP, is_rare=True)
     page: int | None = argument("Page of a PDF.", None, is_listed=False)
     place: str | None = argument("Page or place in an attachment.", None, bound=LOOKUP)
 
@@ -456,7 +474,7 @@ class DeleteTool:
             return row_of(outcome)
         if not linked.total or using.get(ServerConfig).is_plain:
             return {"success": True}
-        # Only now it is certain that the last version is kept.
+        # Only after the deletion is it certain that the last version is kept.
         linked = evolve(linked, way_back=await using.get(EarlierVersions).way_back(self.id))
         return {"success": True, **linked_row(linked)}
 
@@ -474,13 +492,13 @@ class DeleteTool:
 class ListTool:
     """List notes filtered by folder, tags, author, date, title, text or metadata, without ranking."""
 
-    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    path_prefix: str | None = argument("Only notes with this path prefix.", None, bound=LOOKUP)
     tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only notes of this author.", None, bound=LOOKUP)
     since: str | None = argument("Only notes updated since this ISO time.", None, bound=LOOKUP)
     limit: int = argument("Maximum number of notes.", 50)
     offset: int = argument("Number of notes to skip; use next_offset.", 0)
-    title_contains: str | None = argument("Only notes whose title contains this.", None, bound=LOOKUP)
+    title_contains: str | None = argument("Only notes whose title contains this text.", None, bound=LOOKUP)
     content_query: str | None = argument("Only notes that match this full-text query.", None, bound=QUERY)
     metadata_match: dict[str, Any] | None = argument(
         'Only notes with this metadata, e.g. {"project": "shop"}.', None, bound=FILTER
@@ -489,7 +507,7 @@ class ListTool:
         "Only notes that have all of these entities.", None, bound=FILTERS, is_rare=True
     )
     kinds: tuple[str, ...] | None = argument(
-        "Kinds to list: note (default), attachment.", None, bound=FILTERS, is_listed=False
+        "Kinds of items to list: note (default) or attachment.", None, bound=FILTERS, is_listed=False
     )
 
     async def answer(self, using: Parts) -> Answer:
@@ -499,7 +517,7 @@ class ListTool:
         return await self._list_notes(using)
 
     async def _list_others(self, using: Parts, *, with_notes: bool) -> Answer:
-        """List attachments after the notes. They do not have tags, authors, entities or metadata."""
+        """List attachments after the notes. Attachments do not have tags, authors, entities or metadata."""
         notes: dict[str, Any] = await self._list_notes(using) if with_notes else {"items": [], "total": 0}
         items: list[dict[str, Any]] = []
         total, others = 0, using.find(OtherFiles)
@@ -538,7 +556,7 @@ class ListTool:
 class TagsTool:
     """List tags with the number of notes for each. Check here before you invent a tag."""
 
-    prefix: str | None = argument("Only tags that start with this.", None, bound=LOOKUP)
+    prefix: str | None = argument("Only tags with this prefix.", None, bound=LOOKUP)
 
     async def answer(self, using: Parts) -> Answer:
         return {"tags": using.get(Knowledge).tags(self.prefix)}
@@ -573,7 +591,10 @@ class NoteUpdateTool:
 
 
 def read_place(page: int, place: str | None) -> str:
-    """Return the place of a page. Raises `InvalidInput` if `place` differs or the page is below 1."""
+    """Return the place of a PDF page.
+
+    Raise `InvalidInput` if `place` names another place or `page` is below 1.
+    """
     if place is not None and place != str(page):
         raise InvalidInput("Give page or place, not both.")
     if page < 1:

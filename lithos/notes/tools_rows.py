@@ -1,4 +1,4 @@
-"""Rows for notes in tool answers, with their warnings, conflict copies and links."""
+"""Rows of tool answers that describe notes, with warnings, conflict copies and links."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from lithos.server.tools.compacting import CompactForm, is_nothing, short_time
 from lithos.server.tools.fitting import cut_warning
 from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 
-#: Seconds of work after which other tasks get a turn.
+#: Seconds of work after which a loop lets other tasks run.
 TURN: Final = 0.002
 
-#: Returns the warning as the caller may see it, or None to hide it.
+#: Callback that returns a warning as the caller may see it. None hides the warning.
 Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
 
-#: Default values of note fields.
+#: Default values of note fields. Compact answers leave out fields with these values.
 NOTE_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({
     "status": "active", "note_type": "observation", "access_scope": "shared", "confidence": 1.0,
     "schema_version": 1,
 })  # fmt: skip
-#: Keys in the metadata of a read that do not belong to the person.
+#: Keys in the metadata of a read that belong to Lithos.
 _OWN: Final = frozenset({*OWNED_KEYS, "extra", "frontmatter_error"})
 _SAID_BESIDE: Final = frozenset({"id", "title", "version", "entities_extractor"})
-#: Compact form for answers of tools that change a note. It reserves space for similar notes.
+#: Compact form for the answers of tools that change a note. It reserves space for a list of similar notes.
 WRITTEN: Final = CompactForm(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
 
 register_row(Note, inline_tags=LEFT_OUT, has_conflict_markers=LEFT_OUT, frontmatter_error=IF_SAID)
@@ -59,12 +59,12 @@ register_row(
 
 
 async def warn(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None) -> None:
-    """Insert the warnings of each note at the front of the warnings in its row.
+    """Add the current warnings of each note to its row, before the warnings already there.
 
-    Long lists yield to other tasks.
+    In a long list, other tasks can run in between.
 
-    `shown` are note ids with their rows. The key `warnings` is only added for notes that have warnings now.
-    `veil` hides facts about other notes that the caller may not see.
+    `shown` contains note ids with their rows. Only rows of notes with warnings get the key `warnings`. `veil`
+    hides facts about other notes that the caller may not see.
     """
     lineage = using.get(Lineage)
     await lineage.settle()
@@ -81,7 +81,7 @@ async def warn(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]], veil: 
 
 
 def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> None:
-    """Add `conflict_copies` to the row of each note that has conflict copies."""
+    """Add `conflict_copies` to the row of each note with conflict copies."""
     lineage = using.get(Lineage)
     for note_id, row in shown if lineage.has_second_files else ():
         if copies := lineage.copies(note_id):
@@ -89,9 +89,9 @@ def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> Non
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
-    """Return all owned keys, and the other keys under `extra`.
+    """Return the values of all owned keys. Other keys are under `extra`.
 
-    An unreadable frontmatter has `frontmatter_error`.
+    If the frontmatter is unreadable, the row also has `frontmatter_error`.
     """
     row = row_of(note) | {"tags": list(note.all_tags), "namespace": namespace}
     if note.quarantine_reason is None:
@@ -100,9 +100,9 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
 
 
 def linked_row(linked: LinkedFrom) -> dict[str, Any]:
-    """Return the notes that link to a note being deleted, and how to restore the note.
+    """Return the notes that link to a deleted note, and how to restore the deleted note.
 
-    The result is empty if no note links to the deleted note.
+    Return an empty row if no notes link to the deleted note.
     """
     if not linked.total:
         return {}
@@ -130,7 +130,7 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         "id": note.id,
         "title": note.title,
         "content": read.content,
-        # Keys of the person are listed next to Lithos's keys, unless the names clash.
+        # A person's keys are listed next to Lithos's keys, unless they have the same names.
         "metadata": {key: value for key, value in note.extra.items() if key not in OWNED_KEYS}
         | metadata_row(note, namespace),
         "links": [{"target": link.target, "display": link.display} for link in read.links],
@@ -146,7 +146,7 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         row |= {"section": read.section.section, "section_hash": read.section.hash}
     if read.next_offset is not None:
         row |= {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
-    # an earlier version: add the current one, and whether this version is the deletion
+    # for an earlier version, also return the current version and whether the note was deleted
     if read.kept is not None:
         row["current_version"] = read.kept.current_version
         row |= {"deleted": True} if read.kept.row.op == DELETED else {}
@@ -176,7 +176,7 @@ def list_row(entry: Entry) -> dict[str, Any]:
 
 
 def look_row(look: FirstLook, score: float) -> dict[str, Any]:
-    """Return a search result for a note of which only the title and the first lines are known yet."""
+    """Return a search result for a note of which only the title and the first lines are known so far."""
     return {
         "id": look.id,
         "title": look.title,
@@ -191,11 +191,11 @@ def look_row(look: FirstLook, score: float) -> dict[str, Any]:
 
 
 def compact_metadata(metadata: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a read.
+    """Return the metadata of a read in its compact form.
 
-    The person's keys are unchanged; Lithos's keys are only included if informative.
+    All keys of the person are included, but keys of Lithos only if their values are informative.
 
-    A person's key with the name of a Lithos key stays under `extra`.
+    If a person's key has the name of a Lithos key, it stays under `extra`.
     """
     made: dict[str, Any] = {}
     for key, item in metadata.items():

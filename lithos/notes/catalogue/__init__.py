@@ -1,7 +1,6 @@
 """The catalogue of all notes in memory: paths, tags, titles, links and lineage.
 
-Used by this package and by later packages.
-Never here: code that writes files.
+The notes package and later packages use this package. It must not contain code that writes files.
 """
 
 ROLE = "actor"

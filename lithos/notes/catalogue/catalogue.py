@@ -1,8 +1,8 @@
 """The catalogue: the in-memory index of all notes' metadata, by id, path, slug, URL, tag and serial.
 
-The writer owns the catalogue and alone changes it (single writer). Services read it without locks, because
-the data of one note changes without an `await` in between; only its links may follow in steps. The note texts
-stay in the files.
+Only the writer changes the catalogue (single writer). Services read the catalogue without locks, because the
+data of a note changes without an `await` in between. Only the links of a note may be updated in several
+steps. The note texts are not in the catalogue, but only in the files.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 
 @frozen
 class SkippedFile:
-    """A file that is not indexed, with the file state at its examination.
+    """A file that is not indexed, with its file state when it was last examined.
 
-    `note_id` is the id of the indexed note that has the same id as this file. `copy` describes the file's
-    relation to that note if it is a conflict copy.
+    `note_id` is the id of the indexed note that has the same id as this file. For a conflict copy, `copy`
+    describes how the file relates to that note.
     """
 
     reason: str
@@ -53,11 +53,11 @@ class SkippedFile:
 
 @frozen
 class ConflictCopy:
-    """The losing version of a conflict, as a synchronising program stored it: the hash of its bytes.
+    """The losing version of a sync conflict, with the hash of its bytes. A sync program stored this version.
 
     `original` is the path of the note. `names_id` means that the file contains the id of its note. `is_weak`
-    means that people also choose such file names, so nothing is done with the copy unless a person asks for
-    it by its path.
+    means that a person could also have chosen the file name. Lithos then does nothing with the copy until a
+    person requests an action by its path.
     """
 
     digest: str
@@ -72,9 +72,9 @@ def _in_folder(slug: str, path: str) -> str:
 
 @define
 class UniqueKeys(Multimap):
-    """A unique index that tolerates duplicates: the first note that claims a key owns it."""
+    """A unique index that tolerates duplicates. The first note that claims a key owns the key."""
 
-    #: Number of duplicate claims (claims that do not come from the owner).
+    #: Number of duplicate claims, that is, of claims by notes that do not own the key.
     surplus: int = 0
 
     def owner(self, key: str) -> str | None:
@@ -82,67 +82,66 @@ class UniqueKeys(Multimap):
         return next(iter(self.of(key)), None)
 
     def add(self, key: str, note_id: str) -> None:
-        """Append a note's claim to a key."""
+        """Record a note's claim to a key after all earlier claims."""
         self.surplus += key in self
         Multimap.add(self, key, note_id)
 
     def discard(self, key: str, note_id: str) -> None:
-        """Remove a note's claim. The next claimant then owns the key."""
+        """Remove a note's claim to a key. The next claimant then owns the key."""
         Multimap.discard(self, key, note_id)
         self.surplus -= key in self
 
 
 class Catalogue:
-    """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
+    """All notes with the note graph and indexes by id, path, slug, URL, tag and serial."""
 
     def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
-        #: The rules by which the notes are read and written.
+        #: The vault's rules for reading and writing notes.
         self.style = style
-        #: Persistent facts that are not in the files: versions, and the ids of files without an id of their
-        #: own.
+        #: Persistent facts that are not in the files: versions, and the ids of files that do not contain an
+        #: id.
         self.records = records if records is not None else NoteRecords()
         self._by_id: dict[str, Entry] = {}
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
-        #: Note ids by the key that all spellings of a path share (`name_key`).
+        #: Note ids by `name_key`, the key that all spellings of a path share.
         self._by_spelling = Multimap()
         #: Ids of notes whose file names look like conflict copies, by the path of the original note.
         self._named_copies = Multimap()
-        #: Ids of notes whose files contain no id, by content hash. The hash identifies such a file after a
-        #: move.
+        #: Ids of notes whose files contain no id, by content hash. The hash identifies a moved file.
         self._nameless = Multimap()
         self.slugs = UniqueKeys()
-        #: Slugs with their folders, for the case that titles must be unique only within one folder.
+        #: Slugs with their folders. They are used if titles must be unique only within a folder.
         self._folder_slugs = UniqueKeys()
         self.urls = UniqueKeys()
         #: Notes by the host name in their source URL.
         self.sites = Multimap()
         self.tags = TagCounts()
-        #: Notes by the values that list filters use, in listing order.
+        #: Index of the notes by the values that list filters use, in listing order.
         self.facets = Facets()
-        #: Note ids that contain characters a UUID does not have. Most vaults have few or none of them.
+        #: Note ids that contain characters other than those of a UUID. Most vaults have few or no such ids.
         self._own_ids: set[str] = set()
-        #: Notes by the `id` property that a person wrote into the file, as text.
+        #: Notes by the `id` property (as text) that a person wrote into the file.
         self._foreign_ids = Multimap()
         #: Ids of the notes whose frontmatter cannot be parsed.
         self.broken: set[str] = set()
-        #: All other files in the vault. Links may lead to them.
+        #: All files in the vault that are not notes. Links may lead to these files.
         self.files = FileNames()
-        #: Links and provenance, always as up to date as the notes.
+        #: Links and provenance. Every change of a note updates them at once.
         self.graph = NoteGraph(self.files, by_file_name=style.is_foreign)
         #: The turns of conversations, in chronological order.
         self.turns = Turns()
-        #: Lineage, successors, quarantines and contradictions, always as up to date as the notes and typed
-        #: edges.
+        #: Lineage, successors, quarantines and contradictions. Every change of a note or typed edge updates
+        #: them at once.
         self.relations = Relations()
-        #: The entities that extraction found in notes, stored outside their files.
+        #: Entities that extraction found in notes. They are not stored in the notes' files.
         self.entities = KeptEntities()
-        #: Files that are not indexed, with the reason: unreadable files, and second files with an existing
-        #: id. See `skip`.
+        #: Files that are not indexed, with the reason: unreadable files, and files whose id another file
+        #: already has. See `skip`.
         self.skipped: dict[str, SkippedFile] = {}
-        #: Paths of second files, by the id that they share with an indexed note.
+        #: Paths of files that have the same id as an indexed note, by that id.
         self.doubles: dict[str, set[str]] = {}
-        #: Called with the serial number of each removed note, so that its data is deleted everywhere.
+        #: Callbacks that receive the serial number of each removed note and delete its data elsewhere.
         self.when_removed: list[Callable[[int], None]] = []  # bounded: fixed when the server starts
         self._next_serial = 1
 
@@ -156,10 +155,10 @@ class Catalogue:
     def serials(self) -> list[int]:
         """Return all serial numbers in the order of first indexing.
 
-        Reading the serial numbers takes 1 % of the time of reading all entries.
+        Reading only the serial numbers takes 1 % of the time that reading all entries takes.
 
-        Meant for loops that work in steps with `at_serials`: building a list of a million entries would block
-        the event loop.
+        Use this with `at_serials` in loops that run in steps. Building a list of a million entries would
+        block the event loop.
         """
         return list(self._by_serial)
 
@@ -185,7 +184,9 @@ class Catalogue:
         return entry
 
     def identify(self, text: str) -> str:
-        """Return the id of the note with this text as its `id` property; without such a note, the text.
+        """Return the id of the note that has this text as its `id` property.
+
+        If there is no such note, return the text.
 
         Raises `InvalidInput` if several notes have this property.
         """
@@ -198,12 +199,15 @@ class Catalogue:
         return found[0] if found else text
 
     def at_path(self, path: str) -> Entry | None:
-        """Return the note at this path."""
+        """Return the note at this path, or None if no note is there."""
         note_id = self._by_path.get(path)
         return None if note_id is None else self._by_id[note_id]
 
     def spelled(self, path: str) -> Entry | None:
-        """Return the note at this path, or the only note whose path differs just in case or Unicode form."""
+        """Return the note at this path.
+
+        If no note is at `path`, return the only note whose path differs just in case or Unicode form.
+        """
         entry = self.at_path(path)
         if entry is None:
             others = self._by_spelling.of(name_key(path))
@@ -211,7 +215,7 @@ class Catalogue:
         return entry
 
     def holder(self, path: str, but: str | None = None) -> Entry | None:
-        """Return the note at this path or at another spelling of it, except the note with the id `but`."""
+        """Return the note at any spelling of this path. The note with the id `but` is ignored."""
         entry = self.at_path(path)
         if entry is not None and entry.note.id != but:
             return entry
@@ -219,11 +223,11 @@ class Catalogue:
         return next((self._by_id[each] for each in ids if each != but), None)
 
     def path_to_make(self, path: str) -> str:
-        """Return the path for a new note at `path`. Raises `InvalidInput`, like `spelling.path_to_make`."""
+        """Return the path for a new note at `path`. Raise `InvalidInput` like `new_paths.path_to_make`."""
         return path_to_make(path, self.facets.folders)
 
     def prefix_as_spelled(self, prefix: str) -> str:
-        """Return the path prefix of a filter, with its folders spelled like the existing ones."""
+        """Return the path prefix of a filter, with its folder names spelled like the existing folders."""
         return prefix_as_spelled(prefix, self.facets.folders)
 
     def at_serial(self, serial: int) -> Entry | None:
@@ -245,7 +249,10 @@ class Catalogue:
         return self._by_id[self._by_serial[serial]]
 
     def named_in(self, text: str) -> dict[int, str]:
-        """Return the notes whose title or alias occurs in a text: serial number to matched name."""
+        """Return the notes whose title or alias occurs in a text.
+
+        The keys are serial numbers, the values the matched names.
+        """
         return {self._by_id[note_id].serial: name for note_id, name in self.graph.named_in(text).items()}
 
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
@@ -254,9 +261,10 @@ class Catalogue:
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
 
     def may_begin(self, prefix: str) -> Iterator[Entry]:
-        """Yield the notes whose ids, in lower case, may begin with this text, in listing order.
+        """Yield the notes whose lower-case ids may begin with this text, in listing order.
 
-        All notes are examined only if the text consists of hexadecimal digits and hyphens.
+        If the text consists of hexadecimal digits and hyphens, all notes are yielded. Otherwise, only notes
+        are yielded whose ids have other characters than UUIDs.
         """
         if _HEXADECIMAL.fullmatch(prefix):
             return iter(self)
@@ -268,7 +276,7 @@ class Catalogue:
         return [self._by_id[note_id] for note_id in self._nameless.of(digest)]
 
     def slug_owner(self, slug: str, path: str) -> str | None:
-        """Return the id of the note that prevents a note at `path` from using this slug."""
+        """Return the id of the note that already has this slug. A note at `path` therefore cannot use it."""
         if self.style.is_foreign:
             return self._folder_slugs.owner(_in_folder(slug, path))
         return self.slugs.owner(slug)
@@ -279,7 +287,7 @@ class Catalogue:
         return (self._folder_slugs if self.style.is_foreign else self.slugs).surplus
 
     def see_version(self, note_id: str, digest: str, own: int) -> int:
-        """Assign the effective version to the bytes read for a note. `own` is the version in the file itself.
+        """Return the effective version of the bytes read for a note. `own` is the version in the file itself.
 
         The caller must persist the version (`records.save`) before any reader sees it.
         """
@@ -292,10 +300,10 @@ class Catalogue:
         return self.records.version(note_id) or (entry.standing if entry else None)
 
     def with_creation(self, note: Note, modified_at: datetime) -> Note:
-        """Return the note with its known creation time; `modified_at` is the time of its file.
+        """Return the note with its known creation time. `modified_at` is the mtime of the note's file.
 
-        If the note has changed or is about to change, the creation time is recorded, because the file's time
-        will no longer show it.
+        If the note has changed or is about to change, the creation time is recorded, because the mtime of the
+        file will no longer show the creation time.
         """
         entry = self._by_id.get(note.id)
         known = self.records.creation(note.id), entry.note.created_at if entry else None
@@ -305,7 +313,7 @@ class Catalogue:
         return dated
 
     def to_update(self, note: Note, modified_at: datetime, now: datetime) -> Note:
-        """Return the note as the starting point of an update; `modified_at` is the time of its file.
+        """Return the note as the starting point of an update. `modified_at` is the mtime of the note's file.
 
         If the update writes the creation time to the file, the known creation time is used.
         """
@@ -313,15 +321,15 @@ class Catalogue:
         return not_ahead(dated, modified_at, now)
 
     def stand_in(self, path: str) -> str | None:
-        """Return the recorded id for a file without an id.
+        """Return the recorded id of a file that does not contain an id.
 
-        The id is None if it is derived from the path.
+        Return None if the id is derived from the path.
         """
         note_id = self._by_path.get(path)
         return note_id if note_id is not None else self.records.id_at(path)
 
     def stamps(self) -> dict[int, int]:
-        """Return the content that every index should have, as a map from serial number to stamp."""
+        """Return the content that every index should have. The keys are serial numbers, the values stamps."""
         return {entry.serial: entry.stamp for entry in self._by_id.values()}
 
     def take_serial(self) -> int:
@@ -334,9 +342,9 @@ class Catalogue:
         self._next_serial = max(self._next_serial, beyond + 1)
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Fill an empty catalogue in bulk.
+        """Fill an empty catalogue with entries. This is faster than adding entries one by one.
 
-        Unique keys are claimed in path order, the listing is in serial order.
+        Notes claim unique keys in path order. The listing is in serial order.
         """
         ordered = sorted(entries, key=attrgetter("path"))
         for entry in ordered:
@@ -350,15 +358,18 @@ class Catalogue:
     def take_over(self, filled: Catalogue) -> None:
         """Take over all contents of another catalogue in one step. This catalogue must not have links yet.
 
-        The records, graph, relations and entities of this catalogue stay the same objects, because other
-        components hold them. `filled` must not be used afterwards and must not have entities.
+        The records, graph, relations and entities of this catalogue remain the same objects, because other
+        components refer to them. `filled` must not have entities, and must not be used afterwards.
         """
         self.records.take_over(filled.records)
         self.graph.take_over(filled.graph)
         self.show(filled)
 
     def show(self, filled: Catalogue) -> None:
-        """Show the notes of another catalogue until `take_over` is called, but not its links or records."""
+        """Show the notes of another catalogue until `take_over` is called.
+
+        The links and records of the other catalogue are not shown.
+        """
         self.relations.take_over(filled.relations)
         own = ("records", "graph", "relations", "entities", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
@@ -373,7 +384,7 @@ class Catalogue:
         self.graph.load(sorted(self._by_id.values(), key=attrgetter("path")))
 
     def put(self, entry: Entry) -> None:
-        """Insert or replace a note. A replaced note keeps its place in the listing."""
+        """Insert or replace a note. A replaced note keeps its position in the listing."""
         exhaust(self.put_in_steps(entry))
 
     def put_in_steps(self, entry: Entry) -> Iterator[None]:
@@ -393,7 +404,7 @@ class Catalogue:
         yield from self.graph.put_in_steps(entry)
 
     def see_file(self, path: str, *, is_there: bool) -> None:
-        """Record that a file other than a note has appeared or vanished."""
+        """Record that a file that is not a note has appeared or vanished."""
         if self.files.add(path) if is_there else self.files.discard(path):
             self.graph.see_file(path)
 
@@ -414,7 +425,7 @@ class Catalogue:
                 del self.doubles[skipped.note_id]
 
     def named_copies(self, original: str) -> list[Entry]:
-        """Return the notes whose file names mark them unmistakably as conflict copies of a file."""
+        """Return the notes whose file names are unmistakably those of conflict copies of `original`."""
         return [self._by_id[note_id] for note_id in self._named_copies.of(original)]
 
     def copies_of(self, note_id: str) -> list[tuple[str, ConflictCopy]]:
@@ -428,7 +439,7 @@ class Catalogue:
         return [path for path, _ in self.copies_of(note_id)]
 
     def copied(self) -> Iterator[tuple[str, str, ConflictCopy]]:
-        """Yield every conflict copy as note id, path and copy."""
+        """Yield every conflict copy with its note id and path."""
         for note_id, paths in sorted(self.doubles.items()):
             for path in sorted(paths):
                 copy = self.skipped[path].copy
@@ -502,13 +513,13 @@ class Catalogue:
     def _replace(self, old: Entry, new: Entry) -> None:
         """Replace an entry.
 
-        Unchanged claims are kept, so that the note keeps its place among the claimants.
+        Unchanged claims are not removed, so that the note keeps its rank among the claimants.
         """
         note_id = new.note.id
         self._by_id[note_id] = new
         self.facets.replace(old.serial, (old.path, old.note), (new.path, new.note))
         if old.path != new.path:
-            if self._by_path.get(old.path) == note_id:  # another note may have this path now
+            if self._by_path.get(old.path) == note_id:  # another note may already be at this path
                 del self._by_path[old.path]
             self._by_path[new.path] = note_id
             self._by_spelling.discard(name_key(old.path), note_id)
@@ -543,7 +554,7 @@ class Catalogue:
         self._claim_name(new)
 
     def _claim_name(self, entry: Entry) -> None:
-        """Index a file without an id by its content hash, and record its note id."""
+        """Index a file without an id by its content hash, and record the id of its note."""
         note_id = entry.note.id
         if entry.identified:
             self.records.place(entry.path, None)
@@ -556,7 +567,10 @@ class Catalogue:
             self._nameless.discard(entry.digest, entry.note.id)
 
     def _claim_slug(self, entry: Entry, but: str | None = None) -> None:
-        """Claim an entry's slug in the vault, unless it is `but`, and in its folder in foreign vaults."""
+        """Claim the slug of an entry unless the slug is `but`.
+
+        In foreign vaults, also claim the slug within the folder.
+        """
         if entry.slug != but:
             self.slugs.add(entry.slug, entry.note.id)
         if self.style.is_foreign:

@@ -1,7 +1,9 @@
-"""Conversation turns: short notes whose titles contain a time, in the order of their folder.
+"""Conversation turns: short notes whose titles contain a date and time.
+
+The turns of a folder are sorted by time.
 
 The answer to a question is often in an adjacent turn: in the reply to the matching turn, or in the question
-before it. Specified in docs/spec/search.md §5.
+before that turn. Specified in docs/spec/search.md §5.
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from lithos.notes.model.paths import folder_of
 
 #: Maximum size in bytes of a file that counts as a turn.
 LONGEST: Final = 2_048
-#: Maximum number of minutes between adjacent turns. Both turns must be on the same day.
+#: Maximum number of minutes between adjacent turns. Adjacent turns must also have the same date.
 APART: Final = 30
 
 _SAID: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T,]{1,2}([01]\d|2[0-3]):([0-5]\d)")
 _NUMBER: Final = re.compile(r"\d{1,9}")
 
-#: Day, minute of the day, path with its numbers made sortable, serial number.
+#: Date, minute of the day, path with zero-padded numbers, and serial number. Turns are sorted by this tuple.
 _Place: TypeAlias = tuple[str, int, str, int]
 
 

@@ -1,6 +1,9 @@
-"""Finds the note of a conflict copy without an id by comparing lines (docs/spec/copies.md §1).
+"""Finds the original note of a conflict copy without an id (docs/spec/copies.md §1).
 
-A copy that contains the id of its note is recognised by the id alone (`note_reading.second_file`).
+Lithos compares the lines of both files.
+
+If a copy contains the id of its note, the id is sufficient to recognise the copy
+(`note_reading.second_file`).
 """
 
 from __future__ import annotations
@@ -29,26 +32,28 @@ from lithos.notes.model.paths import folder_of
 
 #: Maximum number of kept versions to examine per note, newest first.
 MOST_VERSIONS: Final = 50
-#: Maximum number of other files to search for a line that may prove kinship, and of notes whose oldest
-#: version is also searched.
+#: Maximum number of other files that are searched for lines of the copy. Also the maximum number of notes
+#: whose oldest version is searched.
 MOST_OTHERS: Final = 1_000
 MOST_OLDEST: Final = 100
-#: Maximum number of folders to search for templates, and the name parts that mark such a folder.
+#: Maximum number of folders that are searched for templates, and the name parts that mark a template folder.
 MOST_FOLDERS: Final = 1_000
 _TEMPLATES: Final = ("templat", "vorlage", "modèle", "modele", "plantilla", "modelli", "szablon", "テンプレ")
 
-#: Returns the kept bytes of a note by its id, newest first. Each version is read only when needed.
+#: Callback that returns the kept versions of a note by its id, newest first. Each version is read only when
+#: needed.
 VersionsOf = Callable[[str], Iterable[bytes]]
-#: Returns the note at a path.
+#: Callback that returns the note at a path.
 At = Callable[[str], Entry | None]
 
 
 @frozen
 class Kinship:
-    """Finds the notes that conflict copies belong to. `at` returns the note at a path.
+    """Finds the notes to which conflict copies belong. `at` returns the note at a path.
 
-    `is_own` returns whether a person has marked a file as a note of its own. `undecided` files do not explain
-    a line of another copy of the same note, because they may be copies as well.
+    `is_own` returns whether a person has marked a file as a separate note. A line that also occurs in an
+    `undecided` file can still prove that a file is a copy, because undecided files may be copies of the same
+    note.
     """
 
     files: NoteFiles
@@ -58,9 +63,11 @@ class Kinship:
     undecided: Container[str] = ()
 
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
-        """Return whether a file without an id must be examined, because it is named like a copy of a note.
+        """Return whether a file without an id may be a conflict copy and must be examined.
 
-        A file that is already a note stays a note if its name could also be chosen by a person.
+        Whether the file must be examined depends on its name.
+
+        A file that is already a note is not examined if a person could have chosen its name.
         """
         if self.is_own(path) or (is_note and not may_be_strong(path)):
             return False
@@ -69,10 +76,11 @@ class Kinship:
     def find_original(
         self, path: str, own_id: str, data: bytes | None = None, *, is_note: bool = False
     ) -> Entry | None:
-        """Return the note whose conflict copy a file without an id is, or None. Blocks.
+        """Return the note of which a file without an id is a conflict copy, or None. Blocks.
 
-        `data` are the bytes of the file. `own_id` is the id of the file as a note. A file with kept versions
-        was a note earlier, so a weak name does not make it a copy.
+        `data` are the bytes of the file. `own_id` is the id that the file has as a note. A file with kept
+        versions was a note earlier. If a person could also have chosen its name, the file does not count as a
+        copy.
         """
         copy: LineCounts | None = None
         for name, original in self._named(path, is_note=is_note):
@@ -88,9 +96,9 @@ class Kinship:
         return None
 
     def _named(self, path: str, *, is_note: bool) -> Iterator[tuple[CopyName, Entry]]:
-        """Yield the notes that a file name refers to, likeliest first.
+        """Yield the notes to which a file name refers. The most likely note comes first.
 
-        A copy of a copy also refers to the note.
+        The name of a copy of a copy also refers to the original note.
         """
         for name in all_copy_names(path):
             original = self.at(name.original)
@@ -108,17 +116,20 @@ class Kinship:
             return LineCounts()
 
     def lines_in(self, path: str) -> LineCounts:
-        """Return the lines of another file. A line in that file explains why two other files share it."""
+        """Return the lines of another file.
+
+        If two files share a line with this file, the line does not prove that they are related.
+        """
         return self._read(path)
 
 
 @frozen
 class _Search:
-    """The search for a copy's lines in files other than its note. Lines found there do not prove a relation.
+    """A search for lines of a copy in files other than its note. Lines found there do not prove a relation.
 
-    The notes of a folder may come from one template, and a note may still contain a template line that
-    another note has replaced. So the oldest versions of these notes count as well. A template may also be in
-    a separate folder.
+    The notes of a folder may be based on one template. A note may also have replaced a template line that
+    another note still contains. So the oldest versions of these notes are searched as well. Templates may
+    also be in a separate folder.
     """
 
     kinship: Kinship
@@ -169,7 +180,10 @@ def _names_in(root: str, folder: str) -> list[str]:
 
 
 def _template_folders(files: NoteFiles) -> Iterator[str]:
-    """Yield the template folders, recognised by their names or because their files are not notes."""
+    """Yield the template folders.
+
+    Template folders are recognised by their names, or because their files are not notes.
+    """
     root = str(files.root)
     for folder, folders, _ in islice(os.walk(root), MOST_FOLDERS):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -1,12 +1,12 @@
 """Note postings: the listing order, and the notes with each tag, author, folder and date.
 
-A posting is an ascending array of places. A place is the position of a note in the listing (the order of
-first indexing), so the intersection of two postings is already sorted. Reading a page therefore needs neither
-a sort nor the notes outside the page, and the total is an array length. Every change of a note updates its
-postings. Memory: eight bytes per note and value.
+A posting is an ascending array of places. A place is the position of a note in the listing, which has the
+order of first indexing. So the intersection of two postings is already sorted. Reading a page needs neither a
+sort nor the notes outside the page, and the total is the length of an array. Every change of a note updates
+its postings. Memory: eight bytes per note and value.
 
-Case-folded titles are joined in blocks of places, and each block is searched in one call. A block is built by
-its first search, and rebuilt by the first search after a change of one of its notes.
+Case-folded titles are joined in blocks of places. Each block is searched in one call. The first search builds
+a block, and the first search after a change of one of its notes rebuilds the block.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lithos.notes.model.paths import DEFAULT_NAMESPACE, folder_of
 from lithos.text.words.analysis import fold, normalise
 from lithos.text.words.list_filters import tag_key, tag_keys
 
-#: Number of places per block, as a power of two. Building a block takes 0.5 ms, searching it takes some
+#: Number of places per block, as a power of two. Building a block takes 0.5 ms. Searching a block takes some
 #: hundredths of a millisecond.
 BLOCK_BITS: Final = 10
 _BETWEEN: Final = "\0"
@@ -37,7 +37,10 @@ _BETWEEN: Final = "\0"
 
 @frozen
 class _Block:
-    """The joined titles, their beginnings, the end of the last title, and the notes they belong to."""
+    """The joined titles of a block of notes.
+
+    `begins` are the start offsets of the titles and the end of the last title.
+    """
 
     text: str
     begins: Sequence[int]
@@ -60,7 +63,7 @@ class _Block:
 
 
 class Titles:
-    """The up-to-date title blocks that were searched before."""
+    """Cache of the title blocks that have been searched and have not changed since."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
@@ -87,17 +90,21 @@ class Titles:
 
 Places: TypeAlias = "array[int]"
 #: Bits by which a serial number is shifted to get the place of a note. The gaps are for notes that are
-#: entered after a note with a greater serial number.
+#: entered later than a note with a greater serial number.
 _SHIFT: Final = 20
 _BLOCK: Final = _SHIFT + BLOCK_BITS
 _NONE: Final = np.empty(0, np.int64)
-#: Maximum number of notes in one folder whose names are compared with a prefix. Takes less than 1 ms.
+#: Maximum number of notes in one folder whose names are compared with a prefix. Comparing them takes less
+#: than 1 ms.
 MOST_COMPARED: Final = 2_000
 
 
 @frozen(kw_only=True)
 class FacetFilter:
-    """Conditions that a note must all meet. None and empty `tags` match every note. `since` is inclusive."""
+    """Filter conditions, all of which a note must meet.
+
+    None and empty `tags` match every note. `since` is inclusive.
+    """
 
     tags: tuple[str, ...] = ()
     author: str | None = None
@@ -153,7 +160,10 @@ class _Values:
 
 @frozen
 class _Tags(_Values):
-    """The notes with each tag, by tag key. A tag includes the tags below it (`a/b` is below `a`)."""
+    """The notes with each tag, by tag key.
+
+    A parent tag also includes the tags below it (`a/b` is below `a`).
+    """
 
     below: Multimap = field(factory=Multimap)
 
@@ -163,7 +173,7 @@ class _Tags(_Values):
         _Values.add(self, value, place)
 
     def nest(self, tag: str) -> None:
-        """Register a tag below its parent tags."""
+        """Register a tag under each of its parent tags."""
         for parent in _above(tag):
             self.below.add(parent, tag)
 
@@ -185,10 +195,11 @@ def _above(tag: str) -> list[str]:
 
 
 class Facets:
-    """The postings of all notes in a catalogue. The catalogue reports each change."""
+    """The postings of all notes in a catalogue. The catalogue must report each change of a note."""
 
     def __init__(self) -> None:
-        #: All notes in listing order, each with its `updated_at` in microseconds since 1970.
+        #: The places of all notes in listing order. `_updated` contains their `updated_at` in microseconds
+        #: since 1970.
         self._places: Places = array("q")
         self._updated: Places = array("q")
         self._tags = _Tags()
@@ -198,8 +209,8 @@ class Facets:
         #: The notes with an expiry date.
         self._expiring: Places = array("q")
         self._titles = Titles()
-        #: Places of the notes that were entered after a note with a greater serial number, and the map from
-        #: place to serial number.
+        #: Places of the notes that were entered later than a note with a greater serial number.
+        #: `_late_serials` maps these places to serial numbers.
         self._late: dict[int, int] = {}
         self._late_serials: dict[int, int] = {}
 
@@ -207,9 +218,11 @@ class Facets:
         return len(self._places)
 
     def load(self, notes: Iterable[tuple[int, str, Note]]) -> None:
-        """Enter many notes (serial number, path, values) in listing order, with the same result as `add`.
+        """Enter many notes (serial number, path, note) in listing order.
 
-        This takes half the time of `add` if the serial numbers ascend and titles were not searched yet.
+        The result is the same as with `add`.
+
+        `load` takes half the time of `add` if the serial numbers ascend and titles were not searched yet.
         """
         tags, authors = self._tags.places, self._authors.places
         folders, namespaces = self._folders.places, self._namespaces.places
@@ -252,7 +265,7 @@ class Facets:
             self._expiring.append(place)
 
     def replace(self, serial: int, old: tuple[str, Note], new: tuple[str, Note]) -> None:
-        """Replace path and note. The note keeps its place in the listing."""
+        """Replace the path and values of a note. The note keeps its place in the listing."""
         place = self.place_of(serial)
         (old_path, old_note), (new_path, new_note) = old, new
         self._updated[bisect_left(self._places, place)] = to_microseconds(new_note.updated_at)
@@ -296,10 +309,13 @@ class Facets:
     def page(
         self, wanted: FacetFilter, path_of: Callable[[int], str], offset: int = 0, limit: int | None = None
     ) -> FacetPage:
-        """Return the matching notes from `offset` on. `path_of` returns the path for a serial number."""
+        """Return a page of the matching notes.
+
+        The page starts at `offset`. `path_of` returns the path for a serial number.
+        """
         prefix = wanted.path_prefix or ""
         folder = folder_of(prefix)
-        is_whole = prefix in ("", f"{folder}/")  # no note names need to be compared
+        is_whole = prefix in ("", f"{folder}/")  # whole folders match, so note names do not matter
         is_exact = is_whole or len(self._folders.places.get(folder, ())) <= MOST_COMPARED
         start, end = (offset, None if limit is None else offset + limit) if is_exact else (0, None)
         found = self._select(wanted, path_of if is_exact else None)
@@ -308,7 +324,7 @@ class Facets:
         return FacetPage(self._serials(found[start:end].tolist()), len(found), is_exact)
 
     def expiring(self) -> list[int]:
-        """Return the serial numbers of the notes with an expiry date, also a past one, in listing order."""
+        """Return the serial numbers of the notes with a past or future expiry date, in listing order."""
         return self._serials(self._expiring.tolist())
 
     def blocks(self) -> list[int]:
@@ -353,7 +369,10 @@ class Facets:
         return [self._late_serials.get(place, place >> _SHIFT) for place in places]
 
     def _select(self, wanted: FacetFilter, path_of: Callable[[int], str] | None) -> NDArray[np.int64] | None:
-        """Return the places of the matching notes, or None if all notes match. Scans the smallest posting."""
+        """Return the places of the matching notes, or None if all notes match.
+
+        Only the smallest posting is scanned.
+        """
         postings = [self._tags.wished(tag) for tag in wanted.tags]
         if wanted.author is not None:
             postings.append(self._authors.of((wanted.author,)))
@@ -373,7 +392,9 @@ class Facets:
         return found[updated[np.searchsorted(places, found)] >= since]
 
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
-        """Return the notes whose paths begin with a prefix: whole folders, and part of the last folder.
+        """Return the notes whose paths begin with a prefix.
+
+        The result has all notes of matching folders, and the matching notes of the last folder.
 
         Without `path_of`, the result contains all notes of the last folder.
         """
@@ -410,7 +431,10 @@ def _insert(places: Places, place: int) -> None:
 
 
 def _view(places: Places) -> NDArray[np.int64]:
-    """Return the array without copying it. Do not keep the view: an array with a view cannot grow."""
+    """Return the array without copying it.
+
+    Do not store the result, because an array with a view cannot grow.
+    """
     return np.frombuffer(places, np.int64)
 
 
@@ -419,11 +443,11 @@ def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64
     if not len(few):
         return few
     at = np.searchsorted(many, few)
-    at[at == len(many)] = 0  # greater than all values of `many`: the comparison with the first value fails
+    at[at == len(many)] = 0  # this value is not in `many`, so it differs from the first value
     shared: NDArray[np.int64] = few[many[at] == few]
     return shared
 
 
 def _namespace(path: str, note: Note) -> str:
-    """Return the same as `namespace_of` for a path in the catalogue, ten times as fast."""
+    """Return the same result as `namespace_of` for a path in the catalogue, but ten times as fast."""
     return normalise("NFC", note.namespace or folder_of(path) or DEFAULT_NAMESPACE)

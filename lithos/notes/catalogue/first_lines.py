@@ -1,7 +1,7 @@
-"""Note previews: titles and first lines of all notes, for searches during a long first indexing.
+"""Note previews: the titles and first lines of all notes. Searches use them during a long first indexing.
 
-A preview reads only the beginning of each file, which takes some seconds for ten thousand notes. Previews are
-dropped once every note is indexed. The id of a preview is the id in the file, or the id that Lithos will
+A preview reads only the beginning of a file. All previews of ten thousand notes take some seconds. Previews
+are dropped once every note is indexed. The id of a preview is the id in the file, or the id that Lithos will
 assign to the file.
 """
 
@@ -22,11 +22,12 @@ from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 from lithos.text.words.frequencies import bm25_idf
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Maximum number of previewed notes, of characters to read per file, and of characters to keep of its lines.
+#: Maximum number of previewed notes, then of characters to read per file, then of characters of its lines to
+#: store.
 MOST_LOOKS: Final = 50_000
 _LOOKED_AT: Final = 4_096
 LINES: Final = 300
-#: Maximum number of words in a question to search for.
+#: Maximum number of words of a query that are searched for.
 _MOST_WORDS: Final = 32
 _FRONTMATTER: Final = re.compile(
     r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -50,7 +51,10 @@ class FirstLook:
 
 @define(eq=False)
 class FirstLooks:
-    """The previews of the notes in a folder. One thread reads them while other threads may search."""
+    """The previews of the notes in a folder.
+
+    One thread reads the previews while other threads may search them.
+    """
 
     _files: NoteFiles
     _style: VaultStyle
@@ -58,7 +62,7 @@ class FirstLooks:
     _is_over: bool = field(default=False, init=False)
 
     def read(self) -> None:
-        """Read the previews of all notes. Stops early after `forget` is called. Blocks."""
+        """Read the previews of all notes. `forget` ends the reading early. Blocks."""
         for path, status in self._files.walk():
             if self._is_over or len(self._looks) >= MOST_LOOKS:
                 break
@@ -72,13 +76,13 @@ class FirstLooks:
             self._looks = []
 
     def forget(self) -> None:
-        """Drop the previews, because all notes are indexed now."""
+        """Drop all previews, because all notes are indexed now."""
         self._is_over, self._looks = True, []
 
     def find(self, query: str, most: int, path_prefix: str = "") -> list[tuple[FirstLook, float]]:
         """Return the previews that contain words of a query, best first.
 
-        The score of 0 to 1 is based on the idf of the words; equal scores are sorted by path.
+        The score is between 0 and 1 and based on the idf of the words. Equal scores are sorted by path.
         """
         looks = self._looks
         asked = dict.fromkeys(word for _, word in words(fold(query[:1_000])))

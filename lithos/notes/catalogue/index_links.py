@@ -1,4 +1,4 @@
-"""A directed graph of notes, ranked with rustworkx.
+"""A directed graph of notes, which rustworkx ranks.
 
 Each graph belongs to one thread. `copy` returns a separate graph for another thread.
 """
@@ -13,7 +13,7 @@ import rustworkx
 from lithos.kernel.values.multiset import Multiset, count, with_count
 
 DAMPING: Final = 0.85
-#: Number of decimals of a PageRank that are kept. Further decimals depend on the order of summation.
+#: Number of decimals to which a PageRank is rounded. Further decimals depend on the order of summation.
 DECIMALS: Final = 12
 
 
@@ -23,22 +23,22 @@ class Placeholder(NamedTuple):
     target: str
 
 
-#: A note, given by its id, or a placeholder.
+#: A note (given by its id) or a placeholder.
 Node: TypeAlias = str | Placeholder
 Direction: TypeAlias = Literal["outgoing", "incoming", "both"]
 
 
 class LinkGraph:
-    """A graph of named nodes. An edge that was added several times must be removed as many times.
+    """A graph of nodes. An edge that was added several times must be removed the same number of times.
 
-    Adding or removing an edge takes constant time, even for a note with tens of thousands of edges.
-    (rustworkx, used here only for ranking, would search an edge among all edges of its node.)
+    Adding or removing an edge takes constant time, even if a note has tens of thousands of edges. rustworkx
+    would search an edge among all edges of its node, so this class uses rustworkx only for ranking.
     """
 
     def __init__(self) -> None:
-        #: Each node with the nodes that it links to, and the number of links.
+        #: Maps each node to the nodes that it links to, and to the number of links.
         self._ends: dict[Node, Multiset[Node]] = {}
-        #: Each node with the nodes that link to it, once per linking node.
+        #: Maps each node to the nodes that link to it. Each linking node occurs once.
         self._starts: dict[Node, Multiset[Node]] = {}
         #: Number of linked pairs of nodes, regardless of the number of links.
         self.edge_count = 0
@@ -50,7 +50,7 @@ class LinkGraph:
 
     @property
     def node_count(self) -> int:
-        """The number of notes and placeholders."""
+        """The number of nodes, that is, of notes and placeholders."""
         return len(self._ends)
 
     def edges(self) -> dict[tuple[Node, Node], int]:
@@ -68,7 +68,7 @@ class LinkGraph:
             self.version += 1
 
     def discard_lonely(self, node: Node) -> None:
-        """Remove a node that has no edges. Nodes with edges and unknown nodes are ignored."""
+        """Remove a node without edges. Ignore nodes with edges and unknown nodes."""
         if node in self._ends and not self._ends[node] and not self._starts[node]:
             del self._ends[node], self._starts[node]
             self.version += 1
@@ -86,7 +86,7 @@ class LinkGraph:
             self.version += 1
 
     def unlink(self, start: Node, end: Node) -> None:
-        """Remove one edge, the inverse of `link`. The nodes stay.
+        """Remove one edge, as the inverse of `link`. The nodes are not removed.
 
         Raises `KeyError` if the edge does not exist.
         """
@@ -102,9 +102,9 @@ class LinkGraph:
         self.version += 1
 
     def reach(self, starts: Iterable[str], depth: int, direction: Direction) -> dict[str, int]:
-        """Return the notes at most `depth` steps away with their distances, by breadth-first search.
+        """Return the notes at most `depth` edges away, with their distances, by breadth-first search.
 
-        The starts have distance 0, and unknown starts are left out. The search does not pass through
+        The starts have distance 0. Unknown starts are left out. The search does not pass through
         placeholders.
         """
         found = {start: 0 for start in starts if start in self._ends}
@@ -139,14 +139,16 @@ class LinkGraph:
         return twin
 
     def pagerank(self) -> dict[str, float]:
-        """Return the PageRank of each note, highest first, ties by id. Placeholders are left out.
+        """Return the PageRank of each note, highest first.
+
+        Equal ranks are sorted by id. Placeholders are left out.
 
         Blocks for a few milliseconds per 10,000 nodes.
         """
         if not self._ends:
             return {}
-        # A graph without parallel edges, declared as a multigraph: otherwise rustworkx would search for each
-        # edge before adding it.
+        # The graph has no parallel edges, but is declared as a multigraph. Otherwise rustworkx would search
+        # for each edge before adding it.
         graph: rustworkx.PyDiGraph[Node, None] = rustworkx.PyDiGraph(multigraph=True)
         index = dict(zip(self._ends, graph.add_nodes_from(list(self._ends)), strict=True))
         graph.add_edges_from_no_data([

@@ -2,18 +2,18 @@
 
 Specified in docs/spec/context.md §2.
 
-A note depends on its `derived_from_ids` and on the targets of its typed edges `derived_from`, `depends_on`
-and `refines`, except inferred edges. The lineage of a note is the transitive closure of that relation. A note
-is suspect if a note in its lineage is quarantined or superseded. A superseded source does not count if the
-note itself, or another note in its lineage, supersedes that source, directly or by a chain.
+A note depends on its `derived_from_ids`. It also depends on the targets of its typed edges `derived_from`,
+`depends_on` and `refines`, unless the edge is inferred. The lineage of a note is the transitive closure of
+that relation. A note is suspect if a note in its lineage is quarantined or superseded. A superseded source is
+excused if the note itself, or another note in its lineage, supersedes that source, directly or by a chain.
 
-Each answer describes the moment of the call, and calls do not await anything. After each change, a backward
-walk from all quarantined and superseded notes finds the notes that may be suspect (`settle`). Most notes are
-not suspect, which takes one check. For each other note, a forward walk finds the nearest cause, which is
-remembered until the next change. A call follows at most `STEPS` edges in each direction, which takes about
-two milliseconds. So a call made before the backward walk is complete misses causes beyond the nearest `STEPS`
-edges. Callers that show notes therefore await `settle` first. A known cause is reported even if the walk does
-not reach it within that limit.
+Each answer describes the state at the time of the call, and calls do not await anything. After each change, a
+backward walk (`settle`) starts at all quarantined and superseded notes and finds the notes that may be
+suspect. Most notes are not suspect, and one check shows that. For each other note, a forward walk finds the
+nearest cause, which is cached until the next change. A call follows at most `STEPS` edges in each direction,
+which takes about two milliseconds. So before the backward walk is complete, a call does not find causes
+beyond the nearest `STEPS` edges. Callers that show notes therefore await `settle` first. A known cause is
+reported even if the forward walk reaches this limit first.
 """
 
 from __future__ import annotations
@@ -34,22 +34,26 @@ from lithos.notes.model.note import Note, NoteWarning
 #: Maximum number of edges that one call follows in each direction. Both directions take about two
 #: milliseconds.
 STEPS: Final = 2_000
-#: Number of edges to follow before the step limit is checked again.
+#: Number of edges that are followed before the step limit is checked again.
 _AT_ONCE: Final = 250
 #: Maximum number of other notes named in one kind of warning.
 MOST_NAMED: Final = 3
-#: Maximum number of successors of one note, and of excused notes in a walk, that are searched one by one.
+#: Maximum number of successors of one note that are searched one by one. `_MOST_ALONE` is the maximum number
+#: of superseded sources that one walk checks one by one.
 _MOST_NEWER: Final = 20
 _MOST_ALONE: Final = 3
-#: Reason why a note with conflict markers cannot be trusted.
+#: Reason why a note with Git conflict markers cannot be trusted.
 _MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; the text contains both sides"
-#: Maximum number of attempts that `settle` makes while notes change.
+#: Maximum number of attempts of `settle` if notes change in the meantime.
 _TRIES: Final = 20
 
 
 @frozen
 class LineageStep:
-    """A note one step away in the lineage. `via` is `derived_from_ids` or the type of a typed edge."""
+    """A note that is one edge away in the lineage.
+
+    `via` is `derived_from_ids` or the type of a typed edge.
+    """
 
     id: str
     via: str
@@ -64,21 +68,21 @@ class _Cause:
 
 
 class Lineage:
-    """Reads the current lineage at each call."""
+    """Answers questions about the lineage of notes from the current relations."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._relations = catalogue.relations
         self._version = -1
         self._seen_leaves = 0
-        #: Notes with a quarantined or superseded note in their lineage, mapped to the first such note found.
+        #: Maps each note with a quarantined or superseded note in its lineage to the first such note found.
         self._doubtful: dict[str, str] = {}
         self._spreading: Iterator[None] = iter(())
         self._is_settled = False
-        #: The causes found for doubtful notes since the last change.
+        #: The causes that were found for doubtful notes since the last change.
         self._causes: dict[str, _Cause | None] = {}
 
-    # -- kin -----------------------------------------------------------------------------------
+    # -- sources and dependents --------------------------------------------------------------
 
     def sources(self, note_id: str) -> list[LineageStep]:
         """Return the existing direct sources of a note, sorted by id."""
@@ -94,10 +98,10 @@ class Lineage:
     def _kin(
         self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]
     ) -> list[LineageStep]:
-        """Return each related note once, with one relation.
+        """Return the related notes. Each note is listed once, with one relation.
 
-        A relation stated in a note has priority over typed edges. Among typed edges, the first type name has
-        priority.
+        A relation stated in a note has priority over typed edges. Of several typed edges, the one with the
+        alphabetically first type is used.
         """
         found = dict.fromkeys(stated, "derived_from_ids")
         for other, via in sorted(typed):
@@ -111,7 +115,7 @@ class Lineage:
     # -- warnings ------------------------------------------------------------------------------
 
     def is_suspect(self, note_id: str) -> bool:
-        """Return whether a note in the lineage of this note is quarantined or superseded."""
+        """Return whether this note's lineage contains a quarantined or superseded note."""
         return note_id in self._catalogue and self._cause(note_id) is not None
 
     def warnings(self, note_id: str, now: datetime) -> tuple[NoteWarning, ...]:
@@ -153,7 +157,7 @@ class Lineage:
         return bool(self._catalogue.doubles)
 
     def copies(self, note_id: str) -> list[dict[str, Any]]:
-        """Return the conflict copies of a note, each with its path and whether its text differs."""
+        """Return the paths of a note's conflict copies, and whether the text of each copy differs."""
         entry = self._catalogue.get(note_id)
         if entry is None or note_id not in self._catalogue.doubles:
             return []
@@ -161,7 +165,7 @@ class Lineage:
         return [{"path": path, "differs": copy.digest != entry.digest} for path, copy in copies]
 
     def _other_sides(self, note: Note) -> Iterator[NoteWarning]:
-        """Yield the warnings about second files with the note's id, conflict copies and Git conflicts."""
+        """Yield the warnings about files with the same id, conflict copies and Git conflicts."""
         if doubles := self._catalogue.duplicates_of(note.id):
             reason = f"another file has the same id and is not served: {name_some(doubles)}"
             yield NoteWarning("duplicated", note.id, note.title, reason, 0)
@@ -172,7 +176,10 @@ class Lineage:
             yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
 
     def _existing(self, ids: Collection[str]) -> list[str]:
-        """Return the existing notes without duplicates, sorted by id, at most as many as a warning names."""
+        """Return the existing notes, without duplicates and sorted by id.
+
+        At most as many as a warning names are returned.
+        """
         return sorted(each for each in set(islice(ids, STEPS)) if each in self._catalogue)[:MOST_NAMED]
 
     def _title(self, note_id: str) -> str:
@@ -192,7 +199,8 @@ class Lineage:
     async def settle(self) -> None:
         """Find the notes that may be suspect, in steps of one or two milliseconds.
 
-        If the lineage keeps changing meanwhile, the search stops. Each later call then searches separately.
+        If the lineage changes too often during the search, the search stops. Each later call then searches
+        separately.
         """
         version, tries = -1, 0
         while tries < _TRIES:
@@ -204,7 +212,10 @@ class Lineage:
             await trio.lowlevel.checkpoint()
 
     def _catch_up(self) -> None:
-        """Process new changes and follow some more edges backward. Most changes restart the backward walk."""
+        """Process new changes, and follow some more edges backward.
+
+        After most changes, the backward walk starts again.
+        """
         relations = self._relations
         leaves = relations.leaves[self._seen_leaves :]
         is_changed = self._version != relations.version
@@ -214,7 +225,7 @@ class Lineage:
             self._spreading, self._is_settled = self._follow_back(self._doubtful), False
         elif leaves:
             self._seen_leaves = len(relations.leaves)
-            for leaf in leaves:  # in change order: sources come before their dependents
+            for leaf in leaves:  # leaves are in change order, so sources come before their dependents
                 self._see_leaf(leaf)
         if not self._is_settled:
             for _ in islice(self._spreading, STEPS // _AT_ONCE):
@@ -222,7 +233,10 @@ class Lineage:
             self._is_settled = next(self._spreading, self) is self
 
     def _see_leaf(self, leaf: str) -> None:
-        """Check a note without dependents. The note may be suspect if one of its sources is."""
+        """Check a leaf, that is, a note without dependents.
+
+        The leaf may be suspect if one of its sources is suspect.
+        """
         relations = self._relations
         self._causes.pop(leaf, None)
         self._doubtful.pop(leaf, None)
@@ -236,11 +250,11 @@ class Lineage:
     def _follow_back(self, doubtful: dict[str, str]) -> Iterator[None]:
         """Add all dependents of quarantined and superseded notes to `doubtful`.
 
-        Each step follows at most `_AT_ONCE` edges.
+        The generator yields after every `_AT_ONCE` edges.
         """
         relations, exists = self._relations, self._catalogue.__contains__
         derived, typed, steps = relations.derived, relations.typed, 0
-        # A change ends this walk, so the collections do not change during the iteration.
+        # A change ends this walk, so these collections do not change during the iteration.
         for cause in chain(relations.quarantined, relations.successors.keys()):
             steps += 1
             if not exists(cause):
@@ -274,7 +288,7 @@ class Lineage:
         return self._causes[note_id]
 
     def _walk(self, note_id: str) -> tuple[_Cause | None, bool]:
-        """Return the nearest cause, and whether the result stays valid until the next change."""
+        """Return the nearest cause, and whether this result is valid until the next change."""
         relations, exists = self._relations, self._catalogue.__contains__
         quarantined, successors, doubtful = relations.quarantined, relations.successors, self._doubtful
         is_settled, reached, frontier = self._is_settled, {note_id}, [note_id]
@@ -290,7 +304,7 @@ class Lineage:
                         return self._give_up(note_id, distance), is_settled
                     if source in reached:
                         continue
-                    # A source that is neither doubtful nor a cause cannot lead to a cause.
+                    # A source cannot lead to a cause if it is neither doubtful nor a cause itself.
                     is_bad = source in quarantined or source in successors
                     if (is_bad or not is_settled or source in doubtful) and exists(source):
                         reached.add(source)
@@ -302,7 +316,7 @@ class Lineage:
         return None, True
 
     def _give_up(self, note_id: str, distance: int) -> _Cause | None:
-        """Return a known cause, which may not be the nearest one, or None if no cause is known."""
+        """Return a known cause, which may not be the nearest one. Return None if no cause is known."""
         cause = self._doubtful.get(note_id)
         return None if cause is None or cause not in self._catalogue else _Cause(cause, distance)
 
@@ -313,7 +327,7 @@ class Lineage:
         return chain(stated, typed) if typed else stated
 
     def reach(self, note_id: str) -> set[str]:
-        """Return the note and its lineage, up to `STEPS` edges."""
+        """Return the ids of the note and of the notes in its lineage. At most `STEPS` edges are followed."""
         reached, waiting, steps = {note_id}, [note_id], 0
         for each in waiting:
             for source in self._rests_on(each):
@@ -326,11 +340,11 @@ class Lineage:
         return reached
 
     def is_excused(self, note_id: str, source: str) -> bool | None:
-        """Return whether a note or its lineage supersedes a source.
+        """Return whether a note, or another note in its lineage, supersedes a source.
 
-        The result is None if the search takes too long.
+        Return None if the source has too many successors to search them all.
 
-        The search runs from both ends. In a dense lineage, both searches meet after a few dozen notes.
+        The search starts at both ends. In a dense lineage, both directions meet after a few dozen notes.
         """
         newer = list(self._relations.successors.of(source))
         for each in newer:  # successors of successors count as well
@@ -357,7 +371,10 @@ class Lineage:
         far: Collection[str],
         left: int,
     ) -> tuple[list[str], int, bool]:
-        """Return the next front of the walk, the remaining edges, and whether the walk met the other side."""
+        """Extend the search by one level of edges.
+
+        Return the new front, the number of remaining edges, and whether both directions have met.
+        """
         found: list[str] = []
         for each in front:
             for other in step(each):
@@ -393,8 +410,8 @@ class Lineage:
 class _Excuses:
     """The superseded notes that do not make a note suspect. They are computed only as far as needed.
 
-    The first notes are searched one by one. If there are more, all notes that the lineage supersedes are
-    found in one pass, so that the cost of a long version chain is proportional to its length.
+    The first superseded sources are checked one by one. If there are more, one pass finds all notes that the
+    lineage supersedes. So the cost of a long version chain is proportional to its length.
     """
 
     def __init__(self, lineage: Lineage, note_id: str) -> None:

@@ -1,8 +1,8 @@
-"""Paths for new files, spelled like the existing folders and valid on every disk.
+"""Paths for new files. They are spelled like the existing folders and are valid on every disk.
 
-Disks differ in the names that they treat as equal: many ignore case, some ignore the Unicode form. Lithos
+Disks differ in which names they treat as equal: many disks ignore case, some ignore the Unicode form. Lithos
 never creates a second spelling of an existing name, or a name that Windows reserves (docs/spec/notes.md §7).
-Files with such names that a person created are still served.
+If a person created files with such names, Lithos still serves them.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ def path_to_make(path: str, folders: Collection[str]) -> str:
 
 
 def prefix_as_spelled(prefix: str, folders: Collection[str]) -> str:
-    """Return a path prefix spelled like the existing folders. If a folder is missing, return it unchanged."""
+    """Return a path prefix spelled like the existing folders.
+
+    If a folder of the prefix does not exist, return the prefix unchanged.
+    """
     folder, slash, name = prefix.rpartition("/")
     known = _spelled(folder, folders)
     return "/".join([*known, name]) if slash and len(known) == folder.count("/") + 1 else prefix
 
 
 def _spelled(folder: str, folders: Collection[str]) -> list[str]:
-    """Return the existing parts of a folder path, spelled as on disk."""
+    """Return the parts of a folder path that exist, spelled as on disk."""
     if not folder:
         return []
     below = f"{folder}/"
@@ -61,23 +64,23 @@ def _spelled(folder: str, folders: Collection[str]) -> list[str]:
 
 
 def _with_key(folders: Iterable[str], depth: int, key: str) -> set[str]:
-    """Return the folders at a depth whose names are spellings of the same name."""
+    """Return the folders at a depth whose names are other spellings of the same name."""
     tops = {"/".join(parts) for folder in folders if len(parts := folder.split("/")[:depth]) == depth}
     return {top for top in tops if name_key(top) == key}
 
 
 @define
 class NewPaths:
-    """The paths created by one round of changes. All spellings of a path have the same key."""
+    """The paths that one round of changes creates. All spellings of a path have the same key."""
 
     _files: set[str] = field(factory=set)
     _folders: dict[str, str] = field(factory=dict)
 
     def take(self, path: str | None) -> bool:
-        """Register the path that a change creates. None means that the change does not create a path.
+        """Register the path that a change creates. `path` is None if the change does not create a path.
 
-        Returns False if the round already creates the file, or one of its folders, in another spelling. The
-        caller must decide about the change again after that path exists.
+        Return False if the round already creates the file, or one of its folders, in another spelling. The
+        caller must decide about the change again once that path exists.
         """
         if path is None:
             return True

@@ -1,7 +1,7 @@
-"""The graph of notes: resolved wiki-links with backlinks, and provenance (derived from).
+"""The graph of notes: resolved wiki-links with backlinks, and provenance (`derived_from_ids`).
 
 The catalogue owns the graph and reports every change at once, so readers see all written notes. Updates are
-incremental: after a change, only the link targets that share a name with the note are resolved again.
+incremental: after a change of a note, only the link targets that contain one of its names are resolved again.
 """
 
 from __future__ import annotations
@@ -33,19 +33,22 @@ from lithos.text.words.names import name_spans
 
 T = TypeVar("T")
 _FINGERPRINTS = 1 << 64
-#: Number of notes, and of link targets, in one step of a `load`.
+#: Number of notes, or of link targets, that one step of `load` processes.
 _AT_ONCE = 100
-#: Number of links in one step, which takes about five milliseconds.
+#: Number of links that one step processes, which takes about five milliseconds.
 _LINKS_AT_ONCE = 300
-#: Maximum number of notes that may share a name. A more common name in a text does not match any of them.
+#: Maximum number of notes that may share a name. If more notes have a name, the name in a text does not match
+#: any of them.
 NAMESAKES = 8
 
 
 @frozen
 class LinkCounts:
-    """The size of the link graph. Nodes include placeholders; unresolved links are counted with repetitions.
+    """The size of the link graph.
 
-    Links to vault files that are not notes do not count as unresolved.
+    Nodes include placeholders. Repeated unresolved links are counted repeatedly.
+
+    A link to a vault file that is not a note does not count as unresolved.
     """
 
     nodes: int
@@ -55,7 +58,10 @@ class LinkCounts:
 
 @frozen
 class Resolved:
-    """All link targets of the notes behind `fingerprint`, each with the id of its note, or None."""
+    """All link targets of the notes that `fingerprint` identifies.
+
+    Each target has the id of its note, or None.
+    """
 
     fingerprint: int
     targets: Mapping[str, str | None]
@@ -63,7 +69,9 @@ class Resolved:
 
 @define
 class _Target:
-    """A link target: the note that it resolves to, and how often each source note contains it.
+    """A link target with the note that it resolves to.
+
+    The object also counts how often each source note contains the target.
 
     `is_file` means that the target leads to a vault file that is not a note.
     """
@@ -84,9 +92,9 @@ def exhaust(steps: Iterator[None]) -> None:
 
 
 async def take_turns(steps: Iterator[None]) -> None:
-    """Run steps with a checkpoint after each step (cooperative).
+    """Run steps with a Trio checkpoint after each step, so that other tasks can run.
 
-    After a cancellation, the remaining steps run first.
+    If the task is cancelled, the remaining steps run first.
     """
     try:
         for _ in steps:
@@ -118,8 +126,8 @@ class NoteGraph:
         self._table = LinkTable()
         self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
-        #: Link targets by a reduced name that is common to all kinds of keys. These targets may resolve to a
-        #: note with that name.
+        #: Link targets by their reduced name, which is equal for all kinds of keys. If the name of a note
+        #: changes, these targets may lead to another note.
         self._interested = Multimap()
         self._unresolved = 0
         #: The remaining steps of `load`.
@@ -130,13 +138,13 @@ class NoteGraph:
 
     @property
     def links(self) -> LinkGraph:
-        """The link graph. Its nodes are notes, and placeholders for unresolved targets."""
+        """The link graph. Its nodes are notes and placeholders for unresolved targets."""
         self.settle()
         return self._links
 
     @property
     def provenance(self) -> LinkGraph:
-        """The provenance graph. Its edges lead from a note to its sources, which may not exist."""
+        """The provenance graph. Its edges lead from a note to its sources. A source may not exist."""
         self.settle()
         return self._provenance
 
@@ -147,20 +155,22 @@ class NoteGraph:
         return self._fingerprint
 
     def resolve(self, target: str) -> str | None:
-        """Resolve `[[target]]` to a note id, or None if no note matches."""
+        """Return the id of the note to which `[[target]]` leads, or None if no note matches."""
         self.settle()
         return self._table.resolve(target)
 
     def named_in(self, text: str) -> dict[str, str]:
-        """Return the notes whose title or alias occurs in a text: note id to the longest matching name.
+        """Return the notes whose title or alias occurs in a text.
 
-        The result is empty until all notes are loaded, shortly after a start.
+        The keys are note ids, the values the longest matches.
+
+        Shortly after a start, the result is empty until all notes are loaded.
         """
         text, spans = name_spans(text)
         return self._table.named_in(text, spans, NAMESAKES) if spans and self.settle(0) else {}
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
-        """Return the note that a target would lead to if the note `moved` had these keys."""
+        """Return the id of the note to which a target would lead if the note `moved` had these keys."""
         return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
 
     def written_like(self, keys: Iterable[Key]) -> set[str]:
@@ -171,13 +181,13 @@ class NoteGraph:
     def writers_of(self, target: str) -> Iterable[str]:
         """Return the ids of the notes that contain a link target.
 
-        The result is empty if only a canvas uses the target.
+        The result is empty if only canvases contain the target.
         """
         known = self._targets.get(target)
         return () if known is None else known.sources
 
     def broken_targets(self) -> list[str]:
-        """Return the link targets that lead nowhere."""
+        """Return the link targets that do not match a note or file."""
         self.settle()
         return [name for name, target in self._targets.items() if target.is_broken and target.sources]
 
@@ -191,7 +201,7 @@ class NoteGraph:
         return Resolved(self._fingerprint, {name: each.found for name, each in self._targets.items()})
 
     def see_file(self, path: str) -> None:
-        """Update the counts of links to a file that is not a note and has just appeared or vanished."""
+        """Update the link counts for a file that has just appeared or vanished and is not a note."""
         self.settle()
         for key in names_of((("path", path.rpartition("/")[2]),)):
             for name in self._interested.of(key):
@@ -201,7 +211,10 @@ class NoteGraph:
                 self._unresolved += total(target.sources) * (target.is_broken - was)
 
     def sources_of_file(self, path: str) -> set[str]:
-        """Return the ids of the notes that link or embed another file, by its name, in any folder."""
+        """Return the ids of the notes that link to or embed a file that is not a note.
+
+        Links are compared by file name alone, in any folder.
+        """
         self.settle()
         found: set[str] = set()
         for key in names_of((("path", path.rpartition("/")[2]),)):
@@ -211,7 +224,7 @@ class NoteGraph:
         return found
 
     def load(self, notes: Sequence[Entry]) -> None:
-        """Fill an empty graph lazily. Any later query or change completes the load first."""
+        """Fill an empty graph lazily. The next query or change completes the load first."""
         self._notes = {note.note.id: note for note in notes}
         self._loading = self._load(notes)
 
@@ -221,18 +234,18 @@ class NoteGraph:
         self._loading = self._load(list(self._notes.values()))
 
     def settle(self, most: int | None = None) -> bool:
-        """Continue a lazy `load` by at most `most` steps of a millisecond or two.
+        """Continue a lazy `load` by at most `most` steps. A step takes one or two milliseconds.
 
         Returns True once the `load` is complete.
 
-        The event loop can run between the steps.
+        The caller can let the event loop run between two calls.
         """
         for _ in self._loading if most is None else islice(self._loading, most):
             pass
         return next(self._loading, self) is self
 
     def _load(self, notes: Sequence[Entry]) -> Iterator[None]:
-        """Enter notes in steps. The work between two `yield`s takes a millisecond or two."""
+        """Enter notes in steps of one or two milliseconds. Yields after each step."""
         for part in batched(notes, _AT_ONCE):
             for note in part:
                 self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
@@ -254,7 +267,7 @@ class NoteGraph:
             yield
 
     def _written_by(self, notes: Sequence[Entry]) -> Iterator[tuple[Node, Node]]:
-        """Enter the targets that new notes contain, and yield the resulting edges."""
+        """Record the link targets of new notes. Yield the resulting edges."""
         for note in notes:
             note_id = note.note.id
             for name in note.links:
@@ -281,7 +294,7 @@ class NoteGraph:
         self._account(old, note)
 
     def remove(self, note_id: str) -> None:
-        """Remove a note. Links to it then resolve to another note, or become placeholders."""
+        """Remove a note. Links to the note then resolve to another note, or become placeholders."""
         exhaust(self.remove_in_steps(note_id))
 
     def remove_in_steps(self, note_id: str) -> Iterator[None]:
@@ -298,7 +311,7 @@ class NoteGraph:
         self._account(old, None)
 
     def _account(self, old: Entry | None, new: Entry | None) -> None:
-        """Update the checksum after a change."""
+        """Update the checksum after a note was added, changed or removed."""
         change = (new.stamp if new else 0) - (old.stamp if old else 0)
         self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
 
@@ -312,13 +325,14 @@ class NoteGraph:
             return
         self._table.add_keys(note_id, note.path, after)
         self._links.add(note_id)
-        # Unchanged names count too: if several notes have the same title, the path decides.
+        # Targets with an unchanged name are also resolved again: if several notes have the same title, the
+        # path decides.
         yield from self._resolve_again(names_of(before | after))
 
     def _rewire(self, note_id: str, before: Iterable[str], after: Iterable[str]) -> Iterator[None]:
-        """Replace the links that a note contains.
+        """Replace the recorded links of a note.
 
-        Equal links are counted first, because they can be numerous.
+        Equal links are counted first, because a note may contain many of them.
         """
         old, new = Counter(before), Counter(after)
         for names in batched(old.keys() | new.keys(), _LINKS_AT_ONCE):
@@ -349,7 +363,7 @@ class NoteGraph:
         return _Target(found, is_file=found is None and name in self._files)
 
     def keys_of(self, note: Entry) -> frozenset[Key]:
-        """Return all keys by which a link can name a note."""
+        """Return all keys by which a link can refer to a note."""
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))

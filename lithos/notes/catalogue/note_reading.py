@@ -1,4 +1,7 @@
-"""Reads note files into catalogue entries for the start scan and the watcher, and drafts change events."""
+"""Reads note files into catalogue entries for the start scan and the watcher.
+
+The module also drafts the change events.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,8 @@ LARGEST_FILE = 64 * 1024 * 1024
 class Examined:
     """The result of reading a file: its document, or the reason why the file cannot be a note.
 
-    If `is_known` is set, the content hash equals the hash last indexed for the file. The file was then not
-    parsed, and its document has the known note but no content.
+    `is_known` means that the content hash equals the last indexed hash of the file. Such a file was not
+    parsed: its document has the known note, but no content.
     """
 
     path: str
@@ -40,9 +43,9 @@ class Examined:
     document: Document | None
     reason: str = ""
     is_known: bool = False
-    #: Link targets, including repeated ones.
+    #: Link targets in the note, including repeated targets.
     links: tuple[str, ...] = ()
-    #: The bytes of the file, if they are to be stored as a version.
+    #: The bytes of the file if they must be stored as a version, else None.
     data: bytes | None = field(default=None, repr=False, eq=False)
 
 
@@ -55,9 +58,11 @@ def examine(
     *,
     keeps_data: bool = False,
 ) -> Examined:
-    """Read one file, and parse it if it has changed. `stand_in` is the id for a file without one. Blocks.
+    """Read one file, and parse it if it has changed.
 
-    `known` is the entry last indexed for the file.
+    `stand_in` is the id if the file does not contain one. Blocks.
+
+    `known` is the last indexed entry of the file.
     """
     if file.state.size > LARGEST_FILE:
         return unreadable(
@@ -86,8 +91,8 @@ def examine_renamed(
 ) -> list[Examined]:
     """Read the lost files that were renamed, directly or with their folder. Blocks.
 
-    `lost` maps content hashes to file states; a rename does not change them. The search runs twice because a
-    directory walk takes time and may miss files that are renamed during the walk.
+    `lost` maps content hashes to file states, which a rename does not change. The search runs twice, because
+    a directory walk takes time and may miss files that are renamed during the walk.
     """
     states = set(lost.values())
     for _ in range(2):
@@ -109,9 +114,9 @@ def unreadable(file: FoundFile, reason: str) -> Examined:
 def second_file(
     file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle, *, is_own: bool = False
 ) -> SkippedFile:
-    """Return why a second file with the same id is not indexed: a conflict copy or a duplicate id.
+    """Return why a file is not indexed if another file has the same id: it is a conflict copy or a duplicate.
 
-    `is_own` means that a person marked the file as a note of its own.
+    `is_own` means that a person marked the file as a separate note.
     """
     if style.knows_copies and not is_own and is_copy_of(file.path, holder_path, note_id):
         return conflict_copy(file, note_id, holder_path, names_id=True)
@@ -119,13 +124,13 @@ def second_file(
 
 
 def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> SkippedFile:
-    """Return why a conflict copy of a note is not indexed."""
+    """Return the record of a conflict copy, which is not indexed because it belongs to a note."""
     copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
     return SkippedFile(f"CONFLICT_COPY: another version of {original}", file.state, note_id, copy)
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:
-    """Return the file under an assigned id, which differs from the id derived from its path."""
+    """Return the file with an assigned id that differs from the id derived from its path."""
     assert examined.document is not None
     note = examined.document.note
     sources = tuple(source for source in note.derived_from_ids if source != note_id)
@@ -146,7 +151,7 @@ def with_note(examined: Examined, note: Note) -> Examined:
 
 
 def make_entry(examined: Examined, serial: int) -> Entry:
-    """Return the catalogue entry for a file that was read in full."""
+    """Return the catalogue entry for a file that was read completely."""
     assert examined.document is not None
     assert not examined.is_known
     return Entry(
@@ -188,7 +193,7 @@ def draft_event(
 ) -> EventDraft:
     """Return an event for an external change.
 
-    The event's origin contains the digest, which a later start scan compares.
+    The origin of the event contains the content digest. A later start scan compares the digest with the file.
     """
     origin = note_origin(agent, standing.digest, standing.version)
     return EventDraft(type=kind, agent=agent, payload=payload, timestamp=now, tags=tags, origin=origin)

@@ -1,16 +1,17 @@
 """Persistent facts about notes that are not in the files: versions of edited notes, ids and creation times.
 
 A version must be durable before any reader sees it. Otherwise another edit could get the same version after a
-crash, and an agent that had read the first edit would overwrite the second. So each version assigned here is
-dirty until the coordinator has committed it, and `save` awaits that commit. Other facts are saved with the
-next commit (write-behind): an id with the event that announces it, a creation time with the intents of the
-write that changes the file's time.
+crash, and an agent that had read the first edit would overwrite the second. So a version assigned here is
+dirty until the coordinator has committed it, and `save` waits for that commit. Other facts are saved with the
+next commit (write-behind). A new id is saved in the same commit as the event that announces it. A creation
+time is saved in the same commit as the intents of the write that changes the file's mtime.
 
-The version of a tool's write is in the file. But after a crash, a person may replace the file before the
-manifest or the journal has recorded the version. So a write records its intent first (write-ahead), in a
-commit that overlaps the sync of the file. The intent is dropped once the manifest has the version.
+If a tool writes a note, the file contains the version. But after a crash, a person may replace the file
+before the manifest or the journal has recorded the version. So each write first records its intent
+(write-ahead). This commit runs while the file is synced. The intent is dropped once the manifest has the
+version.
 
-Extracted entities are also stored outside the notes' files (`KeptEntities`).
+Extracted entities are also stored outside the note files (`KeptEntities`).
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ _JOINT: Final = "\x1f"
 class KeptEntities:
     """Extracted entities by note id (docs/spec/memory.md §4).
 
-    Entities of deleted notes may remain for a while.
+    The entities of a deleted note may remain for some time.
 
-    The entities are stored in `stats.db`. The memory actor owns that database. It enters all entities when it
-    starts, and each change after its commit. Entities in a note's own file have priority, unless an earlier
-    machine wrote them there.
+    The entities are stored in `stats.db`. The memory actor owns that database. At its start, the actor enters
+    all entities here; later, it enters each change after the commit. Entities in a note's own file have
+    priority, unless an earlier extraction wrote them there.
     """
 
     def __init__(self) -> None:
@@ -58,11 +59,14 @@ class KeptEntities:
             self._found[note_id] = found
 
     def get(self, note_id: str) -> ExtractedEntities | None:
-        """Return the entities found in a note, even if the entities in its file take priority."""
+        """Return the entities that extraction found in a note. Entities in the note's file are ignored."""
         return self._found.get(note_id)
 
     def counting(self, note: Note) -> ExtractedEntities | None:
-        """Return the entities found in a note if they take priority over the entities in its file."""
+        """Return the entities that extraction found in a note, if they have priority.
+
+        Return None if the entities in the note's file have priority.
+        """
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
 
@@ -72,7 +76,7 @@ class KeptEntities:
         return note.entities if found is None else found.entities
 
     def shown(self, note: Note) -> Note:
-        """Return the note as readers see it, with the entities that have priority."""
+        """Return the note as readers see it: with extracted entities if these have priority."""
         found = self.counting(note)
         if found is None:
             return note
@@ -80,7 +84,7 @@ class KeptEntities:
         return attrs.evolve(note, entities=found.entities, entities_extractor=marker)
 
     def stamped(self, stamp: int, note: Note) -> tuple[int, tuple[str, ...]]:
-        """Return the index stamp and entities of a note. Entities that extraction found change the stamp."""
+        """Return the index stamp and entities of a note. Extracted entities change the stamp."""
         found = self.counting(note)
         if found is None or found.entities == note.entities:
             return stamp, note.entities
@@ -92,9 +96,9 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class NoteRecords(ExtraRows):
-    """Write-behind cache that the catalogue owns and the coordinator commits.
+    """A write-behind cache of the facts about notes. The catalogue owns it, and the coordinator commits it.
 
-    Stores at most three rows per note.
+    The cache contains at most three rows per note.
     """
 
     def __init__(self, rows: NoteRows | None = None) -> None:
@@ -103,24 +107,25 @@ class NoteRecords(ExtraRows):
         self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
         self._paths = {note_id: path for path, note_id in self._ids.items()}
         self._creations = {key: at for key, at in rows.creations.items() if at is not None}
-        #: Paths of the files that a person marked as notes of their own.
+        #: Paths of the files that a person marked as separate notes.
         self._own = {path for path, is_own in rows.own.items() if is_own}
         #: Whether a reader is waiting until these marks are durable.
         self._own_is_urgent = False
-        #: Rows that are not yet part of a commit.
+        #: Rows that no commit includes yet.
         self._unsaved = NoteRows()
-        #: Versions that are about to be written, or are written but not yet in the manifest.
+        #: Versions of writes that have not reached the manifest yet. Some of these writes may not have
+        #: started.
         self._intents: dict[str, dict[int, str]] = {}
         for (note_id, number), digest in rows.intents.items():
             self._intents.setdefault(note_id, {})[number] = digest or ""
-        #: Notes whose intents must be committed before the catalogue shows them.
+        #: Notes whose intents must be committed before the catalogue shows the new versions.
         self._urgent_intents: set[str] = set()
-        #: Notes whose versions must not be shown to readers yet, because the versions are not committed.
+        #: Notes whose versions are not committed yet, so readers must not see the versions.
         self._urgent: set[str] = set()
-        #: Notes that are being written. The event is set once it is decided whether the written bytes stay.
+        #: Notes that are being written. The event is set once the outcome of the write is known.
         self._undecided: dict[str, trio.Event] = {}
         #: Commits all unsaved rows. The returned function waits for the commit. None if rows are never saved,
-        #: for example in a survey; `save` then returns at once.
+        #: for example in a survey. In that case, `save` returns at once.
         self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:
@@ -136,9 +141,9 @@ class NoteRecords(ExtraRows):
         return self._versions.get(note_id)
 
     def see(self, note_id: str, digest: str, own: int, known: AssignedVersion | None) -> int:
-        """Assign the effective version to bytes that were read. `known` is the catalogue's version."""
-        # A version that a write has stored may not be in the catalogue yet, so intents count too. A refused
-        # write does not have an intent any more.
+        """Assign the effective version to the bytes of a note. `known` is the catalogue's version."""
+        # The catalogue may not have the version of the latest write yet, so intents count too. The intent of
+        # a refused write is already removed.
         last = newest((self._versions.get(note_id) or known, *self.intents(note_id)), digest)
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
@@ -155,11 +160,11 @@ class NoteRecords(ExtraRows):
                 self._urgent.add(note_id)
 
     def settle_version(self, note_id: str, standing: AssignedVersion, *, is_said: bool = True) -> None:
-        """Delete the row of a version that both the file and the catalogue now have.
+        """Delete the row of a version that is now both in the file and in the catalogue.
 
         If the file does not contain the version (`is_said` is false), the version is recorded instead. The
-        next commit includes this record, at the latest together with the removal of the intent. If other
-        bytes were read during the write, their version number stays reserved and is not assigned again.
+        next commit saves this record, at the latest in the commit that removes the intent. If other bytes
+        were read during the write, their version number is reserved and will not be assigned again.
         """
         seen = self._versions.get(note_id)
         if seen is not None and seen.version >= standing.version and seen.digest != standing.digest:
@@ -170,7 +175,7 @@ class NoteRecords(ExtraRows):
             self.put_version(note_id, standing, is_urgent=False)
 
     def drop_version(self, note_id: str) -> None:
-        """Delete the version row of a note that was deleted, or whose file contains the version."""
+        """Delete the version row of a note. The note was deleted, or its file now contains the version."""
         if self._versions.pop(note_id, None) is not None:
             self._unsaved.versions[note_id] = None
             self._urgent.discard(note_id)
@@ -180,15 +185,15 @@ class NoteRecords(ExtraRows):
     def intents(self, note_id: str) -> Collection[AssignedVersion]:
         """Return the versions that writes have stored or are about to store.
 
-        The manifest may lack these versions.
+        The manifest may not have these versions yet.
         """
         known = self._intents.get(note_id, {})
         return [AssignedVersion(version, digest) for version, digest in known.items()]
 
     def intend(self, note_id: str, standing: AssignedVersion) -> None:
-        """Record the version and bytes of a coming write.
+        """Record the version and content hash of a write that is about to start.
 
-        `save_intents` must finish before they are shown.
+        `save_intents` must finish before readers see this version.
         """
         known = self._intents.setdefault(note_id, {})
         if known.get(standing.version) != standing.digest:
@@ -203,15 +208,17 @@ class NoteRecords(ExtraRows):
             self._drop_intents(note_id, [standing.version])
 
     def fulfil(self, note_id: str, version: int | None = None) -> None:
-        """Drop the intents up to a version that is recorded elsewhere, or all intents of a note.
+        """Drop the intents up to a version that is recorded elsewhere.
 
-        Later intents stay.
+        Without `version`, drop all intents of a note.
+
+        Intents for later versions are not dropped.
         """
         known = self._intents.get(note_id, {})
         self._drop_intents(note_id, [each for each in known if version is None or each <= version])
 
     def fulfil_all(self) -> None:
-        """Delete the intents of the last run, once their results are recorded."""
+        """Delete all intents that the previous process left, once their results are recorded."""
         for note_id in list(self._intents):
             self.fulfil(note_id)
 
@@ -226,9 +233,10 @@ class NoteRecords(ExtraRows):
 
     @contextmanager
     def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
-        """Mark notes as being written.
+        """Mark notes as being written while the context is open.
 
-        The file may have an intended version that is withdrawn after a lost exchange.
+        While a note is being written, its file may have an intended version that is withdrawn if the exchange
+        of the file fails.
         """
         decided = trio.Event()
         self._undecided.update(dict.fromkeys(note_ids, decided))
@@ -240,12 +248,12 @@ class NoteRecords(ExtraRows):
             decided.set()
 
     async def decided(self, note_id: str) -> bool:
-        """Wait until it is decided whether the bytes being written to the note stay.
+        """Wait for the outcome of a running write to the note.
 
-        Return False if no write is running.
+        Return False if no write to the note is running.
 
-        Until the decision, it is unknown whether other bytes are an edit of the new version or of the version
-        before.
+        Until the outcome is known, other bytes in the file may be an edit of the new version or of the
+        version before.
         """
         written = self._undecided.get(note_id)
         if written is None:
@@ -258,14 +266,14 @@ class NoteRecords(ExtraRows):
     def id_at(self, path: str) -> str | None:
         """Return the recorded id of a file that does not contain an id.
 
-        The result is None if the id is derived from the path.
+        Return None if the id is derived from the path.
         """
         return self._ids.get(path)
 
     def place(self, path: str, note_id: str | None) -> None:
         """Record the id of a file that does not contain an id.
 
-        Passing None deletes the record, for a missing file or an id derived from the path.
+        Pass None to delete the record: the file is missing, or its id is derived from the path.
         """
         known = self._ids.get(path)
         if known == note_id:
@@ -281,7 +289,10 @@ class NoteRecords(ExtraRows):
         self._unsaved.ids[path] = note_id
 
     def keep_ids(self, former: Mapping[str, str]) -> None:
-        """Record ids that files contained earlier, by path, unless another id is recorded for the path."""
+        """Record the ids that files contained earlier, by path.
+
+        Ids already recorded for a path are not replaced.
+        """
         for path, note_id in former.items():
             if path not in self._ids:
                 self.place(path, note_id)
@@ -294,7 +305,7 @@ class NoteRecords(ExtraRows):
     def free_id(self, path: str, is_taken: Callable[[str], bool]) -> str:
         """Return an id for a new file that does not contain one.
 
-        The id is derived from the path, with a number if it is taken.
+        The id is derived from the path. If the id is taken, a number is added.
         """
         number, note_id = 1, derive_id(path)
         while is_taken(note_id) or self._paths.get(note_id, path) != path:
@@ -302,21 +313,21 @@ class NoteRecords(ExtraRows):
             note_id = derive_id(path, number)
         return note_id
 
-    # -- notes of their own --------------------------------------------------------------------
+    # -- separate notes ------------------------------------------------------------------------
 
     @property
     def has_own(self) -> bool:
-        """Return whether a person marked any file as a note of its own."""
+        """Return whether a person marked any file as a separate note."""
         return bool(self._own)
 
     def is_own(self, path: str) -> bool:
-        """Return whether a person marked the file at a path as a note of its own."""
+        """Return whether a person marked the file at a path as a separate note."""
         return path in self._own
 
     def put_own(self, path: str) -> None:
-        """Record that a person marked a file as a note of its own.
+        """Record that a person marked a file as a separate note.
 
-        The mark is permanent; `save` makes it durable.
+        The mark of the file is permanent. `save` makes the mark durable.
         """
         if path not in self._own:
             self._own.add(path)
@@ -325,11 +336,11 @@ class NoteRecords(ExtraRows):
 
     @property
     def is_own_saved(self) -> bool:
-        """Return whether all marks set by people are durable."""
+        """Return whether all files marked by people are durably recorded."""
         return not self._own_is_urgent
 
     def drop_own(self, path: str) -> None:
-        """Remove a mark that could not be made durable."""
+        """Remove the mark of a file if the mark could not be made durable."""
         self._own.discard(path)
         self._unsaved.own[path] = None
 
@@ -345,7 +356,7 @@ class NoteRecords(ExtraRows):
     def creation(self, note_id: str) -> datetime | None:
         """Return the recorded creation time of a note.
 
-        The time is recorded only if the file does not contain it and the file's own time has changed.
+        The time is recorded only if the file does not contain it and its mtime has changed since.
         """
         return self._creations.get(note_id)
 
@@ -362,7 +373,7 @@ class NoteRecords(ExtraRows):
     # -- saving --------------------------------------------------------------------------------
 
     def prune(self, ids: Collection[str], paths: Collection[str]) -> None:
-        """Delete the rows of all notes except `ids` and of all paths except `paths` (garbage collection)."""
+        """Delete the rows of all notes and paths, except those in `ids` and `paths` (garbage collection)."""
         for note_id in self._versions.keys() - set(ids):
             self.drop_version(note_id)
         for note_id in self._creations.keys() - set(ids):
@@ -380,9 +391,12 @@ class NoteRecords(ExtraRows):
         return bool(self._unsaved)
 
     async def save(self, note_id: str | None = None) -> None:
-        """Wait until all versions assigned so far are durable, or only the version of `note_id`.
+        """Wait until all versions assigned so far are durable.
 
-        If the database refuses the commit, each later commit retries it. People's edits do not wait for it.
+        With `note_id`, wait only for the version of that note.
+
+        If the database refuses the commit, each later commit retries it. External edits do not wait for the
+        commit.
         """
         is_due = bool(self._urgent) or self._own_is_urgent if note_id is None else note_id in self._urgent
         if is_due and self.commit is not None:
@@ -391,14 +405,17 @@ class NoteRecords(ExtraRows):
     async def save_intents(self) -> Callable[[], Awaitable[object]]:
         """Commit the intents recorded so far. The returned function waits for the commit.
 
-        Like `save`, the function fails if the database is broken.
+        Like `save`, the returned function fails if the database is broken.
         """
         if self._urgent_intents and self.commit is not None:
             return await self.commit()
         return trio.lowlevel.checkpoint_if_cancelled
 
     def take_unsaved(self) -> NoteRows:
-        """Take the unsaved rows for a commit. Then call `saved`, or `put_back` if the commit failed."""
+        """Return the unsaved rows for a commit.
+
+        Call `saved` afterwards, or `put_back` if the commit failed.
+        """
         rows, self._unsaved = self._unsaved, NoteRows()
         return rows
 
@@ -414,7 +431,7 @@ class NoteRecords(ExtraRows):
         )
 
     def saved(self, rows: NoteRows) -> None:
-        """Mark rows as committed."""
+        """Record that the rows of `take_unsaved` are committed."""
         self._own_is_urgent = bool(self._unsaved.own)
         self._urgent -= rows.versions.keys() - self._unsaved.versions.keys()
         unsaved = {note_id for note_id, _ in self._unsaved.intents}

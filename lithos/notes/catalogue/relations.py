@@ -1,11 +1,12 @@
-"""The relations that trust depends on, indexed both ways: lineage, successors, quarantines, contradictions.
+"""The note relations that affect trust, indexed in both directions.
+
+The relations are lineage, successors, quarantines and contradictions.
 
 Specified in docs/spec/context.md §2.
 
-The catalogue enters the relations that are stored in its notes. The memory actor, which owns `edges.db`,
-enters the typed edges: all edges when it starts, then each change after its commit and before its caller gets
-a reply. So a call that begins after the reply to a change sees the change here, without a wait and without a
-database.
+The catalogue enters the relations that its notes contain. The memory actor owns `edges.db` and enters the
+typed edges. It enters all edges at its start, and each later change after the commit, before its caller gets
+a reply. So a call that begins after this reply finds the change here, without waiting and without a database.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from lithos.notes.model.note import Note
 
 @define
 class Multimap:
-    """Unique texts by key, in order of insertion.
+    """A map from keys to unique texts in order of insertion.
 
-    Nearly all of the tens of thousands of keys have only one text.
+    There may be tens of thousands of keys, but nearly all have only one text.
     """
 
-    #: A multiset is stored only for keys that have had several texts. One multiset per key would take 100 MB
-    #: for a million notes.
+    #: Only keys that have had several texts have a multiset. One multiset per key would take 100 MB for a
+    #: million notes.
     _items: dict[str, str | Multiset[str]] = field(factory=dict, init=False)
 
     def __contains__(self, key: str) -> bool:
@@ -43,12 +44,12 @@ class Multimap:
         return self._items.keys()
 
     def of(self, key: str) -> Collection[str]:
-        """Return the items under a key, in order of insertion."""
+        """Return the texts under a key, in order of insertion."""
         items = self._items.get(key, ())
         return (items,) if isinstance(items, str) else items
 
     def add(self, key: str, item: str) -> None:
-        """Add an item under a key. Idempotent."""
+        """Add a text under a key. Adding a known text has no effect."""
         items = self._items.setdefault(key, item)
         if not isinstance(items, str):
             self._items[key] = with_count(items, item, 1)
@@ -56,7 +57,7 @@ class Multimap:
             self._items[key] = (items, item)
 
     def discard(self, key: str, item: str) -> None:
-        """Remove an item. A missing item is ignored."""
+        """Remove a text from a key. A missing text is ignored."""
         items = self._items.get(key)
         if items == item:
             del self._items[key]
@@ -71,13 +72,13 @@ class Multimap:
 class CountedEdges:
     """The typed edges that affect trust: asserted lineage edges, and unresolved contradictions.
 
-    Projected edges (provenance type `frontmatter`) are left out, because they only repeat `derived_from_ids`.
+    Projected edges (provenance type `frontmatter`) are left out, because they repeat `derived_from_ids`.
     """
 
     def __init__(self, edges: Iterable[Edge] = ()) -> None:
         self._edges: dict[str, Edge] = {}
-        #: By note id: the ids of its lineage edges and of the notes it is based on. `_dependents` has the
-        #: opposite direction, `_opposed` the contradictions.
+        #: Maps each note id to the lineage edges of the note, and each edge to the source of the note.
+        #: `_dependents` has the opposite direction, `_opposed` the contradictions.
         self._sources: dict[str, dict[str, str]] = {}  # bounded: one for each edge of a lineage
         self._dependents: dict[str, dict[str, str]] = {}
         self._opposed: dict[str, dict[str, str]] = {}
@@ -109,16 +110,19 @@ class CountedEdges:
         return ((self._opposed, edge.from_id, edge.to_id), (self._opposed, edge.to_id, edge.from_id))
 
     def touches(self, note_id: str) -> bool:
-        """Return whether a lineage edge begins or ends at the note."""
+        """Return whether the note is an endpoint of a lineage edge."""
         return note_id in self._sources or note_id in self._dependents
 
     def sources(self, note_id: str) -> Collection[str]:
-        """Return the sources of a note by its typed edges. They may repeat, and the notes may not exist."""
+        """Return the sources of a note by typed edges. Sources may occur repeatedly, and may not exist."""
         found = self._sources.get(note_id)
         return found.values() if found else ()
 
     def dependents(self, note_id: str) -> Collection[str]:
-        """Return the notes based on a note by typed edges. They may repeat, and the notes may not exist."""
+        """Return the notes that typed edges derive from a note.
+
+        The notes may occur repeatedly, and may not exist.
+        """
         found = self._dependents.get(note_id)
         return found.values() if found else ()
 
@@ -136,24 +140,24 @@ class CountedEdges:
         return [(other, self._edges[edge].type) for edge, other in self._dependents.get(note_id, {}).items()]
 
 
-#: Maximum number of changed leaves. More changes count as a change of all notes.
+#: Maximum number of changed leaves. If more leaves change, all notes count as changed.
 MOST_LEAVES: Final = 10_000
 
 
 class Relations:
-    """All relations between notes.
+    """All relations between notes that affect trust.
 
-    `version` increases with each change that may affect the suspicion of several notes. Changes of `leaves`
-    do not increase it. Leaves are changed notes without dependents, such as new notes; a change of a leaf
-    affects only the leaf itself.
+    `version` increases with each change that may affect whether other notes are suspect. `leaves` are changed
+    notes without dependents, such as new notes. A change of a leaf affects only the leaf itself, so it does
+    not increase `version`.
     """
 
     def __init__(self) -> None:
         self.version = 0
         self.leaves: list[str] = []
-        #: By note id: the notes that name this note in `derived_from_ids`.
+        #: Maps each note id to the notes that name it in `derived_from_ids`.
         self.derived = Multimap()
-        #: By note id: the notes that supersede this note.
+        #: Maps each note id to the notes that supersede the note.
         self.successors = Multimap()
         self.quarantined: set[str] = set()
         self.typed = CountedEdges()
@@ -162,7 +166,7 @@ class Relations:
 
     def enter(self, note: Note) -> None:
         """Add the relations of a new note."""
-        if self._matters(note):  # most notes are not related to any other note
+        if self._matters(note):  # most notes have no relations
             self._change(None, note)
 
     def leave(self, note: Note) -> None:
@@ -170,7 +174,7 @@ class Relations:
         self._change(note, None)
 
     def replace(self, old: Note, new: Note) -> None:
-        """Replace the relations of a changed note, which keeps its id."""
+        """Replace the relations of a changed note. The id of the note must be the same."""
         if _said(old) != _said(new):
             self._change(old, new)
 
@@ -201,7 +205,7 @@ class Relations:
         self.leaves.clear()
 
     def _concerns_others(self, note: Note) -> bool:
-        """Return whether a note's change may affect the suspicion of other notes."""
+        """Return whether a change of this note may affect whether other notes are suspect."""
         return bool(
             note.status == "quarantined"
             or note.supersedes
@@ -210,7 +214,7 @@ class Relations:
         )
 
     def _matters(self, note: Note) -> bool:
-        """Return whether a note is quarantined, or connected to other notes by lineage or succession."""
+        """Return whether a note is quarantined, or related to other notes by lineage or succession."""
         return (
             _said(note) != _SILENT
             or note.id in self.derived
@@ -219,7 +223,10 @@ class Relations:
         )
 
     def take_over(self, filled: Relations) -> None:
-        """Take over the note relations of another instance. The typed edges stay."""
+        """Take over the note relations of another instance.
+
+        The typed edges of this instance are not changed.
+        """
         self.derived, self.successors = filled.derived, filled.successors
         self.quarantined = filled.quarantined
         self._begin_anew()
@@ -238,7 +245,7 @@ class Relations:
 
 
 def _said(note: Note) -> tuple[bool, str | None, tuple[str, ...]]:
-    """Return the fields of a note that define its relations."""
+    """Return those fields of a note that define its relations."""
     return note.status == "quarantined", note.supersedes, note.derived_from_ids
 
 

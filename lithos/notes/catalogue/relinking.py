@@ -1,10 +1,10 @@
-"""Planning of link changes for a move.
+"""Planning of the link changes that a move requires.
 
-The plan contains the links that would break or change their target, and the new link texts.
+The plan contains the links that would break or change their target, with the new link texts.
 
-A link breaks if after the move it leads to another note, or nowhere. It also breaks if it contains the old
-path: Lithos would still find the note by its file name, but other programs would not. A link that contains
-the whole new path, but led to another note because of the file name, is correct after the move and stays.
+A link breaks if it leads to another note or nowhere after the move. A link with the old path also breaks:
+Lithos would still find the note by its file name, but other programs would not. A link that already contains
+the whole new path is not changed, even if it led to another note before the move.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lithos.notes.links.edit import UNLINKABLE, Relinking
 from lithos.notes.links.links import Key
 from lithos.text.words.analysis import normalise
 
-#: Number of link targets per step, which takes about a millisecond.
+#: Number of link targets that one step checks, which takes about a millisecond.
 _AT_ONCE: Final = 100
 _SUFFIX: Final = ".md"
 
 
 @frozen
 class LinkPlan:
-    """The new link texts, and the ids of the notes and paths of the canvases that contain the links."""
+    """The new link texts, with the ids of the notes and the paths of the canvases that contain the links."""
 
     relinking: Relinking
     sources: tuple[str, ...]
@@ -48,7 +48,8 @@ async def plan_links(
 
     Only the single writer of the catalogue may call this function.
 
-    `takes_back` means that the note was at `new` before, so a link with only its file name leads to it, too.
+    `takes_back` means that the note was at `new` before. A link with only the file name of `new` then leads
+    to the note, too.
     """
     steps = _Planning(catalogue, old, new, canvases, takes_back)
     for number, _ in enumerate(steps.run(), 1):
@@ -58,9 +59,9 @@ async def plan_links(
 
 
 def relinked_by(catalogue: Catalogue, old: Entry, path: str) -> tuple[str, ...]:
-    """Return the ids of the other notes whose links would be rewritten if `old` were moved to `path` now.
+    """Return the ids of the other notes whose links a move of `old` to `path` would rewrite now.
 
-    Runs in one turn of the event loop, so that no other change happens in between.
+    The function does not yield to the event loop, so no other change can happen in between.
     """
     steps = _Planning(catalogue, old, attrs.evolve(old, path=path), (), takes_back=False)
     for _ in steps.run():
@@ -82,13 +83,13 @@ class _Planning:  # bounded: ends with its call
         self._concerned: dict[str, bool] = {}
         self._keys: frozenset[Key] = catalogue.graph.keys_of(new)
         self._sources: dict[str, None] = {}
-        #: For each broken wiki-link page: the id of the note that the link leads to.
+        #: For each page of a broken wiki-link, the id of the note to which the link should lead.
         self._meant: dict[str, str] = {}
         self._pages: dict[str, str] = {}
         self._paths: dict[str, str] = {old.path: new.path}
 
     def run(self) -> Iterator[None]:
-        """Check every link target that the move may affect. Yields after each target."""
+        """Check every link target that the move may affect. Yield after each target."""
         graph = self._catalogue.graph
         targets = list(graph.written_like(graph.keys_of(self._old) | self._keys))
         targets = list(dict.fromkeys((*targets, *(each for one in self._canvases for each in one.targets))))
@@ -102,7 +103,7 @@ class _Planning:  # bounded: ends with its call
             page = target.partition("#")[0].strip()
             is_other = page in self._pages and target not in self._pages and target != page
             if is_other and graph.resolve(target) != graph.resolve(page):
-                self._pages[target] = target  # the `#` is part of the name here, so it is kept
+                self._pages[target] = target  # the note's name contains the `#`, so keep the `#`
             yield
 
     def result(self) -> LinkPlan:
@@ -136,11 +137,14 @@ class _Planning:  # bounded: ends with its call
         return is_path or breaks
 
     def _is_old_path(self, target: str) -> bool:
-        """Return whether a target is the whole old path of the note, as Markdown links contain it."""
+        """Return whether a target is the complete old path of the note, as in Markdown links."""
         return target.endswith(_SUFFIX) and _folded(target) == _folded(self._old.path)
 
     def _is_whole_again(self, target: str) -> bool:
-        """Return whether a target is the whole new path, even if it led to another note until now."""
+        """Return whether a target is the complete new path.
+
+        The target may have led to another note until now.
+        """
         page = target.partition("#")[0].strip().removesuffix(_SUFFIX)
         is_placed, page = "/" in page or target.endswith(_SUFFIX), page.removeprefix("/")
         return page == self._new.path.removesuffix(_SUFFIX) and (is_placed or self._takes_back)
@@ -150,7 +154,7 @@ class _Planning:  # bounded: ends with its call
         return self._catalogue.graph.resolve_if_moved(target, self._new, self._keys)
 
     def _names_place(self, target: str) -> bool:
-        """Return whether a target contains folders of the old path that are not in the new path."""
+        """Return whether a target contains folders of the old path that the new path lacks."""
         page = f"/{_folded(target.partition('#')[0])}"
         old, new = f"/{_folded(self._old.path)}", f"/{_folded(self._new.path)}"
         if page.startswith("//"):
@@ -168,14 +172,14 @@ class _Planning:  # bounded: ends with its call
     def _text_for(self, page: str, note_id: str) -> str:
         """Return a link text that leads to the note after the move.
 
-        The new text has folders or a suffix if the old page has them.
+        The new text has folders or a suffix if `page` has them.
         """
         path = self._path_of(note_id).removesuffix(_SUFFIX)
         stem = path.rpartition("/")[2]
         choices = [path, path + _SUFFIX] if "/" in page else [stem, path, path + _SUFFIX]
         was = _folded(self._old.path if note_id == self._new.note.id else path)
         if "/" in page and f"/{was}".endswith(f"/{_folded(page)}") and _folded(page) != was:
-            # A partial path stays partial: the new text has the same number of folders.
+            # If `page` has only some of the folders, the new text has the same number of folders.
             choices.insert(0, "/".join(path.split("/")[-page.count("/") - 1 :]))
         if page.endswith(_SUFFIX):
             choices = [choice.removesuffix(_SUFFIX) + _SUFFIX for choice in choices]
@@ -186,5 +190,5 @@ class _Planning:  # bounded: ends with its call
 
 
 def _folded(page: str) -> str:
-    """Return a path or link page in the form that is compared: without suffix, case-folded."""
+    """Return a path or link page in its form for comparisons: without suffix, case-folded."""
     return normalise("NFC", page.strip()).removesuffix(_SUFFIX).casefold()

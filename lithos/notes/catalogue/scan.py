@@ -1,13 +1,13 @@
 """The start scan: updates the catalogue incrementally to match the folder (docs/spec/lifecycle.md §4).
 
-Files with the size and mtime of the manifest are not read. If several files have one id, the file that was
-known to have the id keeps it (`notes.model.plan.elect`). For duplicate slugs and URLs, the first path in
-sorted order has priority. The scan does not change note files.
+Files with the same size and mtime as in the manifest are not read. If several files have the same id, the
+file that had the id before keeps the id (`notes.model.plan.elect`). If slugs or URLs are equal, the first
+path in sorted order has priority. The scan does not change note files.
 
 The scan also assigns ids to files that do not contain an id, and versions to notes that were edited while no
 server was running. A file without an id keeps the id recorded for its path. If such a file was moved, it gets
 the id of the vanished file with the same bytes. A file that contains an id has priority over a file that does
-not contain one. An unreadable file, or one with unreadable frontmatter, keeps its id.
+not contain one. A file that is unreadable, or has unreadable frontmatter, keeps its id.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def name_entries(
 ) -> dict[str, Entry]:
     """Assign ids to files that do not contain an id. Return all entries by path.
 
-    `rows` are the manifest's rows by path. The files of `missing` have vanished, those of `unread` cannot be
-    read.
+    `rows` are the manifest's rows by path. `missing` are the paths of vanished files, `unread` those of
+    unreadable files.
     """
     named_by: dict[str, list[str]] = {}
     for path, entry in entries.items():
@@ -73,12 +73,12 @@ def name_entries(
     taken = named_by.keys() | {rows[path].note.id for path in unread if path in rows}
 
     def is_taken(note_id: str, path: str) -> bool:
-        """Return whether another file has the id.
+        """Return whether another file already has the id.
 
-        A conflict copy of the file at `path` does not count, because it has the id from that file.
+        A conflict copy of the file at `path` is ignored, because its id comes from that file.
 
-        A file that contained its id earlier, but not any more, may have been renamed to a name like that of a
-        copy.
+        But if the file at `path` no longer contains the id that it had before, the note may have been
+        renamed. The other file is then ignored only if its name is unmistakably that of a copy.
         """
         row, others = rows.get(path), named_by.get(note_id, ())
         has_left = row is not None and row.identified
@@ -106,7 +106,7 @@ def name_entries(
         taken.add(note_id)
         named_by.pop(note_id, None)
         named[path] = _with_id(entry, note_id)
-    for path in fresh:  # New files are last, so that none of them gets the id of a moved file.
+    for path in fresh:  # New files get their ids last, so that none of them gets the id of a moved file.
         note_id = records.free_id(path, partial(is_taken, path=path))
         taken.add(note_id)
         named_by.pop(note_id, None)
@@ -143,11 +143,11 @@ def give_versions(
 ) -> None:
     """Assign effective versions to the entries that were edited while no server was running.
 
-    Changes `entries` in place.
+    `entries` is changed in place.
 
-    The last known version of a note is the newest of three: the manifest's row, the record, and the version
-    that was `announced` after the manifest was stored. If `says_versions` is false, files may lack their
-    version, so the known versions stay recorded.
+    The last known version of a note is the newest of three: the manifest row, the record, and the version
+    that was `announced` after the manifest was stored. If `says_versions` is false, files may not contain
+    their version, so the records of known versions are not deleted.
     """
     known = {row.note.id: row for row in rows}
     for note_id, entry in entries.items():
@@ -155,12 +155,11 @@ def give_versions(
         intents = records.intents(note_id)
         is_known = remembered is None and told is None and not intents
         if row is not None and row.digest == entry.digest and is_known:
-            continue  # the usual case for nearly all notes
+            continue  # nearly all notes are unchanged
         indexed = AssignedVersion(row.note.version, row.digest) if row is not None else None
         last = newest((indexed, remembered, told), entry.digest)
         if last is None or last.digest != entry.digest:
-            # If the file does not have the intended bytes, the write did not happen, or the file was edited
-            # later.
+            # If the file does not have the intended bytes, the write failed or the file was edited later.
             done = [intent for intent in intents if intent.digest == entry.digest]
             last = newest((last, *(done or intents)), entry.digest)
         version = effective_version(entry.note.version, entry.digest, last)
@@ -175,7 +174,7 @@ def give_versions(
 def _with_creation(entry: Entry, row: Entry | None, records: NoteRecords) -> Entry:
     """Return the entry with its known creation time.
 
-    The time is recorded if the file contains another one.
+    The creation time is recorded if the file shows another time.
     """
     note, modified_at = entry.note, from_nanoseconds(entry.state.mtime_ns)
     dated = with_creation(note, modified_at, records.creation(note.id), row.note.created_at if row else None)
@@ -189,36 +188,37 @@ log = get_logger("lithos.scan")
 
 _UNGUARDED = VanishRule()
 
-#: Number of known notes above which readers get the known notes while the scan is still checking them.
+#: Minimum number of known notes for which readers get these notes while the scan is still checking files.
 MANY_KNOWN: Final = 20_000
 #: Number of unread files above which readers get the known notes while the scan is still reading.
 MANY_UNREAD: Final = 300
 
-#: Progress callback: number of files checked or read so far, and the total.
+#: Progress callback with the number of files checked or read so far, and the total.
 Progress = Callable[[int, int], None]
-#: Callback that shows the known notes to readers until the scan is finished.
+#: Callback that shows the known notes to readers until the scan has finished.
 Show = Callable[[Catalogue], None]
-#: Callback that returns the paths of notes in the history, by id. Only called if several files have one id.
+#: Callback that returns the paths of notes in the history, by id. Called only if several files have the same
+#: id.
 PlacesOf = Callable[[Collection[str]], Mapping[str, RecordedPath]]
 
 
 @frozen
 class ScanResult:
-    """The events of changes made while no server was running, and the pending updates of the manifest."""
+    """The events about changes made while no server was running, and the updates for the manifest."""
 
     events: tuple[EventDraft, ...]
     rows: tuple[Entry, ...]
     removed: tuple[str, ...]
     found: int
     examined: int
-    #: Ids of notes that are kept although their files have vanished (deletion guard: docs/spec/lifecycle.md
-    #: §6).
+    #: Ids of notes that are not removed although their files have vanished (deletion guard:
+    #: docs/spec/lifecycle.md §6).
     vanished: tuple[str, ...] = ()
 
 
 @frozen
 class _Told:
-    """The state of a note in the last event about it."""
+    """The state of a note according to the last event about the note."""
 
     path: str
     standing: AssignedVersion
@@ -228,9 +228,9 @@ class _Told:
 def _drop_vanished(
     files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | SkippedFile]
 ) -> set[str]:
-    """Remove the files that vanished between the listing and the check from both mappings.
+    """Remove from both mappings the files that vanished between the listing and the check.
 
-    Return their paths.
+    Return the paths of these files.
     """
     unreadable = [path for path, seen in examined.items() if isinstance(seen, SkippedFile)]
     lost = {path for path in unreadable if current_state(files, path) is None}
@@ -240,12 +240,12 @@ def _drop_vanished(
 
 
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
-    """Return the paths of unchanged files that must be read again.
+    """Return the paths of known files that must be read again even if they are unchanged.
 
-    The files to read again have a broken frontmatter. If the link rules have changed, all files are read
-    again.
+    Files with broken frontmatter are read again, because the rules for broken frontmatter may have changed
+    since the last run.
 
-    The rules for a broken frontmatter may have changed since the last run.
+    If the rules for links have changed, all known files are read again.
     """
     return [
         path
@@ -266,17 +266,17 @@ def scan_folder(
     show: Show = lambda known: None,
     versions: VersionsOf = lambda note_id: (),
 ) -> ScanResult:
-    """Fill an empty catalogue. Blocks; run this in a worker thread before any other use of the catalogue.
+    """Fill an empty catalogue. Blocks, so run this in a worker thread before any other use of the catalogue.
 
-    `announced` are the events journalled after the manifest's position. Changes that a killed process
-    announced, but did not enter in the manifest, are not announced again. Without a manifest, `announced`
-    only supplies versions. A first scan does not emit events. Notes of vanished files are kept if `rule`
-    requires it. Versions and ids that are missing in the files come from the catalogue's records, which are
-    updated. `tell` is called for every file that is read, and may raise to end the scan. `recorded` returns
-    the earlier paths of notes that are neither in the manifest nor in `announced`. If the scan takes long,
-    `show` first gets the notes of the manifest, and later the same notes without those whose files have
-    vanished. `versions` returns the kept versions of a note; a file without an id may be a conflict copy of
-    them.
+    `announced` are the events journalled after the manifest's position. A killed process may have announced
+    changes without entering them in the manifest; these changes are not announced again. Without a manifest,
+    `announced` only supplies versions, because a first scan does not emit events. Notes of vanished files are
+    kept if `rule` requires this. Versions and ids that files do not contain come from the catalogue's
+    records, which are updated. `tell` is called for every file that is read, and may raise to end the scan.
+    `recorded` returns the earlier paths of notes that are neither in the manifest nor in `announced`. If the
+    scan takes long, `show` first gets the notes of the manifest, and later the same notes without those whose
+    files have vanished. `versions` returns the kept versions of a note. They are compared with files without
+    an id, which may be conflict copies.
     """
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
@@ -349,7 +349,7 @@ def scan_folder(
 
 
 def _follow_own(named: Mapping[str, Entry], rows: Mapping[str, Entry], records: NoteRecords) -> None:
-    """Move the marks that people set on files to the paths to which the files were moved."""
+    """Move the marks of separate notes to the new paths of moved files. People have set these marks."""
     if not records.has_own:
         return
     former = {row.note.id: path for path, row in rows.items() if records.is_own(path) and path not in named}
@@ -375,8 +375,8 @@ def _find_copies(
         return None if path in found or _is_second(entry, named) else entry
 
     kinship = Kinship(files, at, catalogue.records.is_own, versions)
-    # A file that was a note, at this path or another, stays a note if its name could also be chosen by a
-    # person.
+    # A file that was a note before, at this path or another, is still a note if a person could have chosen
+    # its name.
     held = {row.note.id for row in rows.values()}
     known = {path for path, entry in named.items() if path in rows or entry.note.id in held}
     doubtful = {
@@ -387,7 +387,7 @@ def _find_copies(
         and not says_own_note(entry.note.extra)
     }
     kinship = attrs.evolve(kinship, undecided=doubtful)
-    # A copy of a copy has the longer name, so the file after which it is named is decided first.
+    # Copies of copies have longer names, so the file from which a name is derived is decided first.
     for path, entry in sorted(doubtful.items(), key=lambda each: (len(each[0]), each[0])):
         original = kinship.find_original(path, entry.note.id, is_note=path in known)
         if original is not None:
@@ -396,7 +396,7 @@ def _find_copies(
 
 
 def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
-    """Return whether a file has the same id as the note after which it is named."""
+    """Return whether a file has the same id as the note from whose name its name is derived."""
     if entry is None or not entry.identified:
         return False
     originals = (named.get(name.original) for name in all_copy_names(entry.path))
@@ -411,7 +411,7 @@ def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:
 
 
 def _are_same(entries: Mapping[str, Entry], rows: Mapping[str, Entry]) -> bool:
-    """Return whether the notes are exactly those of the manifest."""
+    """Return whether the notes are exactly the notes of the manifest."""
     return len(entries) == len(rows) and all(rows.get(each.path) is each for each in entries.values())
 
 
@@ -421,9 +421,9 @@ def _choose_kept(
     entries: Mapping[str, Entry],
     rule: VanishRule,
 ) -> list[Entry]:
-    """Return the vanished notes that stay in the catalogue.
+    """Return the notes that stay in the catalogue although their files have vanished.
 
-    A note without an id in its file is not lost if its bytes are found at a new path.
+    A note whose file did not contain an id is not lost if its bytes are found at a new path.
     """
     arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
     lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
@@ -433,9 +433,9 @@ def _choose_kept(
 def _look(
     files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
 ) -> Entry | SkippedFile:
-    """Read a new or changed file, without its text. Its serial number is assigned later, by `_elect`.
+    """Read a new or changed file, but not its text. `_elect` assigns the serial number later.
 
-    `reads_links` means that the known links were found by older rules and must be read again.
+    `reads_links` means that older rules found the known links, so the links must be read again.
     """
     is_whole = row is None or (row.note.frontmatter_error is None and not reads_links)
     stand_in = catalogue.records.id_at(file.path)
@@ -450,7 +450,7 @@ def _look(
 
 
 def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
-    """Return why a known file that still exists is not listed, for example in an unreadable folder."""
+    """Return why a known file exists but is not listed. For example, its folder may be unreadable."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
@@ -470,7 +470,7 @@ def _elect(
 ) -> dict[str, Entry]:
     """Return one entry per id. The catalogue records the skipped files with the reasons.
 
-    A known file that became unreadable keeps its last indexed state and its id.
+    A known file that is now unreadable keeps its id and its last indexed state.
     """
     serials = {row.note.id: row.serial for row in rows.values()}
     entries: dict[str, Entry] = {}
@@ -505,7 +505,7 @@ def _places(
     told: Mapping[str, _Told],
     recorded: PlacesOf,
 ) -> dict[str, list[RecordedPath]]:
-    """Return the known paths of notes whose ids several files contain, the most reliable path first."""
+    """Return the known paths of notes whose ids several files contain. The most reliable path comes first."""
     places: dict[str, list[RecordedPath]] = {note_id: [] for note_id in claimants}
     for note_id in claimants.keys() & told.keys():
         places[note_id].append((told[note_id].path, told[note_id].standing.digest))
@@ -537,7 +537,7 @@ def _settle_claims(
         if entry.path == path:
             entries[note_id] = entry
         elif entry.path in catalogue.skipped:
-            continue  # the file cannot be read, which is the more important error
+            continue  # the file is unreadable, which is recorded as the more important error
         elif entry.identified:
             catalogue.skip(entry.path, second_file(entry, note_id, path, catalogue.style))
         else:
@@ -546,9 +546,9 @@ def _settle_claims(
 
 
 def _differs(entry: Entry, row: Entry | None) -> bool:
-    """Return whether the manifest row is stale.
+    """Return whether an entry differs from its manifest row.
 
-    The fast path compares identities, because nearly all notes are unchanged.
+    Identities are compared first, because nearly all notes are unchanged.
     """
     if row is not None and entry.note is row.note and entry.state is row.state:
         return entry.serial != row.serial
@@ -556,7 +556,7 @@ def _differs(entry: Entry, row: Entry | None) -> bool:
 
 
 def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Told]:
-    """Return the last announced state of each note: the manifest, updated by the later announced events."""
+    """Return the last announced state of each note, from the manifest and the events after it."""
     told = {row.note.id: _Told(row.path, row.standing, row.note.all_tags) for row in rows}
     for event in announced:
         draft, note_id = event.draft, str(event.draft.payload.get("id"))
@@ -582,9 +582,9 @@ def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: dateti
 
 
 def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
-    """Delete records without notes.
+    """Delete the records of notes and paths that do not exist.
 
-    While any file is unreadable, versions are kept, because that file may be one of the notes.
+    While any file is unreadable, versions are not deleted, because that file may be one of the notes.
     """
     unread = {path for path, why in catalogue.skipped.items() if why.note_id is None}
     if not unread:
@@ -594,7 +594,7 @@ def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
 
 
 def _warn_of_claims(catalogue: Catalogue) -> None:
-    """Log how many notes lost a slug or URL to a note with an earlier path."""
+    """Log how many notes lost a slug or URL to a note whose path sorts earlier."""
     for what, number in (("slug", catalogue.surplus_slugs), ("source_url", catalogue.urls.surplus)):
         if number:
-            log.warning("duplicate slugs or URLs", key=what, surplus=number)
+            log.warning("duplicate slugs or URLs found", key=what, surplus=number)

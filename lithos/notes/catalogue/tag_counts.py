@@ -1,4 +1,4 @@
-"""Counts of the notes per tag and per spelling of the tag."""
+"""Counts of notes per tag and per spelling of the tag."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lithos.text.words.list_filters import distinct_tags, most_written, tag_key
 
 @frozen
 class TagCounts:
-    """Numbers of notes by tag and spelling. Spellings with the same key are one tag."""
+    """Counters of notes by tag and spelling. Spellings with the same key count as one tag."""
 
     #: Numbers of notes by key, then by spelling. Keys and spellings without notes are removed.
     _spelled: dict[str, dict[str, int]] = field(factory=dict, init=False)
@@ -26,7 +26,7 @@ class TagCounts:
             spelled[tag] = spelled.get(tag, 0) + 1
 
     def discard(self, tags: Iterable[str]) -> None:
-        """Reverse an `add` of the same tags."""
+        """Reverse the effect of `add` for the same tags."""
         for tag in distinct_tags(tags):
             key = tag_key(tag)
             spelled = self._spelled[key]
@@ -40,7 +40,7 @@ class TagCounts:
     def counts(self, begins: str = "") -> dict[str, int]:
         """Return the number of notes per tag, sorted by name.
 
-        Only tags that begin with `begins` count, in any spelling.
+        Only tags that begin with `begins` are counted. Case and spelling are ignored.
         """
         wanted = tag_key(begins) if begins.strip("#/ ") else ""
         wanted += "/" if wanted and begins.endswith("/") else ""
@@ -48,7 +48,7 @@ class TagCounts:
         for key, spelled in self._spelled.items():
             if wanted and not key.startswith(wanted):
                 continue
-            if [*spelled] == [key]:  # nearly every tag: all notes use the spelling of its key
+            if [*spelled] == [key]:  # for nearly every tag, all notes use its key as the spelling
                 found[key] = spelled[key]
             else:
                 found[most_written(spelled)] = sum(spelled.values())

@@ -1,7 +1,6 @@
 """Console pages about notes.
 
-Used by this package, `tasks` and `memory`.
-Never here: changes that bypass the service.
+The packages `notes`, `tasks` and `memory` use this package. It must not change notes without the service.
 """
 
 ROLE = "pages"

@@ -1,12 +1,14 @@
 """Notes as safe HTML: CommonMark with tables, wiki-links, task lists, footnotes and callouts.
 
-A note's text cannot do anything on a page. Raw HTML is reduced to harmless elements (nh3), and addresses to
-http, https and mailto. Ids get a prefix, and only classes from this module are kept. Vault files come from
-`/console/files/`. External images become links, so that a page does not contact other hosts.
+The text of a note cannot affect the page around it. Raw HTML is reduced to harmless elements (nh3), and
+addresses to http, https and mailto. Ids get a prefix, and only classes from this module are allowed. Vault
+files are loaded from `/console/files/`. External images are replaced by links, so that a page does not
+contact other hosts.
 
-Links are resolved between parsing and rendering (`Parsed`). So both can run in a worker thread, while the
-lookups run where the catalogue may be read. Constructs that would take more than linear time are shown as
-plain text: paragraphs of brackets, tables of empty cells, nested formatting in raw HTML.
+Links are resolved between parsing and rendering (`Parsed`). Parsing and rendering can therefore run in a
+worker thread, and only the lookups run where the catalogue may be read. Constructs that would take more than
+linear time are shown as plain text: paragraphs of brackets, tables of empty cells, and nested formatting in
+raw HTML.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from pygments.lexers import get_lexer_by_name
 
 from lithos.notes.console.note_links import ID_PREFIX, linked, sanitise, slug, targets_of
 
-#: Languages with syntax highlighting. Their lexers take almost linear time for a block.
+#: Languages with syntax highlighting. Highlighting a block takes almost linear time in these languages.
 LANGUAGES: Final = frozenset({
     "bash", "c", "console", "cpp", "css", "diff", "dockerfile", "go", "html", "ini", "java",
     "javascript", "js", "json", "python", "py", "rust", "sh", "shell", "sql", "toml", "ts", "typescript",
@@ -45,31 +47,31 @@ _WIKI_LINK: Final = re.compile(
     r"(!?)\[\[([^\[\]\n|]{1,500})(?:\|((?:[^\[\]\n]|\[(?!\[)|\](?!\])){0,500}))?\]\]"
 )
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+")
-#: Maximum number of brackets in a paragraph with unclosed brackets. Above it, the paragraph is plain text,
-#: because the parser searches for the end of each bracket.
+#: Maximum number of brackets in a paragraph with unclosed brackets. A paragraph with more brackets is shown
+#: as plain text, because the parser searches for the end of each bracket.
 _MANY_BRACKETS: Final = 200
 #: Maximum nesting depth of blocks and of brackets.
 _NESTING: Final = 20
-#: Formatting elements of raw HTML, which are reopened in every later block until they are closed.
+#: Formatting elements of raw HTML. If they are not closed, browsers reopen them in every later block.
 _FORMATTING: Final = re.compile(
     r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])", re.IGNORECASE
 )
 _DEEPEST_FORMATTING: Final = 8
-#: Elements of raw HTML that search all their ancestors. Elements without an end tag, or with an optional one,
-#: are excluded.
+#: Elements of raw HTML for which parsers search all ancestors. Elements without an end tag, or with an
+#: optional end tag, are excluded.
 _NESTED: Final = re.compile(
     r"<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|rp|rt|source|tbody|td|"
     r"tfoot|th|thead|tr|track|wbr)(?=[\s/>]))[a-z]",
     re.IGNORECASE,
 )
 _DEEPEST: Final = 60
-#: Maximum number of cells that may be missing from a table's rows.
+#: Maximum number of cells that may be missing from the rows of a table.
 _MISSING_CELLS: Final = 2_000
 
 
 @frozen
 class OutlineEntry:
-    """A heading outside lists and quotes: its level (1 to 6), its text, and its id on the page."""
+    """A heading outside lists and quotes, with its level (1 to 6), its text, and its id on the page."""
 
     level: int
     text: str
@@ -78,7 +80,7 @@ class OutlineEntry:
 
 @frozen
 class Parsed:
-    """A parsed text. `targets` are the note names that its links may contain."""
+    """A parsed text. `targets` are the names of notes to which its links may lead."""
 
     _parser: MarkdownIt
     _tokens: Sequence[Token]
@@ -89,7 +91,7 @@ class Parsed:
     def render(self, found: Mapping[str, str | None]) -> Markup:
         """Return the text as safe HTML.
 
-        `found` maps a target to the id of its note. Can only be called once.
+        `found` maps a target to the id of its note. This method can only be called once.
         """
         for token in self._tokens:
             if token.children:
@@ -99,17 +101,17 @@ class Parsed:
 
 
 def render_markdown(text: str, resolve: Callable[[str], str | None], path: str = "") -> Markup:
-    """Return the text as safe HTML. Takes linear time; a page shows at most 40,000 characters at once.
+    """Return the text as safe HTML. Takes linear time. A page shows at most 40,000 characters at once.
 
-    `resolve` maps a wiki-link or path to the id of its note, or None. `path` is the path of the note itself,
-    to which relative addresses refer.
+    `resolve` maps a wiki-link or path to the id of its note, or None. `path` is the path of the note itself.
+    Relative addresses are relative to its folder.
     """
     parsed = parse_markdown(text, path)
     return parsed.render({target: resolve(target) for target in parsed.targets})
 
 
 def parse_markdown(text: str, path: str = "") -> Parsed:
-    """Parse a text. The links in its tokens are still unresolved."""
+    """Parse a text. The links in its tokens are not resolved yet."""
     parser = _parser()
     environment: dict[str, object] = {}
     tokens = parser.parse(text, environment)
@@ -120,7 +122,7 @@ def parse_markdown(text: str, path: str = "") -> Parsed:
 
 
 def block_starts(text: str) -> list[tuple[int, bool]]:
-    """Return the first line of each outermost block, and whether the block is a heading."""
+    """Return the first line of each top-level block, and whether the block is a heading."""
     parser = _parser()
     parser.core.ruler.enableOnly(["normalize", "block"])
     return [
@@ -169,7 +171,7 @@ def _parser() -> MarkdownIt:
 
 
 def _inline(state: StateCore) -> None:
-    """Parse the text of each block. A text with many unclosed brackets stays plain."""
+    """Parse the text of each block. A text with many unclosed brackets is not parsed."""
     for token in state.tokens:
         if token.type == "inline":
             token.children = []
@@ -187,9 +189,9 @@ def _is_tangle(text: str) -> bool:
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Parse a table.
 
-    A table is refused if too many cells are missing from its rows, because the parser creates each of them.
+    A table with too many missing cells is refused, because the parser would create each missing cell.
     """
-    if not table(state, start, end, True):  # this call checks two lines
+    if not table(state, start, end, True):  # this call checks only two lines
         return False
     if silent:
         return True
@@ -207,7 +209,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _tame_html(state: StateCore) -> None:
-    """Show raw HTML as text if it is nested so deeply that browsers and nh3 take long."""
+    """Show raw HTML as text if its nesting is so deep that browsers and nh3 would take long."""
     raw = [token for token in state.tokens if token.type == "html_block"]
     raw += [child for token in state.tokens for child in token.children or () if child.type == "html_inline"]
     if not (_is_deeper(raw, _FORMATTING, _DEEPEST_FORMATTING) or _is_deeper(raw, _NESTED, _DEEPEST)):
@@ -218,7 +220,7 @@ def _tame_html(state: StateCore) -> None:
 
 
 def _is_deeper(raw: Sequence[Token], elements: re.Pattern[str], most: int) -> bool:
-    """Return whether more than `most` of these elements are open at once."""
+    """Return whether more than `most` of these elements are open at the same time."""
     depth = 0
     for token in raw:
         for match in elements.finditer(token.content):
@@ -239,7 +241,7 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     if match is None:
         return False
     shown = match[3] or ""
-    # `[[Plan|the plan [1]]]`: the bracket after the link closes a bracket in its display text.
+    # In `[[Plan|the plan [1]]]`, the bracket after the link closes a bracket in the display text.
     is_open = shown.count("[") > shown.count("]") and state.src.startswith("]", match.end())
     if not silent:
         target = match[2].strip()
@@ -251,9 +253,9 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
 
 
 def _comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a block comment between `%%` and `%%`, which is not shown.
+    """Parse a block comment between `%%` and `%%`. The page does not show comments.
 
-    An unclosed comment is ordinary text.
+    A comment that is not closed is ordinary text.
     """
     line, text = start, state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     if not text.startswith("%%"):
@@ -307,7 +309,10 @@ def _callouts(state: StateCore) -> None:
 
 
 def _behind_first_line(children: Sequence[Token]) -> list[Token] | None:
-    """Return the tokens after a paragraph's first line break, or None if emphasis spans the break."""
+    """Return the tokens after the first line break of a paragraph.
+
+    Return None if emphasis spans the break.
+    """
     depth = 0
     for place, child in enumerate(children):
         depth += child.nesting
@@ -322,7 +327,7 @@ def _with_title(token: Token) -> list[Token]:
 
 
 def _task_items(state: StateCore) -> None:
-    """Convert list items that begin with `[ ]` or `[x]`. The checkbox is shown, but disabled."""
+    """Convert list items that begin with `[ ]` or `[x]`. The checkbox is shown but disabled."""
     lists: list[Token] = []
     for place, token in enumerate(state.tokens):
         if token.type in ("bullet_list_open", "ordered_list_open"):
@@ -345,7 +350,7 @@ def _task_items(state: StateCore) -> None:
 
 
 def _headings(state: StateCore) -> None:
-    """Add ids to headings, so that an outline can link to them. Equal headings are numbered."""
+    """Add ids to headings, so that an outline can link to them. The ids of equal headings are numbered."""
     seen: dict[str, int] = {}
     for place, token in enumerate(state.tokens):
         if token.type == "heading_open":
@@ -353,11 +358,11 @@ def _headings(state: StateCore) -> None:
             seen[name] = times = seen.get(name, 0) + 1
             token.attrSet("id", name if times == 1 else f"{name}-{times}")
         if token.tag == "h1" and token.type in ("heading_open", "heading_close"):
-            token.tag = "h2"  # the page's own title is its only first-level heading
+            token.tag = "h2"  # only the title of the page is a first-level heading
 
 
 def _cells(state: StateCore) -> None:
-    """Set the column alignment of cells as an attribute, because styles are not allowed."""
+    """Set the alignment of table cells as an attribute, because styles are not allowed."""
     for token in state.tokens:
         style = str(token.attrs.pop("style", "")) if token.type in ("td_open", "th_open") else ""
         if style:

@@ -1,4 +1,4 @@
-"""`/console/notes/ID`: a note with its context and versions, and the changes that a person may make."""
+"""`/console/notes/ID`: a note with its context and versions, and with the changes that a person may make."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.server.console.labels import agent_name, worded
 
-#: Numbers of rows in the lists next to a text. The smaller numbers are used if long names would make the page
-#: too large.
+#: Numbers of rows in the lists next to a text. Smaller numbers are used if long names would make the page too
+#: large.
 BESIDE: Final = (25, 8, 2)
 #: Maximum number of versions in one table.
 VERSIONS: Final = 25
 #: Maximum number of backlinks on one page.
 BACKLINKS: Final = 20
-#: Maximum number of a note's link targets to check.
+#: Maximum number of link targets of a note that are checked.
 MOST_TARGETS: Final = 2_000
-#: Maximum number of frontmatter keys to show, and of characters per value.
+#: Maximum number of frontmatter keys to show, and maximum number of characters per value.
 MOST_FACTS: Final = 60
 LONGEST_FACT: Final = 400
-#: Fields that other parts of the page show.
+#: Fields that are shown in other parts of the page.
 _TOLD: Final = frozenset({"title", "tags", "status", "version", "derived_from_ids", "extra"})
 
-#: Keys that enrichment keeps up to date. They do not affect ranking.
+#: Keys that enrichment updates. Changes of these keys do not affect ranking.
 _ENRICHED: Final = frozenset({"entities", "entities_extractor"})
-#: Keys whose words are searched.
+#: Keys whose words searches find.
 _SEARCHED: Final = frozenset({"title", "body"})
-#: Maximum age of a change that counts among the reasons.
+#: Maximum age of a change that is listed as a reason for the note's rank.
 RECENT: Final = timedelta(days=2)
 _WARNED: Final[Mapping[WarningKind, str]] = {
     "quarantined": "The note is quarantined: retrieval leaves it out.",
@@ -89,7 +89,7 @@ class NotePages:
     # -- looking -------------------------------------------------------------------------------------
 
     async def note(self, note_id: str) -> Response:
-        """Show a note, an earlier version of it, or a deleted note with its restorable versions."""
+        """Show a note, an earlier version of the note, or a deleted note with its restorable versions."""
         version = _number(request.args.get("version"))
         if version is None and note_id not in self._console.parts.get(Catalogue):
             return await self._missing(note_id)
@@ -130,7 +130,7 @@ class NotePages:
         )
 
     async def _around(self, entry: Entry | None) -> dict[str, Any]:
-        """Return the notes that a note links to or depends on, and the notes that link to or depend on it."""
+        """Return the notes around a note. These are its links, backlinks, sources and dependents."""
         if entry is None:
             return {"related": None, "impact": None, "sources": (), "warnings": ()}
         call, browsing, note_id = self._console.call, self._console.parts.get(Browsing), entry.note.id
@@ -147,7 +147,10 @@ class NotePages:
         )
 
     async def _shown(self, read: ReadNote) -> RenderedPart:
-        """Return the part of the text that the address names: `from` a character, or a `section`."""
+        """Return the part of the text that the address selects.
+
+        The part starts at the character `from`, or is a `section`.
+        """
         text, path = read.content, read.entry.path
         start = _number(request.args.get("from")) or 0
         section = request.args.get("section", "")[:1_000]
@@ -168,14 +171,14 @@ class NotePages:
         return found
 
     async def _broken(self, read: ReadNote) -> list[str]:
-        """Return the targets of broken links."""
+        """Return the targets of the note's broken links."""
         targets = list(dict.fromkeys(link.target for link in read.links[:MOST_TARGETS]))
         found = await self._resolve(targets)
         files = self._console.parts.get(Catalogue).files
         return [target for target in targets if found[target] is None and target not in files][: BESIDE[0]]
 
     async def _versions(self, note_id: str, before: int | None = None) -> tuple[Mapping[str, Any], str]:
-        """Return the kept versions of a note. Without a history, return an empty list and the reason."""
+        """Return the kept versions of a note. If there is no history, return an empty list and the reason."""
         try:
             found = await self._console.call("lithos_history", id=note_id, limit=VERSIONS, before=before)
         except PageRefused as refusal:
@@ -183,13 +186,13 @@ class NotePages:
         return found, ""
 
     def _ends(self, related: Mapping[str, Any] | None) -> dict[str, str | None]:
-        """Return the titles of the notes at the ends of typed edges."""
+        """Return the titles of the notes that typed edges connect with this note."""
         edges = related["edges"] if related is not None else {"outgoing": (), "incoming": ()}
         ends = {edge["to_id"] for edge in edges["outgoing"]} | {edge["from_id"] for edge in edges["incoming"]}
         return {one: self._console.parts.get(Catalogue).title(one) for one in ends}
 
     async def _missing(self, note_id: str) -> Response:
-        """Show a deleted note with its versions, or an error for an unknown id."""
+        """Show a deleted note with its versions. For an unknown id, show an error."""
         versions, _ = await self._versions(note_id[:200])
         if not versions["versions"]:
             return await self._console.show("note_missing.html", 404, wanted=note_id)
@@ -198,7 +201,7 @@ class NotePages:
         )
 
     async def diff(self, note_id: str) -> Response:
-        """Show the difference between two versions. The default is the difference to the current version."""
+        """Show the difference between two versions. By default, the later version is the current version."""
         first, last = _number(request.args.get("from")), _number(request.args.get("to"))
         row = _number(request.args.get("row"))
         versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
@@ -260,7 +263,10 @@ class NotePages:
         )
 
     async def do_restore(self, form: Form, note_id: str) -> str:
-        """Restore a version under the person's name, unless the note has changed in the meantime."""
+        """Restore a version in the person's name.
+
+        If the note has changed in the meantime, nothing is restored.
+        """
         version = _number(form.get("version"))
         if version is None:
             raise PageRefused(
@@ -300,8 +306,9 @@ class NotePages:
     # -- quarantine ----------------------------------------------------------------------------------
 
     async def ask_standing(self, action: str, note_id: str) -> Response:
-        """Show the notes that depend on a note, before it is quarantined (`quarantine`) or released
-        (`clear`).
+        """Show the notes that depend on a note.
+
+        The page asks whether a quarantine should begin (`quarantine`) or end (`clear`).
         """
         impact = await self._console.call("lithos_impact", id=note_id, action="preview")
         entry = self._console.parts.get(Catalogue).get(note_id)
@@ -317,7 +324,10 @@ class NotePages:
         )
 
     async def change_standing(self, action: str, form: Form, note_id: str) -> str:
-        """Quarantine a note under the person's name, with tasks for its dependents, or end its quarantine."""
+        """Begin or end the quarantine of a note in the person's name.
+
+        A quarantine can also create tasks for the dependents of the note.
+        """
         told, more = "The quarantine has ended", dict[str, Any]()
         if action == "quarantine":
             reason = " ".join(form.get("reason", "").split())
@@ -341,12 +351,15 @@ def _address(note_id: str) -> str:
 
 
 def _number(given: str | None) -> int | None:
-    """Return a version or an offset from an address or a form, or None if it is not a number."""
+    """Return a version or offset from an address or a form. Return None if it is not a number."""
     return whole((given or "").strip(), 15)
 
 
 def _facts(note: Note, namespace: str) -> list[tuple[str, str]]:
-    """Return the frontmatter as texts, including keys of the person. Values shown elsewhere are left out."""
+    """Return the frontmatter values as texts, including the person's keys.
+
+    Values shown elsewhere are left out.
+    """
     own = [(key, value) for key, value in metadata_row(note, namespace).items() if key not in _TOLD]
     some = [(key, value) for key, value in (*own, *note.extra.items()) if value not in (None, [], {}, "")]
     return [(key, _text_of(value)) for key, value in some[:MOST_FACTS]]
@@ -362,7 +375,7 @@ def _text_of(value: Any) -> str:
 
 @frozen
 class Reason:
-    """A reason for a note's rank, with an optional link and time. `kind` is `up`, `down` or `same`."""
+    """A reason for the rank of a note, with an optional link and time. `kind` is `up`, `down` or `same`."""
 
     text: str
     kind: str = "down"
@@ -377,7 +390,7 @@ def reasons(
     versions: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> list[Reason]:
-    """Return why a note ranks higher or lower in searches and retrievals, most important reason first."""
+    """Return the reasons why a note ranks higher or lower in searches. The most important reason is first."""
     found = [*(_of_warning(warning) for warning in warnings), *learned]
     found += _of_changes(note_id, versions, now)
     return found

@@ -1,6 +1,8 @@
-"""Links and pictures in notes: resolves them against the existing notes, and sanitises the HTML.
+"""Links and pictures in notes.
 
-nh3 allows only harmless elements, attributes, classes and addresses (`sanitise`).
+Resolves links and pictures against the existing notes, and sanitises the HTML.
+
+nh3 removes all but harmless elements, attributes, classes and addresses (`sanitise`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from markupsafe import escape
 
 from lithos.notes.links.forms import is_placed, place_target
 
-#: Prefix of heading and footnote ids, so that a note cannot imitate a part of the page.
+#: Prefix of heading and footnote ids. With the prefix, a note cannot imitate a part of the page.
 ID_PREFIX: Final = "n-"
 #: Value of the `rel` attribute of external links.
 REL: Final = "noopener noreferrer nofollow"
@@ -45,7 +47,10 @@ _TAGS: Final = frozenset({
 
 
 def _filter(tag: str, attribute: str, value: str) -> str | None:
-    """Allow only classes of this module, pictures of the vault, and disabled checkboxes."""
+    """Return the value of an allowed attribute, else None.
+
+    Allowed are classes of this module, pictures of the vault, and disabled checkboxes.
+    """
     if attribute == "class":
         return " ".join(one for one in value.split() if _CLASS.match(one)) or None
     if tag == "a" and attribute == "href" and value.startswith("#"):
@@ -61,7 +66,7 @@ def _filter(tag: str, attribute: str, value: str) -> str | None:
 
 
 def sanitise(html: str) -> str:
-    """Return the HTML without elements that could run, load or navigate unexpectedly."""
+    """Return the HTML without elements that could run code, load data or navigate unexpectedly."""
     return nh3.clean(
         html,
         tags=set(_TAGS),
@@ -72,7 +77,7 @@ def sanitise(html: str) -> str:
         id_prefix=ID_PREFIX,
         set_tag_attribute_values={
             "input": {"disabled": "", "type": "checkbox"},
-            # These elements scroll on their own, so they must be reachable by keyboard.
+            # These elements have their own scrollbars, so they must be reachable by keyboard.
             "pre": {"tabindex": "0"},
             "table": {"tabindex": "0"},
         },
@@ -80,13 +85,13 @@ def sanitise(html: str) -> str:
 
 
 IMAGES: Final = frozenset({"png", "jpg", "jpeg", "gif", "webp", "avif", "bmp"})
-#: The suffix of a file name: `scan.pdf`, but not `v2.0` or `Mr. Smith`.
+#: The suffix of a file name. `scan.pdf` matches, but `v2.0` and `Mr. Smith` do not.
 _SUFFIX: Final = re.compile(r"[a-z][a-z0-9]{1,4}")
 _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def targets_of(token: Token, path: str) -> Iterator[str]:
-    """Return the note names that a token of a paragraph may link to."""
+    """Yield the names of notes to which a token of a paragraph may link."""
     if token.type == "wiki":
         note = _note_of(str(token.meta["target"]), path)
         if note:
@@ -99,7 +104,7 @@ def targets_of(token: Token, path: str) -> Iterator[str]:
 
 
 def linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator[Token]:
-    """Return a token of a paragraph with its resolved link."""
+    """Yield a token of a paragraph with its resolved link."""
     if token.type == "wiki":
         yield from _wiki_tokens(token.meta, found, path)
         return
@@ -115,7 +120,10 @@ def linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator
 
 
 def _note_of(target: str, path: str) -> str:
-    """Return the name of the note in a wiki-link. For a relative link, return its path after a slash."""
+    """Return the name of the note in a wiki-link.
+
+    For a relative link, return its path with a leading slash.
+    """
     note = target.partition("#")[0].strip()
     return place_target(note, dirname(path)) if is_placed(note) else note
 
@@ -127,7 +135,7 @@ def _wiki_tokens(link: Mapping[str, object], found: Mapping[str, str | None], pa
     suffix = note.rpartition(".")[2].lower()
     is_file = "." in note and suffix != "md" and _SUFFIX.fullmatch(suffix) is not None
     if link["embedded"] and note_id is None and suffix in IMAGES:
-        alt = note if shown.isdigit() else shown  # `![[scan.png|300]]` sets the width
+        alt = note if shown.isdigit() else shown  # in `![[scan.png|300]]`, 300 is the width
         image = Token("image", "img", 0, attrs={"src": _file_address(note), "alt": alt}, content=alt)
         if shown.isdigit():
             image.attrs["width"] = shown[:4]
@@ -158,7 +166,7 @@ def _file_address(path: str) -> str:
 
 
 def _image(token: Token, path: str) -> None:
-    """Show a picture of the vault, and replace any other picture with a link."""
+    """Show a picture of the vault. Replace any other picture with a link."""
     source = str(token.attrGet("src") or "")
     if source.startswith("/console/files/"):
         return
@@ -175,12 +183,12 @@ def _is_elsewhere(address: str) -> bool:
 
 
 def _beside_of(href: str, path: str) -> str:
-    """Return the path in the vault that an address means, or "" if it is not such an address."""
+    """Return the path in the vault to which an address leads. Return "" if the address leads elsewhere."""
     if not href or _is_elsewhere(href) or href.startswith("#"):
         return ""
     try:
         return _beside(unquote(urlsplit(href.partition("#")[0]).path), path)
-    except ValueError:  # for example `[` in place of a host
+    except ValueError:  # for example, the address has `[` in place of a host
         return ""
 
 
@@ -197,12 +205,12 @@ def _address(href: str, found: Mapping[str, str | None], note: str) -> str:
 
 
 def _beside(path: str, note: str) -> str:
-    """Resolve a path against the folder of a note, never above the vault."""
+    """Resolve a path in the folder of a note. The result is never above the vault."""
     if path.startswith("/"):
         return normpath(path).lstrip("/")
     return normpath(f"/{dirname(note)}/{path}").lstrip("/")
 
 
 def slug(heading: str) -> str:
-    """Return the id of a heading without its prefix."""
+    """Return the id of a heading, without `ID_PREFIX`."""
     return re.sub(r"[^\w]+", "-", heading[:200].lower()).strip("-") or "section"

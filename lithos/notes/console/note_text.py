@@ -1,8 +1,8 @@
-"""The part of a note's text for one page: all of a short text, or a page-sized part of a long text.
+"""The part of a note's text for one page. A short text is shown completely, a long text in parts.
 
-A page begins at a block and ends before one, preferably before a heading. A text that would become too much
-HTML (a thousand footnotes in ten lines) is shown in smaller parts. All functions except `resolve` may take a
-tenth of a second, so they run in a worker thread.
+A part begins at a block and ends before a block, preferably before a heading. If a part would need too much
+HTML (such as a thousand footnotes in ten lines), a smaller part is shown. The functions may take a tenth of a
+second, so they run in a worker thread.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from markupsafe import Markup, escape
 
 from lithos.notes.console.markdown import Parsed, block_starts, parse_markdown
 
-#: Maximum number of characters of a text shown at once.
+#: Maximum number of characters of a text that a page shows at once.
 LONGEST: Final = 40_000
-#: Maximum HTML size of one text in bytes. A page has 200 kB including its other parts.
+#: Maximum HTML size of one text in bytes. A page may have 200 kB including its other parts.
 MOST_HTML: Final = 120_000
-#: Number of characters to show as plain text if even so few become too much HTML.
+#: Number of characters that are shown as plain text if even a part of this length needs too much HTML.
 _SMALLEST: Final = 1_000
 #: Maximum number of outline entries.
 MOST_HEADINGS: Final = 150
 #: Maximum number of characters of a heading in an outline.
 LONGEST_HEADING: Final = 120
-#: An ATX heading: its marks and its text.
+#: An ATX heading with its marks and its text.
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 @frozen
 class Jump:
-    """An entry of the outline: its target, and whether the target is on the current page."""
+    """An entry of the outline, with its target and whether the target is on the current page."""
 
     level: int
     text: str
@@ -45,7 +45,7 @@ class Jump:
 class ParsedPart:
     """A parsed part of a text. `start` and `end` are character positions in the whole text.
 
-    `finish` needs the notes to which `parsed.targets` lead.
+    `finish` needs the notes to which `parsed.targets` refer.
     """
 
     parsed: Parsed
@@ -55,7 +55,10 @@ class ParsedPart:
 
 @frozen
 class RenderedPart:
-    """A part of a text as HTML, its outline, and the beginnings of the parts before and after it, if any."""
+    """A part of a text as HTML, with its outline.
+
+    `before` and `after` are the starts of the adjacent parts, if any.
+    """
 
     html: Markup
     outline: Sequence[Jump]
@@ -77,7 +80,10 @@ def draft(text: str, path: str, start: int, most: int = LONGEST) -> ParsedPart:
 
 
 def _end_of(window: str) -> int:
-    """Return the end of a part: before the last heading in its second half, or before its last block."""
+    """Return the end of a part.
+
+    A part ends before the last heading in its second half, or before its last block.
+    """
     lines = [0, *(match.end() for match in re.finditer("\n", window))]
     places = [(lines[line], is_heading) for line, is_heading in block_starts(window) if 0 < line < len(lines)]
     headings = [place for place, is_heading in places if is_heading and place > len(window) / 2]
@@ -90,7 +96,7 @@ def _end_of(window: str) -> int:
 
 
 def finish(text: str, path: str, made: ParsedPart, found: Mapping[str, str | None]) -> RenderedPart:
-    """Return the HTML of a part. The part is shortened if its HTML would be too large."""
+    """Return the HTML of a part. If the HTML would be too large, the part is shortened."""
     html, most = made.parsed.render(found), made.end - made.start
     while len(html.encode()) > MOST_HTML:
         most //= 2
@@ -142,7 +148,7 @@ def _brief(name: str) -> str:
 
 
 def scan_headings(text: str) -> list[tuple[int, int, str]]:
-    """Return the ATX headings (`#`) of a text outside fenced code, each with offset, level and text."""
+    """Return the ATX headings (`#`) of a text outside fenced code, with their offsets, levels and texts."""
     found: list[tuple[int, int, str]] = []
     place, fence = 0, ""
     for line in text.split("\n"):
@@ -160,9 +166,9 @@ def scan_headings(text: str) -> list[tuple[int, int, str]]:
 
 
 def place_of(text: str, section: str) -> int | None:
-    """Return the beginning of a section by its path (`Deploy > Rollback`).
+    """Return the start position of a section, found by its path (`Deploy > Rollback`).
 
-    Only the last name of the path is compared.
+    Only the last name of the path is compared with the headings.
     """
     wanted = section.rpartition(">")[2].strip().casefold()
     for place, _, name in scan_headings(text):

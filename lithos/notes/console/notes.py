@@ -1,6 +1,6 @@
 """`/console/notes`: all notes by folder, tag, name and state, and the deleted notes.
 
-The page `/console/find` shows suggestions for the quick switcher while a person types a note's name.
+The page `/console/find` suggests notes for the quick switcher while a person types a name.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from lithos.notes.service.browsing import SORTS, STATES, BrowseRequest, Browsing
 from lithos.server.console.console import Console, PageRefused, given, given_offset
 from lithos.server.console.formats import folders_of, query_with
 
-#: Numbers of notes on one page. The smaller numbers are used if titles and paths are very long.
+#: Numbers of notes on one page. Smaller numbers are used if titles and paths are very long.
 LIMITS: Final = (100, 50, 25, 12, 10)
 LIMIT: Final = LIMITS[0]
-#: Maximum number of folders and of tags next to the list, and of tags in one row.
+#: Maximum number of folders next to the list, then of tags next to the list, then of tags in one row.
 MOST_FOLDERS: Final = 100
 MOST_TAGS: Final = 60
 TAGS_OF_ROW: Final = 4
 #: Maximum number of characters in a filter.
 LONGEST: Final = 1_000
-#: Maximum number of suggestions in the switcher, and of characters typed there.
+#: Maximum number of suggestions in the switcher, and maximum number of characters typed there.
 MOST_OFFERED: Final = 10
 LONGEST_TYPED: Final = 200
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add `/notes` and the suggestions of the switcher."""
+    """Add `/notes`, and `/find` for the suggestions of the switcher."""
     app.get("/notes")(BrowsePages(console).browse)
     app.get("/find", endpoint="find")(Switcher(console).find)
 
 
 @frozen
 class BrowsePages:
-    """Lists of notes."""
+    """Pages that list notes."""
 
     _console: Console
 
     async def browse(self) -> Response:
-        """Show the notes that match the filters in the address, with folders and tags to narrow the list."""
+        """Show the notes that match the filters in the address. Folders and tags narrow the list further."""
         if request.args.get("view") == "deleted":
             return await self._deleted()
         browsing = self._console.parts.get(Browsing)
@@ -56,7 +56,7 @@ class BrowsePages:
         near = await browsing.near(wanted.q) if is_unnamed and not page.total else ()
         tags, tag_total = await browsing.tags(MOST_TAGS)
         all_skipped = self._console.parts.get(Catalogue).skipped if wanted.status == "broken" else {}
-        # Conflict copies are shown on their own page.
+        # Conflict copies have a separate page.
         skipped = {path: each for path, each in all_skipped.items() if each.copy is None}
         return await self._console.show_within(
             "notes.html",
@@ -94,7 +94,7 @@ class BrowsePages:
 
 
 def _read_request() -> BrowseRequest:
-    """Return the filters in the address. Unknown filters are ignored."""
+    """Return the filters in the address. Ignore unknown filters."""
     tags = [
         tag.strip().lstrip("#")
         for value in request.args.getlist("tags")
@@ -123,7 +123,7 @@ def _is_called(entry: Entry, name: str) -> bool:
 
 @frozen
 class Switcher:
-    """Finds notes by the beginning of their names."""
+    """The quick switcher, which finds notes by the beginning of their names."""
 
     _console: Console
 

@@ -1,4 +1,4 @@
-"""`/console/files/PATH`: serves pictures of the vault for display, and other files as downloads."""
+"""`/console/files/PATH`: displays pictures of the vault and serves other files as downloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lithos.notes.files.lookup import Attachment
 from lithos.notes.service.browsing import VaultFiles
 from lithos.server.console.console import Console, PageRefused
 
-#: Picture types that browsers show and that cannot contain scripts, unlike SVG.
+#: Picture types that browsers show. SVG is excluded, because it can contain scripts.
 IMAGES: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -37,12 +37,15 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class FilePages:
-    """Files of the vault."""
+    """Pages that serve files of the vault."""
 
     _console: Console
 
     async def file(self, path: str) -> Any:
-        """Serve one file. A name without its folder redirects to the file with that name."""
+        """Serve one file.
+
+        If the address has only a file name, redirect to the file with that name in any folder.
+        """
         files = self._console.parts.get(VaultFiles)
         attachment = found = None
         if len(path) <= LONGEST_PATH:
@@ -59,8 +62,8 @@ class FilePages:
         if attachment.size > LARGEST:
             attachment.file.close()
             raise PageRefused(
-                f"This file has {attachment.size:,} bytes; the console serves at most {LARGEST:,}. Open it "
-                "in the vault's folder.",
+                f"This file has {attachment.size:,} bytes, but the console serves at most "
+                f"{LARGEST:,} bytes. Open the file in the vault folder.",
                 413,
             )
         return _respond(attachment, files)
@@ -81,7 +84,7 @@ def _respond(attachment: Attachment, files: VaultFiles) -> Response:
 
 
 class _FileBody(ResponseBody):
-    """The bytes of an open file up to its announced size. They are read in worker threads."""
+    """The bytes of an open file, up to the announced size. Worker threads read the file."""
 
     def __init__(self, attachment: Attachment, files: VaultFiles) -> None:
         self._attachment = attachment

@@ -1,7 +1,6 @@
-"""Note files on disk: reading, replacing and moving them; the manifest.
+"""Note files on disk: reading, replacing and moving files, and the manifest.
 
-Used by this package and by later packages.
-Never here: rules about writing notes.
+The notes package and later packages use this package. It must not contain rules about writing notes.
 """
 
 ROLE = "files"

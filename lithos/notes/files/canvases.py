@@ -1,9 +1,9 @@
-"""The vault's canvases, whose links are updated when a note is moved (docs/spec/vault.md §3).
+"""The vault's canvases. Their links are updated when a note is moved (docs/spec/vault.md §3).
 
 All functions block.
 
-Canvases are read only when a note is moved, so that other calls do not pay for them. A canvas is exchanged
-like a note's file, so changes that another program saves in the meantime are kept.
+Canvases are read only when a note is moved, so other calls do not read them. A canvas is exchanged like a
+note file, so changes that another program saves in the meantime are not lost.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from lithos.notes.links.links import scan_targets
 
 @frozen
 class CanvasLinks:
-    """The links on a canvas: the files shown on its cards, and the link targets in the cards' texts.
+    """The links on a canvas. These are the files shown on cards, and the link targets in the texts of cards.
 
-    For an unreadable canvas that contains the name of the moved note, `files` and `targets` are empty, and
+    If a canvas is unreadable and contains the name of the moved note, `files` and `targets` are empty and
     `reason` is set.
     """
 
@@ -36,7 +36,10 @@ class CanvasLinks:
 
 
 def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]) -> Iterator[CanvasLinks]:
-    """Yield the canvases among `paths` that may contain a link with one of `names`, in path order."""
+    """Yield the canvases among `paths` that may contain a link with one of `names`.
+
+    Canvases are sorted by path.
+    """
     for path in sorted(each for each in paths if each.endswith(SUFFIX)):
         if files.ignored and files.ignored.covers(path):
             continue
@@ -54,7 +57,7 @@ def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]
 def _may_name(data: bytes, names: Collection[str]) -> bool:
     """Return whether a canvas may contain one of these names.
 
-    A canvas with escaped characters may contain any name.
+    The result is also true if the canvas contains escaped characters, because these can spell any name.
     """
     if b"\\u" in data or b"%" in data or not all(map(str.isascii, names)):
         return True
@@ -75,7 +78,7 @@ def _links_of(path: str, data: bytes) -> CanvasLinks:
 def rewrite_canvas(files: NoteFiles, path: str, moved: Relinking) -> bool:
     """Update the links on the canvas at `path` after a move. Return False if no link changes.
 
-    Raises `NoCanvas` (also for a symbolic link), `FileBusy`, `FileChanged`, `OutsideKnowledge` and `OSError`.
+    Raise `NoCanvas` (also for a symbolic link), `FileBusy`, `FileChanged`, `OutsideKnowledge` or `OSError`.
     """
     if os.path.islink(os.path.join(files.root, path)):
         raise NoCanvas("the canvas is a symbolic link")

@@ -1,11 +1,11 @@
-"""Records of changes in `.lithos`: bytes that would otherwise be lost, and unfinished changes.
+"""Records of changes in `.lithos`: unfinished changes, and bytes that would otherwise be lost.
 
 All functions block.
 
-`displaced/` contains the bytes that another program saved, each with a `.json` file that names the note.
+`displaced/` contains bytes that another program saved, each with a `.json` file that names the note.
 `moves/`, the journal of moves, contains one file per note that is being moved. That file is written before
-the note's file is renamed, and removed once all links to the note are rewritten. The next start therefore
-finishes the move of a killed process. `merging-copy.json` is the same for the merge of a conflict copy.
+the note's file is renamed, and removed once all links to the note are rewritten. So if the process is killed,
+the next start finishes the move. `merging-copy.json` does the same for the merge of a conflict copy.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _NOT_FINISHED: Final = "move not finished"
 
 @frozen(kw_only=True)
 class MoveIntent:
-    """An unfinished move: the note, the author, and the remaining steps.
+    """An unfinished move of a note, with its author and the data for the remaining steps.
 
     `digest` is the hash of the note's bytes at the time of the move. `identified` means that the file
-    contains its id. `sources` are the ids of the notes, and `canvases` the paths of the canvases, whose links
-    must be rewritten. `source` is the source of the events. `approved_by` is the person who approved the
-    move.
+    contains its id. `sources` are the ids of the notes whose links must be rewritten, and `canvases` the
+    paths of the canvases whose links must be rewritten. `source` is the source of the events. `approved_by`
+    is the person who approved the move.
     """
 
     id: str
@@ -61,10 +61,10 @@ class MoveIntent:
 
 @frozen(kw_only=True)
 class CopyIntent:
-    """An unfinished merge of a conflict copy: the note, the copy with its hash, and the author.
+    """An unfinished merge of a conflict copy, with the note, the path and hash of the copy, and the author.
 
-    `before` is the hash of the note's file, and `version` its version, both before the merge. `body` is the
-    hash of the merged body.
+    `before` is the hash of the note's file before the merge, and `version` the version of the note before the
+    merge. `body` is the hash of the merged body.
     """
 
     id: str
@@ -82,12 +82,12 @@ def _store(path: Path, intent: Any) -> None:
 
 
 def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
-    """Return the intent in a file. An unreadable file is set aside and logged as `trouble`."""
+    """Read the intent in a file. If the file is unreadable, set the file aside and log `trouble`."""
     try:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
             raise ValueError(f"format {known['format']}")
-        # Older records of moves lack these fields.
+        # older records of moves do not contain these fields
         known = {"source": TOOL, "canvases": (), "approved_by": None, **known}
         fields = {each.name: known[each.name] for each in attrs.fields(kind)}
         if kind is MoveIntent:
@@ -104,13 +104,13 @@ def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
 
 
 class Moves:
-    """The journal of moves within the vault: a folder with one intent file per note."""
+    """The journal of moves within the vault. It is a folder with one intent file per note."""
 
     def __init__(self, private: Path) -> None:
         self._folder = private / MOVES
 
     def find(self, note_id: str) -> MoveIntent | None:
-        """Return the intent of a note."""
+        """Return the intent of a note, or None."""
         return _load(self._path(note_id), MoveIntent, _NOT_FINISHED)
 
     def pending(self) -> list[MoveIntent]:
@@ -119,14 +119,17 @@ class Moves:
         return [intent for path in paths if (intent := _load(path, MoveIntent, _NOT_FINISHED)) is not None]
 
     def write(self, intent: MoveIntent) -> None:
-        """Store an intent durably, in place of an earlier intent of the same note. Raises `OSError`."""
+        """Store an intent durably.
+
+        The intent replaces an earlier intent of the same note. Raise `OSError` on failure.
+        """
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self._folder.parent)
         _store(self._path(intent.id), intent)
 
     def remove(self, note_id: str) -> None:
-        """Remove the intent of a note, if it exists. Raises `OSError`."""
+        """Remove the intent of a note if it exists. Raise `OSError` on failure."""
         with suppress(FileNotFoundError):
             self._path(note_id).unlink()
             sync_folder(self._folder)
@@ -136,22 +139,22 @@ class Moves:
 
 
 class CopyMerges:
-    """The record of the running merge. Only one merge runs at a time."""
+    """The record of the running merge of a conflict copy. Only one merge runs at a time."""
 
     def __init__(self, private: Path) -> None:
         self._path = private / "merging-copy.json"
 
     def write(self, intent: CopyIntent) -> None:
-        """Store an intent durably. Raises `OSError`."""
+        """Store an intent durably. Raise `OSError` on failure."""
         _store(self._path, intent)
 
     def remove(self) -> None:
-        """Remove the intent of a finished or abandoned merge. Raises `OSError`."""
+        """Remove the intent of a finished or abandoned merge. Raise `OSError` on failure."""
         self._path.unlink(missing_ok=True)
         sync_folder(self._path.parent)
 
     def pending(self) -> CopyIntent | None:
-        """Return the merge that an earlier process began. An unreadable record is set aside and logged."""
+        """Return the unfinished merge of an earlier process. An unreadable record is set aside and logged."""
         return _load(self._path, CopyIntent, "merge not finished")
 
 
@@ -160,13 +163,16 @@ DISPLACED: Final = "displaced"
 KEPT_FOR: Final = timedelta(days=7)
 KEPT_BYTES: Final = 100 * 1024 * 1024
 _STAMP: Final = "%Y%m%dT%H%M%S.%fZ"
-#: Maximum length of a note's name within the name of its displaced file, in characters (at most 240 bytes).
+#: Maximum length of a note's name in the name of its displaced file, in characters (at most 240 bytes).
 _NAME_LENGTH: Final = 60
 
 
 @frozen
 class DisplacedFile:
-    """A file in the folder, with the path of its note in `knowledge/` and the time when it was stored."""
+    """A file in the folder for displaced files.
+
+    `note` is the path of its note in `knowledge/`, and `time` the time when the file was stored.
+    """
 
     path: Path
     note: str
@@ -175,18 +181,24 @@ class DisplacedFile:
 
     @property
     def digest(self) -> str:
-        """The first characters of the hash of the file's bytes."""
+        """The first 16 characters of the content hash of the file."""
         return self.path.name.split("-")[1]
 
 
 class Displaced:
-    """The displaced files. The oldest are deleted after 7 days, or when the total exceeds 100 MB."""
+    """The displaced files.
+
+    Files are deleted after 7 days. If the total exceeds 100 MB, the oldest files are deleted earlier.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def save(self, note: str, data: bytes, now: datetime) -> Path:
-        """Store bytes durably. Equal bytes of the same note are stored only once. Raises `OSError`."""
+        """Store bytes durably.
+
+        Equal bytes of the same note are stored only once. Raise `OSError` on failure.
+        """
         digest = digest_of(data)
         self.folder.mkdir(parents=True, exist_ok=True)
         stem = note.rpartition("/")[2][:_NAME_LENGTH]
@@ -217,9 +229,9 @@ class Displaced:
                 yield DisplacedFile(path, _note_of(path), time, path.stat().st_size)
 
     def prune(self, now: datetime) -> int:
-        """Delete files according to the retention limits, oldest first. Return the number of deleted files.
+        """Delete files beyond the retention limits, oldest first. Return the number of deleted files.
 
-        The newest file is never deleted because of the size limit.
+        The size limit does not apply to the newest file.
         """
         files = self.list()
         left = sum(file.size for file in files)

@@ -1,9 +1,9 @@
 """Note files on disk: listing, reading, and atomic, durable writing.
 
-A write consists of a file without a name, fsync, an atomic link or exchange (`replacing`), and fsync of the
-folder. Several writes share the folder syncs and wait for the disk concurrently (group commit). Readers see
-the old file or the new file, never a part. Temporary files have dot-names, so no program takes them for
-notes.
+To write a note, Lithos creates a file without a name, syncs the file, links or exchanges it atomically
+(`replacing`), and syncs the folder. Several writes share the folder syncs and wait for the disk concurrently
+(group commit). Readers see either the complete old file or the complete new file. Temporary files have
+dot-names, so other programs do not treat them as notes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from lithos.notes.model.ignored import Ignored
 
 #: Name of the folder in `.lithos` for exchanged files.
 EXCHANGED: Final = "exchanged"
-#: Maximum number of concurrent file writes. Four are enough for the file system to commit them together.
+#: Maximum number of concurrent file writes. With four, the file system can already commit them together.
 _AT_ONCE = 4
 
 T = TypeVar("T")
@@ -67,9 +67,9 @@ class NoteFiles:
     ) -> None:
         """Open a folder of notes. Files that match `ignored` are not notes.
 
-        If `is_foreign` is set, only notes are created in the folder. `place` is a folder for exchanged files;
-        it is created, and not used if it is on another volume. `reread` returns the ignored patterns after a
-        change, else None.
+        If `is_foreign` is set, Lithos creates only notes in the folder. `place` is the folder for exchanged
+        files. It is created if missing, and is not used if it is on another volume. `reread` returns the
+        ignored patterns if they have changed, else None.
         """
         self.root = root
         self.ignored = ignored or Ignored()
@@ -78,14 +78,15 @@ class NoteFiles:
         self._calls = calls or KernelCalls()
         self._place = place
         self._replacing: Replacing | None = None
-        #: Files displaced by `apply`, whose threads append to the queue. `take_kept` empties it.
+        #: Queue of files that `apply` displaced. The threads of `apply` append to the queue, and `take_kept`
+        #: empties it.
         self._kept: deque[Kept] = deque()
         self._real_root = os.path.realpath(root)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note-files")
         self.root_was_missing = False
 
     def create_root(self) -> None:
-        """Create the folder if it is missing, and record that it was created.
+        """Create the folder if it is missing, and record that Lithos created it.
 
         A foreign folder is not created.
         """
@@ -95,7 +96,7 @@ class NoteFiles:
         self._real_root = os.path.realpath(self.root)
 
     def close(self) -> None:
-        """Stop the threads started by `apply`. No changes can be applied afterwards."""
+        """Stop the threads that `apply` started. Afterwards, no changes can be applied."""
         self._pool.shutdown()
 
     def refresh_ignored(self) -> bool:
@@ -110,25 +111,26 @@ class NoteFiles:
         return True
 
     def list_notes(self) -> list[FoundFile]:
-        """Return every `.md` file, in sorted path order.
+        """Return every `.md` file, sorted by path.
 
-        Files with dot-names, `ignored` files, and symlinked files outside the folder are left out. A folder
-        that symlinks lead to is visited once, by its own name if that is in the notes folder, so loops end.
+        Dot-files, `ignored` files, and symlinked files outside the folder are left out. A folder that
+        symlinks lead to is visited once, so loops end. If its real path is in the notes folder, that path is
+        used.
         """
         found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
         found.sort(key=lambda file: file.path)
         return found
 
     def walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Iterate over the files of `list_notes` with their `stat` results, in no particular order."""
+        """Yield the files of `list_notes` with their `stat` results, in no particular order."""
         return walk_notes(self._find_root(), self.ignored)
 
     def read(self, path: str) -> ReadFile:
         """Read the current bytes of one note.
 
-        Raises `OSError`, which includes `FileInCloud`, or `OutsideKnowledge`.
+        Raise `OutsideKnowledge` or `OSError`, which includes `FileInCloud`.
         """
-        # Without O_NONBLOCK, opening a named pipe could wait for a writer without end.
+        # Without O_NONBLOCK, opening a named pipe could wait for a writer forever.
         target = self._locate(path)
         try:
             descriptor = self._calls.open(target, os.O_RDONLY | os.O_NONBLOCK)
@@ -159,10 +161,10 @@ class NoteFiles:
     def read_stable(self, path: str) -> tuple[ReadFile, Fingerprint | None]:
         """Read one note like `read`.
 
-        The fingerprint is also returned, so that a later check recognises an unchanged file.
+        The fingerprint of the file is also returned. A later check can thus recognise an unchanged file.
 
-        The fingerprint is None if it is not reliable: the file was changed a moment ago, or is reached by a
-        symlink.
+        The fingerprint is None if it is unreliable: the file was changed a moment ago, or a symlink leads to
+        it.
         """
         before = self.fingerprint(path)
         source = self.read(path)
@@ -170,10 +172,10 @@ class NoteFiles:
         return source, before if is_old and self.fingerprint(path) == before else None
 
     def read_quiet(self, path: str, known: str | None = None) -> ReadFile:
-        """Read a note consistently, that is, not while another program is in the middle of a save.
+        """Read a note, unless another program is in the middle of a save.
 
-        Bytes with the `known` digest are accepted at once, because they were stored or indexed as a whole
-        before. Raises `FileBusy`, `OSError`, `OutsideKnowledge`.
+        Bytes with the digest `known` are accepted at once, because the complete file was stored or indexed
+        with this digest before. Raise `FileBusy`, `OSError` or `OutsideKnowledge`.
         """
         target = self._locate(path)
         try:
@@ -188,12 +190,13 @@ class NoteFiles:
 
     @property
     def protection(self) -> Protection:
-        """Return the file system's capabilities, probed at the first use. Raises `OSError`."""
+        """Return the file system's capabilities. The first call probes them. Raise `OSError` on failure."""
         return self._ready_replacing().protection
 
     @property
     def _has_leases(self) -> bool:
-        # Only a change may probe again. Otherwise a read could create probe files while a change is doing so.
+        # Only a change may probe again. Otherwise, a read could create probe files at the same time as a
+        # change.
         if self._replacing is not None:
             return self._replacing.protection.leases
         try:
@@ -211,7 +214,10 @@ class NoteFiles:
         return self._replacing
 
     def _make_place(self, root: str) -> PrivateFolder | None:
-        """Return the folder for exchanged files, created if necessary; None if that fails."""
+        """Return the folder for exchanged files.
+
+        Create the folder if necessary. Return None if that fails.
+        """
         if self._place is None:
             return None
         folder = os.path.realpath(self._place)
@@ -225,11 +231,11 @@ class NoteFiles:
     def apply(self, changes: Sequence[Put | Remove | Move]) -> list[FileState | Exception | None]:
         """Apply a batch of changes, and make them durable together (group commit).
 
-        For each change the list contains the new state of the written or moved file, `None` for a removed
-        file, or the exception that stopped the change (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`,
-        `OutsideKnowledge`, `PathRedirected`, `LinkedFile`). A failed change leaves its old file unchanged,
-        without a temporary file. Only `NotSynced` means that the change was applied. Fetch the displaced
-        files with `take_kept`.
+        The list contains one result per change: the new state of the written or moved file, `None` for a
+        removed file, or the exception that stopped the change (`OSError`, `FileChanged`, `FileBusy`,
+        `FileOccupied`, `OutsideKnowledge`, `PathRedirected`, `LinkedFile`). A failed change leaves the old
+        file unchanged and does not leave a temporary file. `NotSynced` is different: it means that the change
+        was applied. Fetch the displaced files with `take_kept`.
         """
         try:
             replacing = self._ready_replacing()
@@ -239,7 +245,7 @@ class NoteFiles:
         targets, written, folders = self._find_targets(changes, results)
 
         def change_file(target: str) -> None:
-            for number in targets[target]:  # in order: the first creation of a file succeeds
+            for number in targets[target]:  # keep the order, so that the first creation of a file succeeds
                 change = changes[number]
                 if results[number] is not None:
                     continue
@@ -260,7 +266,9 @@ class NoteFiles:
     def _find_targets(
         self, changes: Sequence[Put | Remove | Move], results: list[FileState | Exception | None]
     ) -> tuple[dict[str, list[int]], dict[int, str], dict[str, list[int]]]:
-        """Group the numbers of the changes by real file and by the parent of each created folder.
+        """Group the changes by real file, and by the parent of each created folder.
+
+        Changes are identified by their numbers.
 
         The second result maps each change to the real path of its resulting file.
         """
@@ -273,7 +281,8 @@ class NoteFiles:
                 target, left = self._find_target(change, root)
                 targets.setdefault(target, []).append(number)
                 written[number] = left
-                # An update does not create its folder: a missing folder was renamed by another program.
+                # An update must not create its folder. If the folder is missing, another program has renamed
+                # it.
                 if isinstance(change, Move) or (isinstance(change, Put) and change.expected is None):
                     self._refuse_placeholder(change.new if isinstance(change, Move) else change.path, left)
                     for made in make_folders(self._calls, os.path.dirname(left)):
@@ -283,9 +292,9 @@ class NoteFiles:
         return targets, written, folders
 
     def _find_target(self, change: Put | Remove | Move, root: str) -> tuple[str, str]:
-        """Return the real path of a changed file before and after the change. Only a move has two paths.
+        """Return the real path of a file before and after a change. The two paths differ only for a move.
 
-        Raises the exceptions that `apply` returns.
+        Raise the exceptions that `apply` returns.
         """
         target = self._locate_decided(change.path, change.real, root)
         if not isinstance(change, Put):
@@ -301,9 +310,9 @@ class NoteFiles:
             raise away
 
     def try_writing(self) -> None:
-        """Raise `OSError` if notes cannot be written now.
+        """Raise `OSError` if notes cannot be written at present.
 
-        A foreign folder is only checked, without a trial write.
+        A foreign folder is only checked. Lithos does not write a trial file there.
         """
         if self.is_foreign:
             check_writable(self.root)
@@ -311,14 +320,14 @@ class NoteFiles:
             try_writing(self.root)
 
     def is_file(self, path: str) -> bool:
-        """Return whether any file within the folder, a note or not, has this path."""
+        """Return whether a file within the folder has this path. The file need not be a note."""
         target = os.path.normpath(os.path.join(self._find_root(), path))
         return is_inside(target, self._find_root()) and os.path.isfile(target)
 
     def take_kept(self) -> list[Kept]:
         """Return and clear the files displaced since the last call.
 
-        The caller must settle each file when its grace period ends.
+        The caller must call `settle` for each file when its grace period has ended.
         """
         kept: list[Kept] = []
         while self._kept:
@@ -326,16 +335,16 @@ class NoteFiles:
         return kept
 
     def settle(self, kept: Kept, save: SaveBytes) -> None:
-        """Unlink a displaced file, after saving its bytes if another program wrote them.
+        """Unlink a displaced file. If another program wrote its bytes, save the bytes first.
 
-        On `FileBusy`, retry later.
+        Raise `FileBusy` while another program writes to the file. Retry later.
 
-        `FileNotFoundError` means that the file was deleted, or that its folder was renamed (`find_renamed`).
+        Raise `FileNotFoundError` if the file was deleted or its folder was renamed (see `find_renamed`).
         """
         settle(self._calls, kept, save, leases=self._has_leases)
 
     def find_renamed(self, lost: Sequence[Kept]) -> list[Kept]:
-        """Return the displaced files next to their notes that still exist, with their current paths."""
+        """Return the displaced files that still exist next to their notes, with their current paths."""
         wanted = {os.path.basename(each.path): each for each in lost if each.is_beside}
         found: list[Kept] = []
         for folder, names in self._find_private() if wanted else ():
@@ -345,7 +354,7 @@ class NoteFiles:
         return found
 
     def _find_private(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield each folder with private files of Lithos, and the names of these files."""
+        """Yield each folder that contains private files of Lithos, with the names of these files."""
         for folder, folders, names in os.walk(self._find_root()):
             folders[:] = [name for name in folders if not name.startswith(".")]
             ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
@@ -353,11 +362,11 @@ class NoteFiles:
                 yield folder, ours
 
     def relative(self, target: str) -> str:
-        """Return the path of a note relative to the folder, with `/`."""
+        """Return the path of a note relative to the folder, with `/` as separator."""
         return os.path.relpath(target, self._find_root()).replace(os.sep, "/")
 
     def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
-        """Run `work` on all items concurrently, because most of the time is spent waiting for the disk."""
+        """Run `work` on all items concurrently, because most of the time is spent on waiting for the disk."""
         waiting = list(items)
         if len(waiting) == 1:
             work(waiting[0])
@@ -365,10 +374,12 @@ class NoteFiles:
             list(self._pool.map(work, waiting))
 
     def recover(self, save: SaveBytes) -> int:
-        """Clean up the private files of a dead process (crash recovery). Call this before any other change.
+        """Remove or restore the private files of a dead process (crash recovery).
 
-        Returns the number of cleaned-up files. Files that another program may still write to are in
-        `take_kept`.
+        Call this before any change.
+
+        Return the number of these files. `take_kept` then returns the files that another program may still be
+        writing.
         """
         tidied, found = 0, list[Kept]()
         for folder, ours in self._find_private():
@@ -395,7 +406,10 @@ class NoteFiles:
         return True
 
     def _locate(self, path: str, root: str | None = None) -> str:
-        """Resolve a relative path below the real folder. Raises `OutsideKnowledge` (path traversal)."""
+        """Return the absolute path for a relative path in the folder.
+
+        Raise `OutsideKnowledge` for a path outside the folder.
+        """
         root = root or self._find_root()
         real = resolve_below(root, path)
         if not is_inside(real, root):
@@ -403,9 +417,10 @@ class NoteFiles:
         return real
 
     def _locate_decided(self, path: str, decided: str | None, root: str) -> str:
-        """Resolve a path.
+        """Return the absolute path for a relative path whose links were already resolved once.
 
-        Raises `PathRedirected` if its links lead to another place than at the time of the decision.
+        Raise `PathRedirected` if the links in the path now lead to another file than at the time of the
+        decision.
         """
         target = self._locate(path, root)
         real = _below(root, target)
@@ -414,19 +429,28 @@ class NoteFiles:
         return target
 
     def refuse_link(self, path: str) -> None:
-        """Raise `LinkedFile` if the file itself is a symbolic link. Also raises `OutsideKnowledge`."""
+        """Raise `LinkedFile` if the file itself is a symbolic link.
+
+        Raise `OutsideKnowledge` for a path outside the folder.
+        """
         root = self._find_root()
         if os.path.islink(os.path.join(root, path)):
             raise LinkedFile(path, _below(root, self._locate(path, root)))
 
     def real_paths(self, paths: Iterable[str]) -> dict[str, str]:
-        """Return the real path of each path that contains a link. Raises `OutsideKnowledge`."""
+        """Return the real paths of the paths that contain a link.
+
+        Raise `OutsideKnowledge` for a path outside the folder.
+        """
         root = self._find_root()
         found = {path: _below(root, self._locate(path, root)) for path in paths}
         return {path: real for path, real in found.items() if real != path}
 
     def _find_root(self) -> str:
-        """Return the current real path of the folder, because a symlink may lead to another folder now."""
+        """Return the current real path of the folder.
+
+        If the folder is a symlink, its target may have changed.
+        """
         try:
             if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
                 return self._real_root
@@ -437,5 +461,5 @@ class NoteFiles:
 
 
 def _below(root: str, target: str) -> str:
-    """Return the path of a file below the root, with `/`."""
+    """Return the path of a file relative to the root, with `/` as separator."""
     return target[len(root) + 1 :].replace(os.sep, "/")

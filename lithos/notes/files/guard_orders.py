@@ -1,9 +1,10 @@
-"""Records of the deletion guard that survive restarts.
+"""Records of the deletion guard that persist over restarts.
 
-The module also contains the orders that a command leaves for the guard in `.lithos`.
+The module also reads the orders that a command leaves for the guard in `.lithos`.
 
-`vanished.json` lists vanished files that are kept in the indexes. `accept-vanished.json` is written by
-`lithos reconcile --accept-vanished` and lists the files that the operator has given up.
+`vanished.json` lists vanished files whose notes are still indexed. `lithos reconcile --accept-vanished`
+writes `accept-vanished.json`. This file lists the vanished files that the operator allows Lithos to remove
+from the indexes.
 """
 
 from __future__ import annotations
@@ -22,37 +23,37 @@ APPROVAL_NAME = "accept-vanished.json"
 
 
 class VanishedFiles:
-    """The lists of kept files and of approved deletions, as paths relative to `knowledge/`. Methods block."""
+    """The lists of kept files and of approved removals, as paths relative to `knowledge/`. Methods block."""
 
     def __init__(self, private: Path) -> None:
         self._kept = private / KEPT_NAME
         self._approval = private / APPROVAL_NAME
 
     def kept(self) -> frozenset[str]:
-        """Return the paths that a server keeps in its indexes although the files have vanished."""
+        """Return the paths of vanished files whose notes a server still indexes."""
         return _read(self._kept)
 
     def keep(self, paths: Iterable[str]) -> None:
-        """Replace the list of kept files. If `paths` is empty, the list is removed."""
+        """Replace the list of kept files. If `paths` is empty, delete the list."""
         _write(self._kept, paths)
 
     def approved(self) -> frozenset[str]:
-        """Return the paths that the operator has given up."""
+        """Return the paths of vanished files that the operator allows Lithos to remove from the indexes."""
         return _read(self._approval)
 
     def approve(self, paths: Iterable[str]) -> None:
-        """Record that the operator has given up these files.
+        """Record that the operator allows Lithos to remove these vanished files from the indexes.
 
-        A running server reads the record within seconds, another at its next start.
+        A running server reads the record within seconds. Otherwise, the next start of a server reads it.
         """
         _write(self._approval, paths)
 
     def is_approval_waiting(self) -> bool:
-        """Return whether the approval has not been taken by a server yet."""
+        """Return whether the approval is still waiting for a server to read it."""
         return self._approval.exists()
 
     def settle_approval(self) -> None:
-        """Remove the approval after it was carried out."""
+        """Delete the approval after the server has carried it out."""
         self._approval.unlink(missing_ok=True)
 
 

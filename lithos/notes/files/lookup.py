@@ -1,4 +1,4 @@
-"""Lookup of single note files by the rules of a listing, and of the other files in a vault.
+"""Finds single note files by the rules of a listing, and finds the other files of a vault.
 
 Other files are, for example, images and PDFs. All functions block.
 """
@@ -19,9 +19,11 @@ from lithos.notes.files.values import FileState, FoundFile, state_of
 
 
 def list_attachments(root: str) -> Iterator[str]:
-    """Return the paths of all files below `root` that are not notes, with `/`, in no particular order.
+    """Return the paths of all files below `root` that are not notes.
 
-    Files with dot-names, and files that are only reached through symlinked folders, are left out. An
+    Paths contain `/`, and their order is undefined.
+
+    Files with dot-names are left out, and so are files that are reached only through symlinked folders. An
     unreadable folder counts as empty.
     """
     for folder, folders, names in os.walk(root):
@@ -33,14 +35,17 @@ def list_attachments(root: str) -> Iterator[str]:
 
 
 def compare_attachments(root: str, known: Set[str]) -> tuple[tuple[str, bool], ...]:
-    """Return the new paths, each with True, and the paths of `known` that are missing, each with False."""
+    """Return new paths with True, and missing paths with False. `known` are the paths found earlier."""
     found = set(list_attachments(root))
     return (*((path, False) for path in known - found), *((path, True) for path in found - known))
 
 
 @frozen
 class Attachment:
-    """An open file of the vault: its name and size in bytes. The owner of this object closes `file`."""
+    """An open file of the vault, with its name and its size in bytes.
+
+    The owner of this object must close `file`.
+    """
 
     file: FileIO
     name: str
@@ -52,9 +57,9 @@ def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
 
     Return None if the file does not exist or is hidden.
 
-    Files are hidden if a part of the path begins with a dot, if they are ignored, or if they are not regular
-    files. A symlink counts as its target, which must be visible. The real path is opened part by part without
-    following symlinks, so that a symlink created in the meantime cannot lead elsewhere.
+    A file is hidden if a part of the path begins with a dot, if the file is ignored, or if it is not a
+    regular file. A symlink counts as its target, which must be visible. The real path is opened part by part
+    without following symlinks. So a symlink created in the meantime cannot lead elsewhere.
     """
     parts = path.split("/")
     if not all(_is_shown(part) for part in parts) or files.ignored.covers(path):
@@ -68,7 +73,7 @@ def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
         if not all(_is_shown(part) for part in inside) or files.ignored.covers("/".join(inside)):
             return None
         descriptor = _open_below(root, inside)
-    except (OSError, ValueError):  # missing, not readable, changed in the meantime, or not a valid file name
+    except (OSError, ValueError):  # the file is missing, unreadable or changed, or its name is invalid
         return None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -82,31 +87,32 @@ def _is_shown(part: str) -> bool:
 
 
 def _open_below(root: str, parts: Sequence[str]) -> int:
-    """Open a file by the parts of its path. Fails if a part is a symlink."""
+    """Open a file by the parts of its path. Raise `OSError` if a part is a symlink."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             os.close(folder)
             folder = inner
-        # Without O_NONBLOCK, opening a named pipe could wait for a writer without end.
+        # Without O_NONBLOCK, opening a named pipe could wait for a writer forever.
         return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     finally:
         os.close(folder)
 
 
-#: State of a file that exists but whose `stat` fails.
+#: State of a file that exists, but for which `stat` fails.
 UNKNOWN_STATE = FileState(0, 0)
 
 
 class AliasedPath(Exception):
-    """The path leads through a symlinked folder, so only a listing can find the file."""
+    """The path contains a symlinked folder, so only a listing can find the file."""
 
 
 def find_note(files: NoteFiles, path: str) -> FoundFile | None:
     """Return the note file at this path, or None if a listing would not contain it.
 
-    Raises `OSError` if this cannot be determined, and `AliasedPath`.
+    Raise `OSError` if the existence of the file cannot be determined. Raise `AliasedPath` if only a listing
+    can find the file.
     """
     root = os.path.realpath(files.root)
     target = os.path.join(root, path)
@@ -129,9 +135,9 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
 def is_there(files: NoteFiles, path: str) -> bool:
     """Return whether a known note file, or its placeholder, still exists under its name.
 
-    The result is True if the existence of the file is unknown.
+    The result is also True if the existence of the file cannot be determined.
 
-    On a case-insensitive disk, a file can be opened by an old spelling of its name, but a listing contains
+    On a case-insensitive disk, an old spelling of a file name still opens the file, but a listing contains
     only the new spelling.
     """
     target = os.path.join(files.root, path)
@@ -145,7 +151,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
 
 
 def current_state(files: NoteFiles, path: str) -> FileState | None:
-    """Return the current size and time of a file, or None if the file was deleted."""
+    """Return the current size and mtime of a file, or None if the file was deleted."""
     try:
         return state_of(os.stat(os.path.join(files.root, path)))
     except (FileNotFoundError, NotADirectoryError):
@@ -155,7 +161,7 @@ def current_state(files: NoteFiles, path: str) -> FileState | None:
 
 
 def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
-    """Return whether both names are one directory entry, as is possible on a case-insensitive disk."""
+    """Return whether both names refer to one directory entry. This is possible on a case-insensitive disk."""
     try:
         first, second = (os.lstat(os.path.join(files.root, path)) for path in (one, other))
     except OSError:
@@ -166,7 +172,7 @@ def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
 def is_note_name(path: str) -> bool:
     """Return whether a listing may contain this name.
 
-    A listed name ends with `.md`, is valid text, and is not a dot-name.
+    Names of listed files end with `.md`, are valid text, and do not begin with a dot.
     """
     if not path.endswith(".md") or any(part.startswith(".") for part in path.split("/")):
         return False
@@ -174,7 +180,10 @@ def is_note_name(path: str) -> bool:
 
 
 def folder_identity(files: NoteFiles) -> tuple[int, int] | None:
-    """Return device and inode of `knowledge/`, or None if it does not exist. Detects a replaced folder."""
+    """Return the device and inode of `knowledge/`, or None if it does not exist.
+
+    Callers use them to detect a replaced folder.
+    """
     try:
         status = os.stat(files.root)
     except OSError:

@@ -1,8 +1,8 @@
-"""The manifest: a cache of the catalogue's entries and file states from the last indexing.
+"""The manifest: a cache of the catalogue's entries and file states after the last indexing.
 
-The manifest makes the second start incremental. A file with unchanged size and mtime is not read, because the
-manifest has everything that the catalogue needs. The manifest is rebuildable: losing it costs one full scan.
-Commits are not synced. After a power failure, the start scan repairs the missing rows.
+The manifest makes each later start incremental. Files with unchanged size and mtime are not read, because the
+manifest contains all their data that the catalogue needs. The manifest can be rebuilt: without it, the next
+start reads all files. Commits are not synced. After a power failure, the start scan restores missing rows.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from lithos.notes.model.note import AssignedVersion, Note
 from lithos.notes.model.paths import namespace_of, slug_of
 from lithos.notes.model.plan import IdClaim
 
-#: Increase this when the meaning of a row changes. Older manifests are then dropped and rebuilt.
+#: Increase this number if the meaning of a row changes. Older manifests are then dropped and rebuilt.
 FORMAT = 3
-#: Increase this when the rules for finding links change. The notes of older manifests are then read once
-#: more.
+#: Increase this number if the rules for finding links change. The notes of older manifests are then read once
+#: again.
 LINKS = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files(
@@ -45,20 +45,20 @@ CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS reading(rules TEXT NOT NULL);
 """
 _UPSERT = "INSERT OR REPLACE INTO files VALUES(?,?,?,?,?,?,?,?,?)"
-#: Maximum size of a property value that notes may share, in bytes of `marshal`. Longer values are not
-#: compared.
+#: Maximum size of a property value that several notes can share in memory, in bytes of `marshal`. Longer
+#: values are not compared.
 _LONGEST_SHARED = 400
-#: Number of rows to read at once.
+#: Number of rows that are read at once.
 _AT_ONCE = 1_000
 _DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
 
 
 @frozen
 class Entry:
-    """A note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
+    """A note as a value, with its serial number in the indexes, its file state and its parsed frontmatter.
 
     `digest` is the hash of the file's bytes. `identified` means that the file contains its own id. `links`
-    are the link targets in the properties and the body. The note's version is the effective version.
+    are the link targets in the properties and the body. `note.version` is the effective version.
     """
 
     serial: int
@@ -71,7 +71,7 @@ class Entry:
 
     @cached_property
     def stamp(self) -> int:
-        """63-bit content hash of path and bytes.
+        """A 63-bit hash of the path and the bytes.
 
         The stamp changes with any data of the note that an index contains.
         """
@@ -85,17 +85,17 @@ class Entry:
 
     @property
     def claim(self) -> IdClaim:
-        """The note's claim to its id."""
+        """The claim of this file to its note id, for the choice between several files."""
         return IdClaim(self.path, self.digest, self.state.mtime_ns)
 
     @property
     def may_name_id(self) -> bool:
-        """False if the file certainly does not contain an id. True also if its frontmatter cannot be read."""
+        """Whether the file may contain an id. Also true if the frontmatter cannot be read."""
         return self.identified or self.note.frontmatter_error is not None
 
     @property
     def stand_in(self) -> str | None:
-        """The assigned id if the file does not contain an id, else None."""
+        """The assigned id if the file does not contain an id, otherwise None."""
         return None if self.identified else self.note.id
 
     @property
@@ -105,7 +105,7 @@ class Entry:
 
     @cached_property
     def namespace(self) -> str:
-        """The explicit namespace of the note, or the namespace of its folder."""
+        """The explicit namespace of the note. Without one, this is the namespace of its folder."""
         return namespace_of(self.path, self.note.namespace)
 
 
@@ -126,10 +126,10 @@ class Manifest(Database):
 
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         super().__init__(path, connections)
-        #: True for a first scan, that is, without a usable manifest.
+        #: True for a first scan, that is, if no usable manifest exists.
         self.is_new = connections is None or self._is_empty()
-        #: Former ids by path. The file had an `id` that now counts as a person's property. Data about such a
-        #: note is still stored under its former id.
+        #: Former note ids by path. The file's `id` now counts as a property that a person wrote. Data about
+        #: the note is still stored under the former id.
         self.former_ids: Mapping[str, str] = {}
 
     def _connect(self, now: datetime) -> None:
@@ -140,27 +140,28 @@ class Manifest(Database):
     def view(cls, connection: apsw.Connection | None, reading: str = "") -> Manifest:
         """Return the manifest for a read-only connection.
 
-        The manifest is empty if the connection or the tables are missing, or the format is another one.
+        The manifest is empty if the connection or the tables are missing, or if its format is not the current
+        one.
 
-        A manifest whose notes were read by other rules than `reading` also counts as empty.
+        The manifest also counts as empty if its notes were read by rules other than `reading`.
         """
         if connection is not None:
             try:
                 if _get(connection, "format") == FORMAT and _rules(connection) == reading:
                     return cls(Path(connection.filename), (connection, connection))
             except apsw.SQLError:
-                cls.log.warning("manifest ignored", reason="its tables are missing")
+                cls.log.warning("manifest ignored", reason="tables missing")
         empty = apsw.Connection(":memory:")
         empty.execute(_SCHEMA)
         return cls(Path(), (empty, empty))
 
     def load(self) -> list[Entry]:
-        """Return all rows in path order. Values that many notes have in common are one object."""
+        """Return all rows, sorted by path. Equal values of several notes are one object."""
         cursor = self._writer.execute(
             "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
         )
         loaded: list[Entry] = []
-        shared: dict[str, str] = {}  # one string object for a title and all links with the same text
+        shared: dict[str, str] = {}  # one string object for a title and all links with this text
         extras: dict[bytes, dict[str, Any]] = {}
         while rows := list(islice(cursor, _AT_ONCE)):
             notes = _load_all([row[6] for row in rows])
@@ -178,13 +179,16 @@ class Manifest(Database):
         return loaded
 
     def store_scan(self, rows: Iterable[Entry], removed: Iterable[str], seq: int | None) -> None:
-        """Store the result of a scan of all notes, with links found by the current rules."""
+        """Store the result of a complete scan. The current rules found the links of the notes."""
         with self.transaction():
             self._put(rows, removed, seq)
             _set(self._writer, "links", LINKS)
 
     def store(self, rows: Iterable[Entry], removed: Iterable[str] = (), seq: int | None = None) -> None:
-        """Store rows, delete the rows of removed paths, and record the journal position of this state."""
+        """Store rows and delete the rows of removed paths.
+
+        `seq` is the journal position of this state and is stored with the rows.
+        """
         with self.transaction():
             self._put(rows, removed, seq)
 
@@ -200,7 +204,7 @@ class Manifest(Database):
         return _rules(self._writer)
 
     def read_by(self, reading: str) -> None:
-        """Delete all data that was read by other rules than `reading`, except `former_ids`."""
+        """Delete all data that was read by rules other than `reading`. Only `former_ids` is not deleted."""
         if self.reading == reading:
             return
         rows = self._writer.execute("SELECT path,id FROM files WHERE identified=1").fetchall()
@@ -214,17 +218,17 @@ class Manifest(Database):
 
     @property
     def has_old_links(self) -> bool:
-        """Return whether the links of the notes were found by older rules."""
+        """Return whether older rules found the links of the notes."""
         return _get(self._writer, "links") != LINKS and not self._is_empty()
 
     @property
     def seq(self) -> int | None:
-        """The journal position of the last `store`, or None before the first `store`."""
+        """The journal position at the last `store`, or None before the first `store`."""
         return _get(self._writer, "seq")
 
     def _is_empty(self) -> bool:
-        # The existence of the file is not enough: a start that was killed before its first `store` left an
-        # empty manifest.
+        # The file alone does not prove that a manifest exists: a start that was killed before its first
+        # `store` left an empty file.
         return self.seq is None and not self._writer.execute("SELECT 1 FROM files LIMIT 1").fetchall()
 
 
@@ -250,9 +254,9 @@ def _dump(row: Entry) -> Sequence[Any]:
 
 
 def _dump_note(note: Note) -> str:
-    """Return a note as JSON with only the values that differ from the defaults.
+    """Return a note as JSON. Values that equal the defaults are left out.
 
-    The short form takes a third of the size and loads twice as fast.
+    Without defaults, the JSON has a third of the size and loads twice as fast.
     """
     content: dict[str, Any] = {}
     for name, default in _DEFAULTS.items():
@@ -264,17 +268,17 @@ def _dump_note(note: Note) -> str:
 
 
 def _load_all(texts: Sequence[str]) -> list[Any]:
-    """Parse many JSON texts at once, in half the time of single calls."""
+    """Parse many JSON texts at once, which takes half the time of parsing each text alone."""
     values: list[Any] = json.loads(f"[{','.join(texts)}]")
     return values
 
 
 def _share(extra: dict[str, Any], known: dict[bytes, dict[str, Any]]) -> Mapping[str, Any]:
-    """Return an equal mapping of another note, if there is one.
+    """Return the equal mapping of another note if one exists, otherwise this mapping.
 
-    Sharing saves memory: a small dict takes 500 bytes.
+    Sharing saves memory, because even a small dict takes 500 bytes.
     """
-    key = marshal.dumps(extra, 2)  # distinguishes 1 from 1.0 and True, and the order of keys
+    key = marshal.dumps(extra, 2)  # this key distinguishes 1 from 1.0 and True, and the order of keys
     return known.setdefault(key, extra) if len(key) <= _LONGEST_SHARED else extra
 
 
@@ -287,7 +291,7 @@ def _make_note(content: dict[str, Any]) -> Note:
         if read is not None:
             content[name] = read(value)
     if updated == created is not None:
-        content["updated_at"] = content["created_at"]  # one object for both, because most notes never change
+        content["updated_at"] = content["created_at"]  # both are one object, because most notes never change
     return Note(**content)
 
 
@@ -304,8 +308,7 @@ def _intern(text: str | None) -> str | None:
     return None if text is None else intern(text)
 
 
-#: Converters from the values of `_dump_note` to the values of a note. Texts that occur in many notes are
-#: interned.
+#: Converters from the values of `_dump_note` to values of a note. Texts that many notes contain are interned.
 _READING: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("created_at", "updated_at"), _time),
     "expires_at": parse_time,

@@ -1,11 +1,11 @@
-"""Placeholders: files that synchronising programs leave in place of a file that is only in the cloud.
+"""Placeholders: small files that synchronisation programs create for files that are only in the cloud.
 
-Lithos recognises placeholders with a name of their own: `.NAME.icloud` of iCloud Drive before macOS 14
+Lithos recognises placeholders by their special names: `.NAME.icloud` of iCloud Drive before macOS 14
 (https://eclecticlight.co/2018/01/30/how-icloud-marks-the-place-of-documents-stored-remotely/),
 `NAME.nextcloud` and `NAME.owncloud` of virtual files with a suffix (https://github.com/jnweiger/OCFFS), and
-`NAME.cloud` of odrive. Dataless files of macOS and on-demand files of OneDrive, Dropbox and Google Drive have
-the file's own name and size and are downloaded when they are opened (Apple's TN3150). So they are treated
-like other files.
+`NAME.cloud` of odrive. Lithos treats dataless files of macOS and on-demand files of OneDrive, Dropbox and
+Google Drive like other files: they have the file's own name and size, and are downloaded when a program opens
+them (Apple's TN3150).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import errno
 import os
 from typing import Final
 
-#: Synchronising programs, each with the prefix and suffix that it adds to the name of a file.
+#: Synchronisation programs with the prefix and suffix that they add to a file name.
 _NAMES: Final = (
     ("iCloud", ".", ".icloud"),
     ("Nextcloud", "", ".nextcloud"),
@@ -24,7 +24,7 @@ _NAMES: Final = (
 
 
 class FileInCloud(OSError):
-    """Only a placeholder of the file exists on this disk. The content is in the cloud."""
+    """Only a placeholder of the file is on this disk. The content is in the cloud."""
 
     def __init__(self, path: str, program: str, placeholder: str) -> None:
         name = os.path.basename(placeholder)
@@ -38,9 +38,9 @@ class FileInCloud(OSError):
 
 
 def find_in_cloud(target: str, path: str) -> FileInCloud | None:
-    """Return the error for a missing file that has a placeholder, or None.
+    """Return the error for a missing file with a placeholder. Return None if it has no placeholder.
 
-    `path` is the file's path in the message.
+    `path` is the path that the error message shows.
 
     Blocks.
     """

@@ -1,4 +1,7 @@
-"""Probe of the file system's capabilities against lost updates. The capabilities are tested, not guessed."""
+"""Probes how a file system can prevent lost updates.
+
+Capabilities are tested, not inferred from the file system's type.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ from attrs import evolve, frozen
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import temporary_name
 
-#: File systems on which a lease does not detect remote writers (`fuse`), or is always refused (`nfs`).
+#: File systems on which a lease does not detect remote writers (such as `fuse`) or is always refused (such as
+#: `nfs`).
 _LEASES_LIE: Final = ("nfs", "fuse", "cifs", "smb", "9p", "virtiofs", "ceph", "afs", "lustre")
-#: File systems known to sync a file without a name, so that afterwards only the folder must be synced. A test
-#: cannot show this: btrfs accepts such a sync but does nothing, because the file does not have a name yet.
+#: File systems that are known to sync a file without a name, so that later only the folder must be synced. A
+#: test cannot show this: btrfs accepts the sync of such a file but does nothing, because the file does not
+#: have a name yet.
 SYNCS_UNNAMED: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _MOUNTS: Final = "/proc/self/mountinfo"
 
 
 @frozen
 class Protection:
-    """Capabilities of the notes folder: exchange of two files, rename without overwriting, links, leases."""
+    """Capabilities of the notes folder: file exchange, rename without overwriting, links, and leases."""
 
     exchange: bool
     no_replace: bool
@@ -31,30 +36,30 @@ class Protection:
     leases: bool
     #: Whether a file can be written and synced before it has a name.
     unnamed: bool
-    #: Whether files can be exchanged with the folder for private files, and renamed into it.
+    #: Whether files can be exchanged with the folder for private files and renamed into that folder.
     reaches_place: bool = False
 
     @property
     def can_place(self) -> bool:
         """Return whether a file can get a name without overwriting another file.
 
-        If this is false, notes are not written.
+        Without this capability, Lithos does not write notes.
         """
         return self.no_replace or self.links
 
 
 def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) -> Protection:
-    """Probe with two temporary files.
+    """Probe the file system with two temporary files.
 
-    If there is a folder for private files (`place`), at least one of them is created in it.
+    If `place`, a folder for private files, is given, at least one of the two files is created there.
 
-    The place may be on another volume, and only a test shows that: a bind mount has the same device number, a
-    subvolume another one. So the test uses a file of the notes folder. If possible, this file is created
-    without a name and gets its name in the place. Otherwise it is exchanged with a file of the place. Raises
-    `OSError` if the notes folder cannot be written.
+    The place may be on another volume, which only a test shows: a bind mount has the same device number, a
+    subvolume another number. So the test uses a file of the notes folder. If possible, this file is created
+    without a name and then named in the place. Otherwise, the file is exchanged with a file of the place.
+    Raise `OSError` if the notes folder cannot be written.
     """
     if place is not None:
-        with suppress(OSError):  # errors of the notes folder are reported later, without the place
+        with suppress(OSError):  # errors of the notes folder are reported by the later probe
             return evolve(_probe(calls, folder, place), reaches_place=True)
     return _probe(calls, folder, folder)
 
@@ -88,7 +93,10 @@ def _file(calls: SystemCalls, folder: str) -> Iterator[str]:
 
 
 def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
-    """Return whether a file created without a name can be named next to `named`, with the mode of `named`."""
+    """Return whether a file created without a name can be named next to `named`.
+
+    The named file must also have the same mode as `named`.
+    """
     place = os.path.dirname(named)
     path = temporary_name(calls, place)
     try:
@@ -96,9 +104,9 @@ def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
         mode = _name_later(calls, place, path)
     except OSError as failure:
         if failure.errno in UNSUPPORTED or failure.errno in (errno.EISDIR, errno.ENOENT, errno.EMLINK):
-            return False  # ENOENT: /proc is missing
+            return False  # /proc is missing (ENOENT)
         raise
-    return mode == calls.lstat(named).st_mode  # before Linux 6.0 the umask may be ignored
+    return mode == calls.lstat(named).st_mode  # Linux before 6.0 may ignore the umask
 
 
 def _name_later(calls: SystemCalls, folder: str, path: str) -> int:
@@ -123,7 +131,7 @@ def _works(call: Callable[[], None]) -> bool:
 
 
 def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
-    """Return whether a rename overwrites the target, because some file systems ignore unknown flags."""
+    """Return whether a rename overwrites its target. Some file systems ignore unknown flags."""
     try:
         calls.rename_new(source, target)
     except FileExistsError:
@@ -133,9 +141,9 @@ def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
 
 
 def _can_lease(calls: SystemCalls, path: str) -> bool:
-    """Return whether leases work.
+    """Return whether leases work on this file system.
 
-    A lease must be granted while no process has the file open for writing, and refused otherwise.
+    A lease must be granted if no program has the file open for writing, and refused otherwise.
     """
     reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -156,13 +164,13 @@ def _can_lease(calls: SystemCalls, path: str) -> bool:
 
 
 def remote_file_system(folder: str) -> str | None:
-    """Return the type of a file system that other machines can change, or None for other file systems."""
+    """Return the type of the file system if other machines can change its files, else None."""
     kind = file_system_of(folder)
     return kind if kind is not None and kind.startswith(_LEASES_LIE) else None
 
 
 def file_system_of(folder: str) -> str | None:
-    """Return the type of the file system, for example `ext4`, or None if it is unknown."""
+    """Return the type of the file system, for example `ext4`. Return None if the type is unknown."""
     place = os.path.realpath(folder)
     try:
         with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:

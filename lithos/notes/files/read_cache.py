@@ -1,16 +1,16 @@
-"""A cache of notes whose files are unchanged since they were read.
+"""A cache of notes whose files have not changed since they were read.
 
-Cached reads do not need a thread or a parser.
+A cached read needs neither a thread nor a parser.
 
 An uncached read costs two thread changes, some system calls and a parse of the frontmatter. Most notes that
-are read were read before. One check of the file (`Fingerprint`) shows whether the inode, the size, the
-modification time and the status time are the same. If a program edits or exchanges the file, or sets its
-times back, at least the status time changes. A file that was changed seconds before it was read is not
-cached, because a file system with coarse times may show the same times after another change.
+are read were read before. One check of the file (`Fingerprint`) compares the inode, the size, the mtime and
+the ctime. If a program edits or exchanges the file, or sets its mtime back, at least the ctime changes. A
+file that was changed seconds before the read is not cached, because a file system with coarse times may show
+the same times after another change.
 
 The check is one system call on the event loop. If checks take long (network, sleeping disk), they are
-suspended for a while, and notes are read in threads. A single slow check is ignored: on a busy machine the
-thread had to wait for a processor, and reads in threads would cost even more then.
+suspended for a while, and notes are read in threads. A single slow check is ignored. On a busy machine, the
+thread may have waited for a processor, and reads in threads would then cost even more.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from lithos.notes.files.values import Fingerprint
 from lithos.notes.links.links import WikiLink
 from lithos.notes.model.note import Note
 
-#: Maximum total size of cached contents and links in bytes, enough for about 4,000 ordinary notes.
+#: Maximum total size of cached contents and links in bytes. This is enough for about 4,000 ordinary notes.
 RECALLED_BYTES: Final = 12 * 1024 * 1024
-#: Maximum size of a cached content. Longer contents are read again each time.
+#: Maximum size of a cached content. Longer contents are not cached.
 LONGEST_RECALLED: Final = 64 * 1024
-#: Duration in seconds from which a check counts as slow. After several slow checks in a row, or one that
-#: takes `ENDLESS` seconds, checks are suspended for `REST` seconds.
+#: Minimum duration in seconds of a slow check. Several slow checks in a row, or one check of at least
+#: `ENDLESS` seconds, suspend the checks for `REST` seconds.
 SLOW_LOOK: Final = 0.02
 SLOW_LOOKS: Final = 3
 ENDLESS: Final = 0.5
@@ -44,7 +44,7 @@ _LINK: Final = 250
 
 
 class CataloguedNote(Protocol):
-    """A note of the catalogue. Its `stamp` changes with the path and the bytes."""
+    """A note of the catalogue. Its `stamp` changes if the path or the bytes change."""
 
     @property
     def serial(self) -> int: ...
@@ -61,7 +61,7 @@ class CataloguedNote(Protocol):
 
 @frozen
 class CachedNote:
-    """A note read from its file, with content. `note` has the same metadata object as the catalogue."""
+    """A note with its content, read from its file. `note` is the metadata object of the catalogue."""
 
     note: Note
     stamp: int
@@ -77,13 +77,13 @@ class CachedNote:
 
 
 class Recall(Fitting[int, CachedNote]):
-    """LRU cache of notes with a size limit in bytes.
+    """LRU cache of notes, limited by the total size in bytes.
 
-    A cached note is valid for one state of its entry and of its file.
+    A cached note is valid until its catalogue entry or its file changes.
     """
 
     def __init__(self, look: Callable[[str], Fingerprint | None], timer: Callable[[], float] = perf_counter):
-        """Use `look` to get a file's fingerprint by path without blocking.
+        """Create an empty cache. `look` returns a file's fingerprint by path without blocking.
 
         `look` returns None if the file is missing.
         """
@@ -94,7 +94,7 @@ class Recall(Fitting[int, CachedNote]):
         self._rests_until = float("-inf")
 
     def get(self, entry: CataloguedNote) -> CachedNote | None:
-        """Return the cached note of an entry if its file has not changed since it was read, else None."""
+        """Return the cached note of an entry, or None if its file has changed since it was read."""
         known = self._kept.get(entry.serial)
         if known is None:
             return None
@@ -118,6 +118,6 @@ class Recall(Fitting[int, CachedNote]):
     def put(
         self, entry: CataloguedNote, fingerprint: Fingerprint, content: str, links: tuple[WikiLink, ...]
     ) -> None:
-        """Cache a note that was read while the file had this fingerprint, both before and after."""
+        """Cache a note. Its file had this fingerprint before and after the read."""
         if len(content) <= LONGEST_RECALLED:
             self._keep(entry.serial, CachedNote(entry.note, entry.stamp, fingerprint, content, links))

@@ -1,10 +1,11 @@
-"""A note file opened under a read lease, if supported.
+"""A note file that is opened under a read lease if the file system supports leases.
 
 The lease shows whether any program writes to the file. Opening the file blocks.
 
-A lease is granted only while no program has the file open for writing. While the lease exists, a program that
-opens the file for writing waits until the descriptor is closed. So displaced files are unlinked only when no
-program can be writing to them (`settle`). After a crash, they are recovered.
+A lease is granted only if no program has the file open for writing. If another program opens the file for
+writing while the lease exists, that program waits until the descriptor is closed. So `settle` unlinks a
+displaced file only if no program can be writing to it. After a crash, `recover_folder` finds the displaced
+files.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from lithos.notes.files.values import (
     state_of,
 )
 
-#: Seconds to wait for a program that opened the file while it was being unlinked, until the program has
-#: written and closed it.
+#: Maximum time in seconds to wait for a program that opened the file while Lithos unlinked it. The program
+#: must write and close the file in this time.
 _LAST_PATIENCE = 2.0
 
 
-#: Callback that stores the bytes of a kept file durably elsewhere. Raises `OSError`.
+#: Callback that stores the bytes of a displaced file durably elsewhere. It raises `OSError` on failure.
 SaveBytes = Callable[[Kept, bytes], None]
 
 
 def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> None:
-    """Unlink a kept file. Unknown bytes, which another program wrote, are saved first.
+    """Unlink a displaced file. Unknown bytes, which another program wrote, are saved first.
 
-    Raises `FileBusy` while a program writes to the file; retry later. Raises `FileNotFoundError` if the file
-    was deleted or moved.
+    Raise `FileBusy` while a program writes to the file, so that the caller retries later. Raise
+    `FileNotFoundError` if the file was deleted or moved.
     """
     with Watch(calls, kept.path, leases=leases) as watch:
         source = watch.read()
@@ -54,7 +55,7 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
         calls.unlink(kept.path)
         if watch.is_untouched():
             return
-        watch.let_write(_LAST_PATIENCE)  # a program opened the file just now, by a lookup from a second ago
+        watch.let_write(_LAST_PATIENCE)  # a program has just opened the file, by an earlier path lookup
         last = watch.read()
         if last.digest != source.digest and last.digest not in kept.known:
             save(kept, last.data)
@@ -63,19 +64,21 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
 def recover_folder(
     calls: SystemCalls, folder: str, names: Collection[str], place: PrivateFolder | None = None
 ) -> tuple[list[Kept], int]:
-    """Recover one folder after a crash. Return the files to settle, and the number of other files cleaned up.
+    """Recover one folder after a crash.
 
-    If the folder is the `place`, the names of the private files identify their notes. Otherwise, the files
-    are next to their notes.
+    Return the files to settle, and the number of other files that were handled.
 
-    Temporary files are removed, and files that were set aside get their names back. Call this before any
-    other change.
+    If the folder is the `place`, the names of its private files identify their notes. Otherwise, the private
+    files are next to their notes.
+
+    Temporary files are removed. Aside files are renamed back to their notes. Call this before any other
+    change.
     """
     kept: list[Kept] = []
     tidied = 0
     for name in sorted(names):
         path = os.path.join(folder, name)
-        with suppress(OSError):  # a file that cannot be removed stays, because it never counts as a note
+        with suppress(OSError):  # a file that cannot be removed does no harm, because it is never a note
             if is_temporary(name):
                 calls.unlink(path)
                 tidied += 1
@@ -89,7 +92,7 @@ def recover_folder(
         if found.kind == "aside" and found.note is not None and _go_back(calls, path, note):
             tidied += 1
             continue
-        # If the note has another file now, a file that was set aside may be the only copy of its text.
+        # If the note has a new file, the aside file may be the only copy of its text.
         known = found.known if found.kind == "swap" else ()
         kept.append(Kept(path, note, known, is_leased=False))
     return kept, tidied
@@ -112,23 +115,23 @@ def _go_back(calls: SystemCalls, path: str, target: str) -> bool:
     return True
 
 
-#: Seconds since the last change after which a file counts as completely saved. Empty files take longer,
-#: because many programs truncate a file before they write it.
+#: Minimum time in seconds since the last change before a file counts as completely saved. Empty files need a
+#: longer time, because many programs truncate a file before they write it.
 QUIET, EMPTY_QUIET = 0.1, 1.0
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Watch:
-    """A regular file that is open for reading. While it is open, its inode number is not reused.
+    """A regular file that is open for reading. While the file is open, its inode number is not reused.
 
-    Raises `FileBusy` if the file is open for writing, and `OSError`. Without `leases`, only the file's times
-    show changes.
+    Raise `FileBusy` if a program has the file open for writing, and `OSError` for other failures. Without
+    `leases`, only the times of the file show changes.
     """
 
     def __init__(self, calls: SystemCalls, path: str, *, leases: bool) -> None:
         self._calls = calls
         self._path = path
-        try:  # Without O_NONBLOCK, this would wait for another program's lease, or for a pipe.
+        try:  # Without O_NONBLOCK, opening would wait for another program's lease or for a pipe.
             self.descriptor = calls.open(path, _READ)
         except BlockingIOError:
             raise FileBusy(path) from None
@@ -150,43 +153,43 @@ class Watch:
     def _take_lease(self) -> bool:
         try:
             self._calls.lease(self.descriptor)
-        except BlockingIOError:  # the file is open or mapped for writing
+        except BlockingIOError:  # a program has the file open or mapped for writing
             raise FileBusy(self._path) from None
-        except OSError:  # the file belongs to another user, or its file system does not support leases
+        except OSError:  # another user owns the file, or leases are not supported
             return False
         return True
 
     def read(self) -> ReadFile:
-        """Return the bytes of the file, and its state before they were read."""
+        """Return the bytes of the file, and its state before the read."""
         self._status = self._calls.fstat(self.descriptor)
         return ReadFile(self._calls.read(self.descriptor), state_of(self._status))
 
     def is_untouched(self) -> bool:
-        """Return whether no program wants to write, that is, the lease is unbroken.
+        """Return whether the lease is unbroken, that is, no program is waiting to write.
 
         The result is always True without a lease.
         """
         return not self.is_leased or self._calls.is_leased(self.descriptor)
 
     def is_quiet(self) -> bool:
-        """Return whether the last change is old enough that the file is completely saved."""
+        """Return whether the file counts as completely saved, because its last change is long enough ago."""
         status = self._status
-        # Without a lease, the status time counts too, because a program can set the modification time back.
+        # Without a lease, the ctime counts too, because a program can set the mtime back.
         changed = status.st_mtime if self.is_leased else max(status.st_mtime, status.st_ctime)
         return abs(self._calls.now() - changed) >= (QUIET if status.st_size else EMPTY_QUIET)
 
     def is_still(self, path: str, digest: str) -> bool:
-        """Return whether `path` is still this file, and its bytes still have this digest."""
+        """Return whether `path` is still this file, with the same digest."""
         if not is_same(self._calls, self.descriptor, path):
             return False
         if self.is_leased:
-            return self.is_untouched()  # no program was able to write
+            return self.is_untouched()  # if the lease is unbroken, no program could write
         return digest_of(self._calls.read(self.descriptor)) == digest
 
     def let_write(self, patience: float) -> None:
         """Release the lease for programs waiting in open().
 
-        After that, wait up to `patience` seconds until these programs close the file.
+        Then wait up to `patience` seconds until these programs have closed the file.
         """
         self._calls.end_lease(self.descriptor)
         for _ in range(round(patience / 0.01)):
@@ -197,7 +200,7 @@ class Watch:
 
 
 def check_regular(status: os.stat_result, path: str) -> None:
-    """Raise `OSError` if this is not a regular file."""
+    """Raise `FileNotFoundError` if this is not a regular file."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):

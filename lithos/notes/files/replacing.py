@@ -2,17 +2,18 @@
 
 All functions block.
 
-One rule: a file is unlinked only after its bytes were read *after* it lost its name. The new and the old file
-are exchanged in one step. The displaced file is compared, and put back if it is not the expected one
-(compare-and-swap). Otherwise it is kept (`Kept`) until no program can write to it any more
-(`read_lease.settle`). A read lease shows whether a program has a file open for writing, and meanwhile delays
-programs that want to open it for writing.
+The basic rule: Lithos unlinks a file only after it has read the bytes *after* the file lost its name. The new
+and the old file are exchanged in one step. The displaced file is compared with the expected one, and put back
+if they differ (compare-and-swap). Otherwise, the displaced file is kept (`Kept`) until no program can write
+to it any more (`read_lease.settle`). A read lease shows whether a program has a file open for writing. It
+also delays programs that want to open the file for writing.
 
-Lithos does not wait for other programs: a file that another program is writing raises `FileBusy` at once. New
-bytes are written and synced in the folder of their note, so that they inherit its group and access list. They
-are written without a name, or under a temporary name if the file system requires one. Exchanged files are in
-a `PrivateFolder`, if there is one, which no other program reads. `sync_folder` makes many renames durable at
-once, `make_folders` creates missing folders, and `try_writing` is the trial write of the health check.
+Lithos does not wait for other programs. If another program is writing a file, `FileBusy` is raised at once.
+New bytes are written and synced in the folder of their note, so that they inherit its group and access list.
+They are written without a name, or under a temporary name if the file system requires a name. Exchanged files
+are stored in a `PrivateFolder`, if one is available, which no other program reads. `sync_folder` makes many
+renames durable at once, `make_folders` creates missing folders, and `try_writing` is the trial write of the
+health check.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _keep_mode(calls: SystemCalls, target: str, descriptor: int) -> None:
     try:
         calls.fchmod(descriptor, stat.S_IMODE(calls.lstat(target).st_mode))
     except (FileNotFoundError, PermissionError):
-        return  # the file vanished, which the comparison detects, or the system does not support modes
+        return  # the comparison detects a vanished file; some systems do not support modes
 
 
 def _write_all(calls: SystemCalls, descriptor: int, data: bytes) -> None:
@@ -70,10 +71,10 @@ def _write_all(calls: SystemCalls, descriptor: int, data: bytes) -> None:
         view = view[calls.write(descriptor, view) :]
 
 
-#: Maximum number of attempts to put back a file that other programs keep saving. Each attempt takes some
-#: microseconds.
+#: Maximum number of attempts to put a file back while other programs save it repeatedly. An attempt takes
+#: some microseconds.
 _TURNS = 64
-#: Maximum number of remembered folders that are on another volume than the rest of the notes.
+#: Maximum number of remembered folders that are not on the volume of the notes folder.
 _MOST_REMOTE = 1_000
 
 
@@ -81,11 +82,12 @@ T = TypeVar("T")
 
 
 class Replacing:
-    """Changes single files with the system calls that the file system supports.
+    """Changes single files with those system calls that the file system supports.
 
     `keep` receives every displaced file.
 
-    Private files are created in the `place`, if there is one, except for folders on another volume.
+    Private files are created in `place` if this folder is given. For folders on another volume, they are
+    created next to the notes.
     """
 
     def __init__(
@@ -100,11 +102,12 @@ class Replacing:
         self._keep = keep
         self._place_of_all = place
         self._remote: set[str] = set()
-        #: True if a system call failed that the probe found to work. The file system must be probed again.
+        #: True if a system call failed although the probe found that it works. The file system must then be
+        #: probed again.
         self.is_outdated = False
 
     def carry_out(self, change: Put | Remove, target: str) -> FileState | Exception | None:
-        """Write or remove the file. Return its new state, or the failure. The folder is not synced yet."""
+        """Write or remove the file. Return its new state or the failure. The folder is not synced yet."""
 
         if isinstance(change, Remove):
             expected = change.expected
@@ -116,7 +119,7 @@ class Replacing:
         return self._attempt(lambda: self._replace(target, change), target)
 
     def _confirm_gone(self, target: str) -> Exception:
-        """Return `FileNotFoundError` if the file is still missing, else `FileChanged`."""
+        """Return `FileNotFoundError` if the file is still missing. Otherwise, return `FileChanged`."""
         try:
             self._calls.lstat(target)
         except OSError as failure:
@@ -124,16 +127,18 @@ class Replacing:
         return FileChanged(target)
 
     def move(self, target: str, change: Move, other: str) -> FileState | Exception:
-        """Rename a file. Return its state, or the failure. The folders are not synced yet.
+        """Rename a file. Return its state or the failure. The folders are not synced yet.
 
-        The file keeps its inode, so a move includes bytes that another program is saving into it.
+        The inode of the file does not change, so bytes that another program is saving are moved with the
+        file.
         """
         return self._attempt(lambda: self._move(target, change, other), target)
 
     def _attempt(self, work: Callable[[], T], target: str) -> T | Exception:
-        """Return the result of a change, or the failure. A failed change leaves the file unchanged.
+        """Return the result of a change, or the failure. After a failure, the file is unchanged.
 
-        If the folder is missing, another program renamed or removed it, so the failure is `FileChanged`.
+        If the folder is missing, the failure is `FileChanged`, because another program renamed or removed the
+        folder.
         """
         try:
             return work()
@@ -156,10 +161,10 @@ class Replacing:
         return self._attempt(work, target)
 
     def _swap_name(self, target: str, *known: str) -> str:
-        """Return the name for an exchanged file.
+        """Return a path for an exchanged file.
 
-        Files are never set aside in the private folder, because their names must become durable with the
-        folder of their note.
+        Files set aside are never in the private folder, because their names must become durable when the
+        folder of their note is synced.
         """
         place = None if os.path.dirname(target) in self._remote else self._place_of_all
         return private_name(self._calls, target, "swap", *known, place=place)
@@ -179,7 +184,7 @@ class Replacing:
             return state_of(self._calls.fstat(watch.descriptor))
 
     def _rename_at_once(self, target: str, other: str) -> bool:
-        """Rename without overwriting. Return False if the rename needs two steps."""
+        """Rename a file without overwriting. Return False if the rename needs two steps."""
         if not self.protection.can_place:
             raise _unprotected(target)
         if not self.protection.no_replace:
@@ -189,7 +194,7 @@ class Replacing:
         except FileNotFoundError:
             raise FileChanged(target) from None
         except FileExistsError:
-            if is_same_spelling(target, other):  # on a case-insensitive disk, the new name already exists
+            if is_same_spelling(target, other):  # the new name already exists on a case-insensitive disk
                 return False
             raise FileOccupied(other) from None
         except OSError as failure:
@@ -206,12 +211,12 @@ class Replacing:
             raise FileOccupied(target) from None
 
     def _stage(self, target: str, data: bytes, name: str) -> FileState:
-        """Write and sync new bytes for the note `target`.
+        """Write and sync the new bytes of the note `target`.
 
         The file then gets the name `name`, which is `target` or a private name.
 
-        Returns the state of the file, which a later rename does not change. A failure does not leave a file
-        behind.
+        Return the state of the new file, which a later rename does not change. After a failure, no file is
+        left.
         """
         if self.protection.unnamed:
             try:
@@ -229,9 +234,11 @@ class Replacing:
         return self._stage_named(target, data, name)
 
     def _stage_named(self, target: str, data: bytes, name: str) -> FileState:
-        """Write the bytes next to the note under a temporary name, so that they inherit the same attributes.
+        """Write the bytes under a temporary name next to the note.
 
-        This is the fallback of `_stage` for file systems that require a name.
+        The file then inherits the same attributes.
+
+        `_stage` uses this method on file systems that cannot write a file without a name.
         """
         path = temporary_name(self._calls, os.path.dirname(target))
         descriptor = self._calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -253,7 +260,7 @@ class Replacing:
         return state
 
     def _fill(self, descriptor: int, target: str, data: bytes, *, keep_mode: bool) -> FileState:
-        """Write and sync a private file. With `keep_mode`, it gets the permissions of its target.
+        """Write and sync a private file. With `keep_mode`, the file gets the permissions of its target.
 
         Owner, access lists and extended attributes are not copied.
         """
@@ -261,12 +268,15 @@ class Replacing:
             _keep_mode(self._calls, target, descriptor)
         _write_all(self._calls, descriptor, data)
         self._calls.fsync(descriptor)
-        # The state must come from the descriptor: under the final name there may already be another program's
+        # The state must come from the descriptor. The final name may already belong to another program's
         # edit.
         return state_of(self._calls.fstat(descriptor))
 
     def _discard(self, path: str, target: str, digest: str) -> None:
-        """Unlink a private file. If its folder was renamed, the file is kept and searched for later."""
+        """Unlink a private file.
+
+        If the folder of the file was renamed, `keep` gets the file, and a later search finds it.
+        """
         try:
             self._calls.unlink(path)
         except FileNotFoundError:
@@ -278,16 +288,16 @@ class Replacing:
             raise _unprotected(target)
         needless, ours_digest = "" if change.saves_old else change.expected, digest_of(change.data)
         swap = self._swap_name(target, ours_digest, needless)
-        state = self._stage(target, change.data, swap)  # a complete file, also if another program wrote it
+        state = self._stage(target, change.data, swap)  # a complete file, even if another program wrote it
         with ExitStack() as opened:
             ours = self._pin(swap, opened)
             try:
                 watch = opened.enter_context(self._watch_expected(target, change.expected))
                 exchanged = self._exchange(swap, target)
             except (OSError, FileBusy, FileChanged) as failure:
-                if is_same(self._calls, ours, swap):  # not exchanged, whatever the call reported
+                if is_same(self._calls, ours, swap):  # not exchanged, whatever the call has reported
                     discard(self._calls, swap)
-                else:  # exchanged, or in a renamed folder next to the note
+                else:  # the file was exchanged, or is next to the note in a renamed folder
                     self._keep(Kept.of(swap, target, {needless, ours_digest}, is_leased=False))
                 if isinstance(failure, FileNotFoundError):
                     raise FileChanged(target) from None
@@ -302,13 +312,16 @@ class Replacing:
     def _inspect(
         self, swap: str, target: str, change: Put, ours: int, watch: Watch, opened: ExitStack
     ) -> None:
-        """Compare the displaced file; if it is not the expected one, put it back and raise `FileChanged`."""
+        """Compare the displaced file with the expected file.
+
+        If they differ, put the file back and raise `FileChanged`.
+        """
         assert change.expected is not None
         with suppress(OSError):  # an unreadable file is not the expected file either
             if watch.is_still(swap, change.expected):
                 return
         kept = Kept.of(swap, target, {digest_of(change.data)}, watch.is_leased)
-        try:  # before the lease ends, so that programs waiting in open() get the file that is put back
+        try:  # put back before the lease ends, so that programs waiting in open() get that file
             self._put_back(swap, target, ours, opened)
         except OSError:
             self._keep(kept)
@@ -318,7 +331,7 @@ class Replacing:
     def _replace_in_two(self, swap: str, target: str, change: Put, watch: Watch) -> None:
         """Replace the file in two steps, without an exchange call.
 
-        The name is free for a moment, but never overwritten.
+        During the replacement, the name is free for a moment. A file created under it is never overwritten.
         """
         assert change.expected is not None
         needless = "" if change.saves_old else change.expected
@@ -329,7 +342,7 @@ class Replacing:
             kept = self._move_aside(target, aside, change.expected, needless, watch)
             try:
                 self._place(swap, target)
-            except FileExistsError:  # another program saved the file in between: keep all
+            except FileExistsError:  # another program has just saved a file, so keep both files
                 raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
             except OSError:
                 self._return_aside(aside, target, kept)
@@ -337,7 +350,8 @@ class Replacing:
         except (OSError, FileChanged):
             self._discard(swap, target, digest_of(change.data))
             raise
-        # With this name, the file is not put back after a crash, because the note may be deleted by then.
+        # After a crash, a file with this name is not put back, because the note may have been deleted by
+        # then.
         self._calls.rename(aside, swap)
 
     def _remove(self, target: str, expected: str, *, saves_old: bool) -> None:
@@ -371,17 +385,17 @@ class Replacing:
             raise
 
     def _move_aside(self, target: str, aside: str, expected: str, needless: str, watch: Watch) -> Kept:
-        """Rename the file aside. If it is not the expected file, put it back and raise `FileChanged`."""
+        """Rename the file aside. If it is not the expected file, rename it back and raise `FileChanged`."""
         try:
             self._calls.rename(target, aside)
         except FileNotFoundError:
-            if not is_same(self._calls, watch.descriptor, aside):  # a remote rename may be sent twice
+            if not is_same(self._calls, watch.descriptor, aside):  # a network file system may repeat a rename
                 raise FileChanged(target) from None
         if watch.is_still(aside, expected):
             return Kept.of(aside, target, {needless}, watch.is_leased)
         try:
             self._place(aside, target)
-        except FileExistsError:  # the name belongs to a newer file now
+        except FileExistsError:  # a newer file already has the name
             raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
         raise FileChanged(target)
 
@@ -390,17 +404,17 @@ class Replacing:
             self._place(aside, target)
         except FileExistsError:
             self._keep(kept)
-        except FileNotFoundError:  # the folder was just renamed, and this is the only file left
+        except FileNotFoundError:  # the folder was just renamed, and no other file is left
             self._keep(evolve(kept, known=frozenset()))
 
     def _put_back(self, swap: str, target: str, last: int, opened: ExitStack) -> None:
-        """Give `target` its newest foreign file.
+        """Put the newest file that another program saved back to `target`.
 
-        Exchange until the file that comes out is the one put in last.
+        The two files are exchanged until `swap` is the file that was put in last.
 
-        Any other file that comes out was saved in the meantime, so it is newer and is put in again. At the
-        end, `swap` is the file of Lithos or an older foreign file. If the target was deleted in the meantime,
-        `swap` is the newest foreign file.
+        Any other file in `swap` was saved in the meantime, so it is newer and is put back next. At the end,
+        `swap` is the file of Lithos or an older file of another program. If `target` was deleted in the
+        meantime, `swap` is the newest file of another program.
         """
         for _ in range(_TURNS):
             held = self._pin(swap, opened)
@@ -412,7 +426,10 @@ class Replacing:
             return
 
     def _exchange(self, one: str, other: str) -> bool:
-        """Exchange two names atomically. Return False if the file system does not support this."""
+        """Exchange the files of two names atomically.
+
+        Return False if the file system does not support this.
+        """
         if not self.protection.exchange:
             return False
         try:
@@ -425,7 +442,10 @@ class Replacing:
         return True
 
     def _place(self, source: str, target: str) -> None:
-        """Rename without overwriting, by a rename flag or by a link. Raises `FileExistsError`."""
+        """Rename a file by a rename flag or by a link, without overwriting.
+
+        Raise `FileExistsError` if the target exists.
+        """
         if self.protection.no_replace:
             try:
                 self._calls.rename_new(source, target)
@@ -446,7 +466,7 @@ class Replacing:
 
 
 def is_same_spelling(one: str, other: str) -> bool:
-    """Return whether two names differ only in case or Unicode form, so that a disk may treat them as one."""
+    """Return whether two names differ only in case or Unicode form. A disk may treat such names as equal."""
     return name_key(one) == name_key(other)
 
 
@@ -462,11 +482,11 @@ def _unprotected(target: str) -> OSError:
 def sync_folder(
     calls: SystemCalls, folder: str, numbers: list[int], results: list[FileState | Exception | None]
 ) -> None:
-    """Make the changes with these numbers durable. If that fails, their results become `NotSynced`."""
+    """Make the changes with these numbers durable. If that fails, set their results to `NotSynced`."""
     try:
         try:
             _sync(calls, folder)
-        except FileNotFoundError:  # renamed after the change, and the new name is unknown
+        except FileNotFoundError:  # the folder was renamed after the change, and its new name is unknown
             calls.sync_all()
     except OSError as failure:
         for number in numbers:
@@ -476,7 +496,7 @@ def sync_folder(
 
 
 def make_folders(calls: SystemCalls, folder: str) -> list[str]:
-    """Create missing folders. Return the folders whose entries changed and must be synced."""
+    """Create missing folders. Return the folders whose entries changed. The caller must sync them."""
     missing: list[str] = []
     while not os.path.isdir(folder):
         missing.append(folder)
@@ -498,19 +518,19 @@ def _sync(calls: SystemCalls, folder: str) -> None:
         calls.close(descriptor)
 
 
-#: Number of bytes of the trial file. Larger than what file systems store next to the name, so that the file
+#: Number of bytes in the trial file. This is more than file systems store in a directory entry, so the file
 #: needs a block.
 _SIZE = 4_096
 
 
 def try_writing(folder: Path) -> None:
-    """Write a temporary file durably and remove it again. Blocks. Raises `OSError` on failure."""
+    """Write a temporary file durably and remove it. Blocks. Raise `OSError` on failure."""
     target = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         try:
             left = _SIZE
-            while left:  # a nearly full disk writes only a part of the bytes
+            while left:  # a nearly full disk writes only some of the bytes
                 left -= os.write(descriptor, bytes(left))
             os.fsync(descriptor)
         finally:
@@ -525,9 +545,9 @@ def try_writing(folder: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise `OSError` if a folder's state shows that the folder is not writable.
+    """Raise `OSError` if the state of a folder shows that it is not writable.
 
-    Blocks, but does not create a file.
+    Blocks. Does not create a file.
     """
     status = os.statvfs(folder)
     reason = None

@@ -1,7 +1,7 @@
-"""The system calls that change note files, as a port. Tests replace them to inject failures.
+"""The system calls that change note files, as a port. Tests replace the port to inject failures.
 
-Paths are absolute strings, descriptors are numbers, and failures are `OSError` with the errno of the system.
-If a call is not supported, `exchange` and `rename_new` fail with one of `UNSUPPORTED`.
+Paths are absolute strings, descriptors are integers, and failures are `OSError` with the errno of the system.
+If the system does not support `exchange` or `rename_new`, the call fails with an errno in `UNSUPPORTED`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
-#: Error numbers that mean: this kernel, sandbox or file system does not support the call or one of its flags.
+#: Error numbers which mean that this kernel, sandbox or file system does not support the call or one of its
+#: flags.
 UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM})
 
-#: Flags to open a new file in a folder without a name, until `link_unnamed` names the file. Fails with
-#: `EISDIR` if the system does not have the flag.
+#: Flags to open a new file in a folder without a name. `link_unnamed` later names the file. Opening fails
+#: with `EISDIR` if the system does not have the flag.
 UNNAMED: Final[int] = getattr(os, "O_TMPFILE", os.O_DIRECTORY) | os.O_WRONLY
 
 _MAC = sys.platform == "darwin"
-#: The flags RENAME_EXCHANGE and RENAME_NOREPLACE, or RENAME_SWAP and RENAME_EXCL on macOS.
+#: The flags RENAME_EXCHANGE and RENAME_NOREPLACE. On macOS, these are RENAME_SWAP and RENAME_EXCL.
 _EXCHANGE, _NO_REPLACE = 2, 4 if _MAC else 1
 _AT_FDCWD = -100
-#: Flags to hold a file without opening it, so that the file's permissions do not matter.
+#: Flags to refer to a file without opening it, so that the permissions of the file do not matter.
 _PIN = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Leases(NamedTuple):
-    """The `fcntl` command numbers for leases."""
+    """The `fcntl` command numbers and the constant for leases."""
 
     signal: int
     take: int
@@ -40,7 +41,7 @@ class _Leases(NamedTuple):
 
 
 def _find_leases() -> _Leases | None:
-    """Return the command numbers for leases, or None on systems without leases (all except Linux)."""
+    """Return the command numbers for leases. Return None if the system is not Linux."""
     numbers = [getattr(fcntl, name, None) for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE")]
     return None if None in numbers else _Leases(*(number for number in numbers if number is not None))
 
@@ -50,23 +51,23 @@ _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 class SystemCalls(Protocol):
-    """Port to the operating system for changing note files. All methods except the clock block."""
+    """Port to the operating system for changing note files. All methods block, except for the clock."""
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int: ...
     def pin(self, path: str) -> int:
-        """Return an `O_PATH` descriptor.
+        """Return an `O_PATH` descriptor for a file.
 
         While the descriptor is open, the inode number of the file is not reused.
         """
 
     def close(self, descriptor: int) -> None: ...
     def read(self, descriptor: int) -> bytes:
-        """Read the whole file from its beginning."""
+        """Return all bytes of the file from its beginning."""
 
     def write(self, descriptor: int, data: memoryview) -> int: ...
     def fsync(self, descriptor: int) -> None: ...
     def sync_all(self) -> None:
-        """Make all changes on all file systems durable. Far slower than `fsync`."""
+        """Make all changes on all file systems durable. This is far slower than `fsync`."""
 
     def fchmod(self, descriptor: int, mode: int) -> None: ...
     def fstat(self, descriptor: int) -> os.stat_result: ...
@@ -77,15 +78,15 @@ class SystemCalls(Protocol):
         """Exchange the files of two paths atomically."""
 
     def rename_new(self, source: str, target: str) -> None:
-        """Rename without overwriting. Raises `FileExistsError` if `target` exists."""
+        """Rename a file without overwriting. Raise `FileExistsError` if `target` exists."""
 
     def link(self, source: str, target: str) -> None: ...
     def link_unnamed(self, descriptor: int, target: str) -> None:
-        """Give a name to a file opened with `UNNAMED`. Raises `FileExistsError` if `target` exists."""
+        """Give a name to a file opened with `UNNAMED`. Raise `FileExistsError` if `target` exists."""
 
     def unlink(self, path: str) -> None: ...
     def lease(self, descriptor: int) -> None:
-        """Take a read lease. Raises `BlockingIOError` while any program has the file open for writing."""
+        """Take a read lease. Raise `BlockingIOError` while any program has the file open for writing."""
 
     def is_leased(self, descriptor: int) -> bool:
         """Return whether the lease is unbroken.
@@ -98,13 +99,13 @@ class SystemCalls(Protocol):
         """Return eight random characters for a file name."""
 
     def now(self) -> float:
-        """Return the current time in seconds, by the clock of file times."""
+        """Return the current time in seconds, according to the clock of file times."""
 
     def sleep(self, seconds: float) -> None: ...
 
 
 class KernelCalls:
-    """Production adapter with the calls of the kernel, for Linux and macOS."""
+    """Production adapter that makes the system calls on Linux and macOS."""
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
         return os.open(path, flags | os.O_CLOEXEC, mode)
@@ -125,8 +126,7 @@ class KernelCalls:
 
     def fsync(self, descriptor: int) -> None:
         if _FULL_SYNC is not None:
-            # On macOS, `fsync` leaves data in the disk's own memory. Not every file system supports this
-            # call.
+            # On macOS, `fsync` does not flush the disk's own cache. Not every file system supports this call.
             with suppress(OSError):
                 fcntl.fcntl(descriptor, _FULL_SYNC)
                 return
@@ -160,8 +160,8 @@ class KernelCalls:
         os.link(source, target)
 
     def link_unnamed(self, descriptor: int, target: str) -> None:
-        # Only with a folder argument does Python call linkat(), which follows the link. The absolute path
-        # does not need the folder.
+        # Python calls linkat(), which follows the link, only if a folder argument is given. The path is
+        # absolute, so the folder itself does not matter.
         os.link(f"/proc/self/fd/{descriptor}", target, dst_dir_fd=descriptor, follow_symlinks=True)
 
     def unlink(self, path: str) -> None:
@@ -170,7 +170,7 @@ class KernelCalls:
     def lease(self, descriptor: int) -> None:
         if _LEASES is None:
             raise OSError(errno.ENOSYS, "Leases are not supported on this system")
-        # The default signal of a breaking lease ends the process. SIGURG is ignored.
+        # The default signal of a breaking lease would end the process. SIGURG is ignored.
         fcntl.fcntl(descriptor, _LEASES.signal, signal.SIGURG)
         fcntl.fcntl(descriptor, _LEASES.take, fcntl.F_RDLCK)
 
@@ -204,7 +204,7 @@ def _rename_with(source: str, target: str, flags: int) -> None:
             failed = _libc.renamex_np(names[0], names[1], ctypes.c_uint(flags))
         else:
             failed = _libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(flags))
-    except AttributeError:  # the C library lacks the function
+    except AttributeError:  # the C library does not have the function
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source, None, target) from None
     if failed:
         number = ctypes.get_errno()

@@ -1,8 +1,8 @@
-"""Directory walk: finds the note files of a folder on disk, and its other files. All functions block.
+"""Directory walk that finds the notes and other files of a folder. All functions block.
 
 Files with dot-names are ignored, and so are symlinked files outside the folder. A folder that symlinks lead
-to is visited once, by its own name if that is in the walked folder, so loops end. Polling walks through all
-notes every second, so the loop does as little as possible.
+to is visited once, so loops end. If its real path is in the walked folder, that path is used. Polling walks
+through all notes every second, so the loop must be fast.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from lithos.notes.model.ignored import Ignored
 log = get_logger("lithos.vault")
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-#: Error numbers of a folder that was deleted, is unreadable, or is not a folder any more. Its files count as
-#: missing.
+#: Error numbers if a folder was deleted, is unreadable or is no longer a folder. Files in such a folder count
+#: as missing.
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP}
 
 
 @define
 class _Walk:
-    """The visited folders of a walk, and the symlinked folders still to follow, as (prefix, target)."""
+    """The state of a directory walk.
+
+    The state contains the visited folders, and the symlinked folders still to visit as (prefix, target).
+    """
 
     root: str
     ignored: Ignored
@@ -36,11 +39,11 @@ class _Walk:
 
 
 def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield every `.md` file by path relative to `root`, with `/`, in no particular order.
+    """Yield every `.md` file with its path relative to `root`, with `/` as separator. The order is undefined.
 
     `root` is a real path. Files that match `ignored` are left out.
 
-    Raises `OSError` if a folder exists but cannot be listed.
+    Raise `OSError` if a folder exists but cannot be listed.
     """
     walk = _Walk(root, ignored)
     yield from _walk_below(walk, root, "")
@@ -51,15 +54,15 @@ def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_resul
 
 
 def is_inside(real: str, root: str) -> bool:
-    """Return whether the real path `real` is `root` or below it. `root` is a real path, too."""
+    """Return whether the real path `real` is `root` or below `root`, which must also be a real path."""
     return real.startswith(root + os.sep) or real == root
 
 
 def resolve_below(root: str, path: str) -> str:
-    """Resolve a path below a real folder like `os.path.realpath`, but with one system call per name.
+    """Resolve a path below a real folder, like `os.path.realpath` but with one system call per name.
 
-    Fewer system calls are faster here: each call releases the interpreter lock, and the thread must wait for
-    the lock while the event loop is busy.
+    Each system call releases the interpreter lock. While the event loop is busy, the thread must then wait
+    for the lock, so fewer calls are faster.
     """
     target, names = root, path.split("/")
     if not {"", os.curdir, os.pardir}.intersection(names):
@@ -109,7 +112,7 @@ def _look_into(
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the notes directly in an open folder.
 
-    Its subfolders are added to `folders` or to the linked folders.
+    The subfolders are added to `folders`, or to the linked folders of `walk`.
     """
     with os.scandir(descriptor) as entries:
         for entry in entries:
@@ -132,7 +135,7 @@ def _look_into(
 
 
 def _follow(walk: _Walk, entry: os.DirEntry[str], folder: str, prefix: str) -> os.stat_result | None:
-    """Resolve a symlinked note. A symlinked folder is queued for a later visit."""
+    """Return the `stat` result of a symlinked note. A symlinked folder is queued for a later visit."""
     real = os.path.realpath(f"{folder}/{entry.name}")
     if not is_inside(real, walk.root):
         return None

@@ -1,15 +1,16 @@
-"""Values of the note store: file states, changes and their failures, and the names of private files.
+"""Values of the note store: file states, changes, failures of changes, and names of private files.
 
-After a crash, the name of a private file shows the purpose of the file and the note it belongs to (recovery).
-All private files have dot-names, so no program takes them for notes. Swap files are in a `PrivateFolder`,
-hidden from other programs, if the file system allows it. All other private files are next to their notes.
+After a crash, the name of a private file shows its purpose and its note (recovery). All private files have
+dot-names, so other programs do not treat them as notes. If possible, swap files are in a `PrivateFolder`,
+which is hidden from other programs. All other private files are next to their notes.
 
-* `.lithos-….tmp`: a file of Lithos that may be partial, and is worthless without its process. New bytes are
-  in such a file only if files cannot be written without a name (`Protection.unnamed`).
-* `.lithos-….swap`: new bytes that will become a note, or a file that lost its name. The file may be deleted
-  if its bytes are known.
-* `.lithos-….aside`: the same, but the note may be without a file meanwhile. In that case the aside file is
-  renamed back.
+* `.lithos-….tmp`: a file of Lithos that may be incomplete. Without the process that wrote it, the file is
+  useless. New bytes are in such a file only if the file system cannot write files without a name
+  (`Protection.unnamed`).
+* `.lithos-….swap`: new bytes of a note, or a file that lost its name. The file may be deleted if its bytes
+  are known.
+* `.lithos-….aside`: a file that lost its name, like a swap file. But the note may not have a file at present.
+  In that case, the aside file is renamed back.
 """
 
 from __future__ import annotations
@@ -31,13 +32,17 @@ Kind = Literal["swap", "aside"]
 
 #: Maximum length of a file name in bytes.
 _LONGEST = 255
-#: Placeholder for a missing digest in a file name.
+#: Stands for a missing digest in a file name.
 _NONE = "0"
 
 
 @frozen
 class PrivateName:
-    """A parsed name: the digests of bytes that need not be kept, and the note's name if it fitted in."""
+    """The parsed name of a private file.
+
+    `known` are the digests of bytes that need not be kept, `note` the name of the note if it was short
+    enough.
+    """
 
     kind: Kind
     known: frozenset[str]
@@ -52,29 +57,32 @@ class PrivateFolder:
     root: str
 
     def stand_in(self, target: str) -> str:
-        """Return a path in the folder for a note. Its name is the note's path with `/` as `%2F`."""
+        """Return a path in this folder for a note.
+
+        The file name is the path of the note, with `%2F` for `/`.
+        """
         name = os.path.relpath(target, self.root).replace("%", "%25").replace(os.sep, "%2F")
         return os.path.join(self.folder, name)
 
     def note_of(self, name: str) -> str:
-        """Return the path of the note that belongs to a name made by `stand_in`."""
+        """Return the path of the note for which `stand_in` made a name."""
         return os.path.join(self.root, name.replace("%2F", os.sep).replace("%25", "%"))
 
 
 def temporary_name(calls: SystemCalls, folder: str) -> str:
-    """Return a path for a private file that may be partial."""
+    """Return a path for a private file that may be incomplete."""
     return os.path.join(folder, f"{TEMPORARY_PREFIX}{calls.token()}{calls.token()}{TEMPORARY_SUFFIX}")
 
 
 def private_name(
     calls: SystemCalls, target: str, kind: Kind, *known: str, place: PrivateFolder | None = None
 ) -> str:
-    """Return a private path for a complete file that is, was or will be the note `target`.
+    """Return a private path for a complete file of the note `target`. The file will be, is or was the note.
 
-    `known` are up to two digests.
+    `known` are up to two digests of bytes that need not be kept.
 
-    The path is in `place`, or next to the note if there is no `place` or the note's path is too long for a
-    name there.
+    The path is in `place`. If there is no `place`, or the note's path is too long for a name there, the path
+    is next to the note.
     """
     folder, name = os.path.split(target if place is None else place.stand_in(target))
     digests = [digest or _NONE for digest in (*known, "", "")[:2]]
@@ -87,7 +95,7 @@ def private_name(
 
 
 def parse_name(name: str) -> PrivateName | None:
-    """Parse the name of a swap or aside file. Return None for all other names."""
+    """Parse the name of a swap or aside file. Return None for any other name."""
     stem, _, kind = name.rpartition(".")
     parts = stem.split(".", 4)
     if not name.startswith(TEMPORARY_PREFIX) or len(parts) != 5 or kind not in ("swap", "aside"):
@@ -97,26 +105,26 @@ def parse_name(name: str) -> PrivateName | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether a name belongs to a private file that may be partial."""
+    """Return whether a name belongs to a private file that may be incomplete."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
-#: Maximum time in nanoseconds, because SQLite's integers end here. Later times are never compared.
+#: Maximum time in nanoseconds, because this is the largest integer in SQLite. Later times are never compared.
 _LATEST_NS = 2**63 - 1
 
 
-#: Grace periods in seconds of a displaced file, with and without a lease. With a lease, only a program that
-#: looked the path up before the exchange could still open and write the file. Without a lease, any program
-#: that had the file open could still write to it.
+#: Grace periods of a displaced file in seconds, with and without a lease. With a lease, only a program that
+#: looked up the path before the exchange can still open and write the file. Without a lease, any program that
+#: had the file open can still write to it.
 GRACE, LONG_GRACE = 1.0, 60.0
-#: Grace period in seconds of a displaced file with a lease, next to its note where other programs see it.
-#: Still far longer than an open() takes.
+#: Grace period in seconds of a displaced file with a lease that is next to its note, where other programs see
+#: it. This is still far longer than an open() takes.
 LEAST_GRACE = 0.1
 
 
 @frozen
 class FileState:
-    """The stat fingerprint of a file: size in bytes and mtime in nanoseconds."""
+    """The state of a file according to `stat`: size in bytes and mtime in nanoseconds."""
 
     size: int
     mtime_ns: int
@@ -124,7 +132,7 @@ class FileState:
 
 @frozen
 class Fingerprint:
-    """The identity of a file version: device, inode, size, mtime and ctime, with times in nanoseconds.
+    """The identity of a file version: device, inode, size, mtime and ctime. Times are in nanoseconds.
 
     Programs cannot set the ctime.
     """
@@ -136,21 +144,23 @@ class Fingerprint:
     ctime_ns: int
 
     def is_old(self, now: float) -> bool:
-        """Return whether the last change is long enough ago that another change will have different times.
+        """Return whether another change would certainly get different times.
 
-        `now` is the current time in seconds, by the clock of file times.
+        Another change gets different times if the last change was long ago.
+
+        `now` is the current time in seconds, according to the clock of file times.
         """
         latest = max(self.mtime_ns, self.ctime_ns)
         return now * 1e9 - latest > COARSEST * 1e9
 
 
-#: The coarsest resolution of file times in seconds (2 on FAT), plus half a second.
+#: The coarsest resolution of file times in seconds (2 on FAT), plus half a second as a margin.
 COARSEST = 2.5
 
 
 @frozen
 class FoundFile:
-    """A note file found by a listing. `path` is relative to `knowledge/`, with `/`."""
+    """A note file found by a listing. `path` is relative to `knowledge/`, with `/` as separator."""
 
     path: str
     state: FileState
@@ -158,24 +168,25 @@ class FoundFile:
 
 @frozen
 class ReadFile:
-    """The bytes of a note file, and the file's state when they were read."""
+    """The bytes of a note file, with the file's state when it was read."""
 
     data: bytes
     state: FileState
 
     @cached_property
     def digest(self) -> str:
-        """The hash of the bytes."""
+        """The content hash of the bytes."""
         return digest_of(self.data)
 
 
 @frozen
 class Put:
-    """Write `data` to `path`.
+    """A change that writes `data` to `path`.
 
-    `expected` is the digest of the old bytes on which the caller based the change, or `None` if the file must
-    not exist yet. `saves_old` means that the old bytes were never announced and must be kept in the displaced
-    folder. `real` is the real path at the time of the decision, or `None` if `path` does not contain links.
+    `expected` is the digest of the old bytes on which the caller based the change. It is `None` if the file
+    must not exist yet. `saves_old` means that the old bytes were never announced, so they must be kept in the
+    displaced folder. `real` is the real path at the time of the decision, or `None` if `path` does not
+    contain links.
     """
 
     path: str
@@ -187,11 +198,11 @@ class Put:
 
 @frozen
 class Remove:
-    """Delete the file at `path` if it has the `expected` digest.
+    """A change that deletes the file at `path` if its digest is `expected`.
 
-    `None` means that the file is already deleted.
+    If `expected` is `None`, the file is already deleted.
 
-    `real` is explained in `Put`. A file that is itself a link is not deleted (`LinkedFile`).
+    For `real`, see `Put`. A file that is itself a symbolic link is not deleted (`LinkedFile`).
     """
 
     path: str
@@ -202,9 +213,11 @@ class Remove:
 
 @frozen
 class Move:
-    """Rename the file at `path`, which has the `expected` digest, to the unused path `new`.
+    """A change that renames the file at `path` to the unused path `new`.
 
-    `real` and `real_new` are explained in `Put`. A file that is itself a link is not moved (`LinkedFile`).
+    The digest of the file must be `expected`.
+
+    For `real` and `real_new`, see `Put`. A file that is itself a symbolic link is not moved (`LinkedFile`).
     """
 
     path: str
@@ -220,7 +233,10 @@ def _without_empty(digests: Collection[str]) -> frozenset[str]:
 
 @frozen
 class Kept:
-    """A displaced file: its path, the path of its note, and the digests of bytes that need not be kept."""
+    """A displaced file with its path and the path of its note.
+
+    `known` are the digests of bytes that need not be kept.
+    """
 
     path: str
     note: str
@@ -229,15 +245,15 @@ class Kept:
 
     @classmethod
     def of(cls, path: str, note: str, known: Collection[str], is_leased: bool) -> Kept:
-        """Return a displaced file.
+        """Return the displaced file at a path.
 
-        `is_leased` means that a program cannot open the file for writing unnoticed, because of a lease.
+        `is_leased` means that a lease reveals any program that opens the file for writing.
         """
         return cls(path, note, frozenset(known), is_leased)
 
     @property
     def grace(self) -> float:
-        """The grace period in seconds, after which the file may be settled."""
+        """The grace period of the file in seconds. After it, the caller may settle the file."""
         if not self.is_leased:
             return LONG_GRACE
         return LEAST_GRACE if self.is_beside else GRACE
@@ -253,17 +269,17 @@ class OutsideKnowledge(Exception):
 
 
 class PathRedirected(Exception):
-    """The links in a path lead to another place than at the time when the change was decided."""
+    """The links in a path lead to another file now than when the change was decided."""
 
     def __init__(self, path: str, real: str) -> None:
         super().__init__(path)
         self.path = path
-        #: The place to which the links lead now, relative to `knowledge/`.
+        #: The path to which the links lead now, relative to `knowledge/`.
         self.real = real
 
 
 class LinkedFile(Exception):
-    """The file is a symbolic link. Removals and moves do not follow links."""
+    """The file itself is a symbolic link. Removals and moves do not follow links."""
 
     def __init__(self, path: str, real: str) -> None:
         super().__init__(f"{path} is a symbolic link to {real}")
@@ -272,16 +288,16 @@ class LinkedFile(Exception):
 
 
 class FileChanged(Exception):
-    """The file is not the expected one any more (compare-and-swap). Read the file and decide again."""
+    """The file is no longer the expected file (compare-and-swap). Read the file again and decide again."""
 
     def __init__(self, path: str, kept: Kept | None = None) -> None:
         super().__init__(path)
-        #: The file that the failed attempt displaced.
+        #: The file that the failed attempt displaced, or None.
         self.kept = kept
 
 
 class FileBusy(Exception):
-    """Another program has the file open for writing, or changed it a moment ago. Retry later."""
+    """Another program has the file open for writing, or changed the file a moment ago. Retry later."""
 
 
 class FileOccupied(Exception):
@@ -289,9 +305,9 @@ class FileOccupied(Exception):
 
 
 class NotSynced(OSError):
-    """The change is visible but not durable (fsync failed). A power failure may undo it.
+    """The change is visible but not durable, because fsync failed. A power failure may undo the change.
 
-    `state` is the state of the written file, or `None` after a removal.
+    `state` is the state of the written file. It is `None` after a removal.
     """
 
     def __init__(self, failure: OSError, state: FileState | None) -> None:
@@ -300,7 +316,7 @@ class NotSynced(OSError):
 
 
 def digest_of(data: bytes) -> str:
-    """Return the content hash of a file: 128 bits of BLAKE2b in hex."""
+    """Return the BLAKE2b hash of a file's content. The hash has 128 bits, written in hex."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 

@@ -1,8 +1,8 @@
 """Settings of Obsidian and its plugins that exclude files from the notes, such as templates and hidden files.
 
-The settings belong to another program, so a file that is missing, broken or too large is logged and ignored.
-Each plugin has its own file with its own keys. A value is ignored if it is not a path in the vault, or if it
-is the vault itself, because then every note would be a template.
+The settings belong to another program, so a missing, broken or too large file is logged and ignored. Each
+plugin has its own file with its own keys. A value is ignored if it is not a path in the vault. It is also
+ignored if it is the vault itself, because every note would then be a template.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ log = get_logger("lithos.vault")
 FOLDER: Final = ".obsidian"
 #: Maximum size of a settings file in bytes.
 LARGEST: Final = 1_000_000
-#: Maximum number of characters in a path, of templates in a vault, and of levels of nested choices.
+#: Maximum number of characters in a path, of templates in a vault, and of nesting levels of choices.
 LONGEST: Final = 1_000
 MOST: Final = 500
 _DEEPEST: Final = 5
-#: The template folder if the settings of Obsidian's own plugin do not name one.
+#: The template folder if the settings of Obsidian's core template plugin do not name one.
 USUAL: Final = "templates"
 
-#: Settings files below `.obsidian`, and the keys in each file that name a template folder.
+#: Settings files below `.obsidian`, with the keys that name a template folder in each file.
 _FOLDERS: Final = {
     "templates.json": ("folder",),
     "plugins/templater-obsidian/data.json": ("templates_folder", "template_folder"),
     "plugins/quickadd/data.json": ("templateFolderPath",),
 }
-#: Settings files and keys that name a single template or a list of templates. A template is a text, or an
-#: object with such a key.
+#: Settings files, with the keys that name a single template or a list of templates. A template is a text, or
+#: an object with such a key.
 _FILES: Final = {
     "daily-notes.json": ("template",),
     "zk-prefixer.json": ("template",),
@@ -71,7 +71,10 @@ def template_prefixes(read: Callable[[str], Any]) -> list[str]:
 
 
 def _paths(value: Any, depth: int) -> Iterator[str]:
-    """Yield the template paths in a value: a text, an object that names a template, or a list of these."""
+    """Yield the template paths in a value.
+
+    The value is a text, an object that names a template, or a list of these.
+    """
     if isinstance(value, str):
         if path := _clean(value):
             yield path
@@ -84,7 +87,7 @@ def _paths(value: Any, depth: int) -> Iterator[str]:
 
 
 def _clean(value: Any) -> str:
-    """Return a path in the vault without slashes around it. Return "" if the value is not such a path."""
+    """Return a path in the vault without surrounding slashes. Return "" if the value is not such a path."""
     if not isinstance(value, str) or len(value) > LONGEST:
         return ""
     parts = [part for part in value.strip().split("/") if part not in ("", ".")]
@@ -92,22 +95,25 @@ def _clean(value: Any) -> str:
 
 
 def _as_file(path: str) -> str:
-    """Return the file name for a setting that may lack the suffix `.md`."""
+    """Return the file name for a setting. A missing suffix `.md` is added."""
     return path if path.casefold().endswith((".md", ".canvas")) else f"{path}.md"
 
 
 @define
 class VaultSettings:
-    """The patterns of ignored files from a vault's settings. Detects later changes of the settings files."""
+    """The patterns of ignored files according to a vault's settings.
+
+    The class detects later changes of the settings.
+    """
 
     vault: Path
-    #: Patterns from the configuration, which replace the template folders.
+    #: Patterns from the Lithos configuration. They replace the template folders.
     globs: Iterable[str] | None = None
     _seen: tuple[object, ...] = field(default=(), init=False)
     _is_broken: bool = field(default=False, init=False)
 
     def read(self) -> Ignored:
-        """Return the patterns that are currently ignored. Blocks."""
+        """Return the current patterns of ignored files. Blocks."""
         self._seen, self._is_broken = self._stamps(), False
         filters, complaints = read_filters(self._parsed(_HIDDEN, {}))
         for complaint in complaints:
@@ -117,9 +123,9 @@ class VaultSettings:
         return Ignored.of((), filters, template_prefixes(lambda name: self._parsed(name, None)))
 
     def read_again(self) -> Ignored | None:
-        """Return the ignored patterns if a settings file has changed.
+        """Return the patterns of ignored files if a settings file has changed.
 
-        Return None if no file has changed, or while a file is broken.
+        Return None if no file has changed, or if a file is broken at present.
 
         Blocks.
         """
@@ -160,8 +166,8 @@ def _stamp(path: Path) -> object:
 
 
 def read_ignored(vault: Path, globs: Iterable[str] | None) -> Ignored:
-    """Return the patterns to ignore in a vault.
+    """Return the patterns of files to ignore in a vault.
 
-    If `globs` is None, these are the templates of Obsidian and its plugins.
+    If `globs` is None, the patterns match the templates of Obsidian and its plugins.
     """
     return VaultSettings(vault, globs).read()

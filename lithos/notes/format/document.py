@@ -1,8 +1,9 @@
-"""Parsing and rendering of note files: bytes to `Document` and back (docs/spec/notes.md §2 to §5).
+"""Parsing and rendering of note files: from bytes to `Document` and back (docs/spec/notes.md §2 to §5).
 
 Reading is tolerant and never fails because of unusual values. A file is unreadable only if it is not text or
-its frontmatter is not YAML. If the style serves broken frontmatter, only files that are not text are
-unreadable. Writing keeps unknown parts byte for byte. The result is parsed again before it may be stored.
+its frontmatter is not YAML. Some styles also serve files with broken frontmatter; only files that are not
+text are then unreadable. Writing preserves unknown parts byte for byte. The result is parsed again before it
+may be stored.
 """
 
 from __future__ import annotations
@@ -50,32 +51,35 @@ from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)
-# The defaults of these keys come from outside the file, so an unusable value is replaced at the first update.
+# Keys whose defaults come from outside the file. The first update replaces unusable values of these keys.
 _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
-#: Maximum number of characters in a reason, which may quote the file.
+#: Maximum number of characters in the reason for an error. The reason may quote the file.
 _LONGEST_REASON: Final = 1_000
-#: A key whose value contains names. The value is the rest of the line, and the indented lines and list items
-#: after it.
+#: A key whose value contains names. The value is the rest of the line, with the indented lines and list items
+#: below.
 _NAMES: Final = re.compile(r"^(title|alias|aliases):[ \t]*([^\r\n]*)(?:\r?\n[ \t-][^\r\n]*)*", re.MULTILINE)
-#: The only keys that an update under a minimal style adds to a person's note, in addition to the changes of
-#: the call. The id identifies the note if a person moves and changes the file at the same time.
+#: Keys that an update may add to a person's note under a minimal style, in addition to the changes of the
+#: call. The id is needed to identify the note if a person moves and changes the file at the same time.
 _ADDED: Final = frozenset(("id",))
-#: Keys that change with every update. If a person's note does not contain them, Lithos stores them elsewhere.
+#: Keys that change with every update. If a person's note does not contain these keys, Lithos stores their
+#: values elsewhere.
 _STAMPS: Final = ("version", "updated_at")
-#: Keys of a new note under a minimal style, in addition to the given ones.
+#: Keys that Lithos writes into a new note under a minimal style, in addition to the given keys.
 _CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
 _DEFAULTS: Final = written_values(Note(id="", title=""))
-#: All values of a note except `extra`, whose numbers need a stricter comparison.
+#: Returns all values of a note except `extra`, whose numbers must be compared more strictly.
 _BUT_EXTRA: Final = attrgetter(*(each.name for each in fields_of(Note) if each.name != "extra"))
-#: Keys that distinguish notes created by Lithos from other notes with Lithos's keys.
+#: Keys that all notes created by Lithos have. Other notes with keys of Lithos may lack them.
 _SIGNATURE: Final = frozenset(("author", "created_at"))
 
 
 @frozen(kw_only=True)
 class Rewritten:
-    """The bytes of a changed file, the parsed document, and whether the file contains the id and the version.
+    """The bytes of a changed file and the document parsed from them.
 
-    The document has the version and update time that were requested, even if the file does not contain them.
+    `identified` and `says_version` show whether the file contains its id and its version.
+
+    The document has the requested version and update time, even if the file does not contain them.
     """
 
     data: bytes
@@ -86,7 +90,7 @@ class Rewritten:
 
 @frozen(kw_only=True)
 class Reading:
-    """A parsed file: the document, and the details of its source that an edit needs."""
+    """A parsed file with the document and the details of the source that an edit needs."""
 
     layout: Layout
     mapping: YamlMapping
@@ -109,27 +113,33 @@ class Reading:
 
     @property
     def is_signed(self) -> bool:
-        """Return whether the authors of changes are recorded.
+        """Return whether the file records the authors of changes.
 
-        Under a minimal style, authors are not recorded in a person's notes.
+        Under a minimal style, a person's notes do not record authors.
         """
         is_own = self.owned.is_managed and self.owned.said >= _SIGNATURE
         return not self.style.minimal_frontmatter or is_own
 
     @property
     def title_heading(self) -> TitleHeading | None:
-        """Return the place of the leading H1 if it is the title, else None."""
+        """Return the position of the leading H1 if this is the title, else None."""
         return None if self.layout.keeps_heading else self.layout.heading
 
     def heading_for(self, title: str) -> str:
-        """Return the H1 text for this title. An H1 that already has the title stays unchanged."""
+        """Return the H1 text for a title.
+
+        If the H1 of the file already has this title, return the H1 unchanged.
+        """
         found = self.title_heading
         if found is None or title != self.document.note.title:
             return title
         return self.layout.text[found.start : found.end]
 
     def rewritten(self, new: Document, *, replace_body: bool) -> Rewritten:
-        """Return the file changed to `new`, like `rewrite_document`. The file must not be broken."""
+        """Return the file with the changes to `new`, like `rewrite_document`.
+
+        The frontmatter must not be broken.
+        """
         given = unify_breaks(new.content, self.layout.newline) if replace_body else self.document.content
         expected = _expected(new.note, trim_content(given), self.style)
         if replace_body:
@@ -143,7 +153,8 @@ class Reading:
     def updated(self, wanted: Note, body: str, is_right: Callable[[Reading, Note], bool]) -> Rewritten:
         """Return the file as the next version of the note with this body.
 
-        `is_right` compares the parsed new file with the expected values. Raises `UnreadableNote`.
+        `is_right` compares the parsed new file with the expected values. Raise `UnreadableNote` if no edit
+        reads back correctly.
         """
         changes = _changes(self, wanted)
         said = self._as_said(wanted, changes)
@@ -155,9 +166,9 @@ class Reading:
         )
 
     def _as_said(self, wanted: Note, changes: KeyChanges) -> Note:
-        """Return the note as a file with these changes contains it.
+        """Return the note as a file with these changes would contain it.
 
-        Values that Lithos stores elsewhere stay unchanged.
+        Values that Lithos stores outside the file are not changed.
         """
         written = changes.values.keys()
         kept = {
@@ -170,11 +181,11 @@ class Reading:
     def edited(
         self, changes: KeyChanges, body: str, is_right: Callable[[Reading], bool]
     ) -> tuple[bytes, Reading]:
-        """Return the file with this body and changed frontmatter, and its parsed form.
+        """Return the file with this body and changed frontmatter, and the parsed form of the file.
 
-        The smallest edit that reads back correctly is used.
+        Of several possible edits, the smallest edit that reads back correctly is chosen.
 
-        Raises `UnreadableNote` if no edit reads back correctly.
+        Raise `UnreadableNote` if no edit reads back correctly.
         """
         values, strict = self.mapping.values, evolve(self.style, serves_broken=False)
 
@@ -195,11 +206,11 @@ class Reading:
 
 
 def derive_id(path: str, number: int = 1) -> str:
-    """Return the id of a file that does not contain one: the UUIDv5 of its path.
+    """Return the id of a file that does not contain one. The id is the UUIDv5 of the file's path.
 
-    `path` is relative to the notes folder, with POSIX separators. If an earlier file at the path moved away
-    with its id, the new file there has `number` 2, and so on. The number is appended after a NUL, which
-    cannot occur in a path.
+    `path` is relative to the notes folder, with POSIX separators. If another note from this path still has
+    the derived id, the new file at the path has `number` 2, and so on. The number is appended after a NUL,
+    which cannot occur in a path.
     """
     name = path if number == 1 else f"{path}\0{number}"
     return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
@@ -214,9 +225,9 @@ def parse_document(
 ) -> Document:
     """Parse a note file. `path` and `modified_at` (aware) replace an id, title or times that the file lacks.
 
-    `stand_in` is the id of a file without an id, if that id is not derived from the path. Raises
-    `UnreadableNote` for binary data, for text that is not UTF-8, and for a frontmatter that is malformed or
-    not a mapping. If the style serves broken frontmatter, the note has a `frontmatter_error` instead.
+    `stand_in` is the id of a file without an id if its id is not derived from the path. Raise
+    `UnreadableNote` for binary data, for text that is not UTF-8, and for frontmatter that is malformed or not
+    a mapping. If the style serves broken frontmatter, the note has a `frontmatter_error` instead.
     """
     return open_document(data, path, modified_at, stand_in, style).document
 
@@ -230,9 +241,9 @@ def parse_identified(
 
 
 def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
-    """Return the owned keys for which the file contains a usable value. Raises like `parse_document`.
+    """Return the owned keys for which the file contains a usable value. Raise the errors of `parse_document`.
 
-    Under a minimal style, only keys that an update would keep up to date are returned.
+    Under a minimal style, return only the keys that an update would keep up to date.
     """
     mapping: YamlMapping = FRONTMATTER.load(read_layout(data).yaml)
     owned = read_owned(mapping.nodes, mapping.values, minimal=style.minimal_frontmatter)
@@ -240,9 +251,11 @@ def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
 
 
 def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
-    """Return a new file: the keys of the style, a blank line, the title as H1 if required, and the content.
+    """Return the bytes of a new file.
 
-    Raises `UnreadableNote` if no file would read back as `document`.
+    The file has the keys of the style, a blank line, the title as H1 if required, and the content.
+
+    Raise `UnreadableNote` if no file would read back as `document`.
     """
     expected = _expected(document.note, trim_content(document.content), style)
     note = expected.note
@@ -268,12 +281,12 @@ def rewrite_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> bytes:
-    """Return `data` changed to `new`. Only the text of changed values is edited.
+    """Return `data` with the changes to `new`. Only the text of changed values is edited.
 
-    With `replace_body`, the body becomes the title (if it is a heading) and the content, in the file's line
-    breaks. Without it, every byte after the frontmatter stays, except the text of a leading H1 if the title
-    changed. Inline tags are not written. Raises `UnreadableNote` if `data` is unreadable or no edit would
-    read back as `new`.
+    With `replace_body`, the body becomes the title (if it is a heading) and the content, with the line breaks
+    of the file. Otherwise, no byte after the frontmatter changes, except for the text of a leading H1 if the
+    title changed. Inline tags are not written. Raise `UnreadableNote` if `data` is unreadable or no edit
+    would read back as `new`.
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     return old.rewritten(new, replace_body=replace_body).data
@@ -288,11 +301,11 @@ def edit_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> Rewritten:
-    """Return `data` with exactly this body as the next version of the note.
+    """Return `data` with exactly this body, as the next version of the note.
 
-    `decide` returns the values of the new note for the old document and `Reading.is_signed`. Raises
-    `UnreadableNote` if `data` is unreadable or no edit would read back with these values, and `InvalidInput`
-    if the body begins with another title.
+    `decide` gets the old document and `Reading.is_signed`, and returns the values of the new note. Raise
+    `UnreadableNote` if `data` is unreadable or no edit would read back with these values. Raise
+    `InvalidInput` if the body begins with a title other than that of the note.
     """
     old = open_document(data, path, modified_at, stand_in, style)
     wanted = normalise_note(decide(old.document, old.is_signed))
@@ -301,8 +314,9 @@ def edit_document(
         document = new.document
         if document.note.title != wanted.title:
             raise InvalidInput(
-                f"The body would begin with the heading {document.note.title[:200]!r}, which would be read "
-                "as the note's title. Begin with another text, or with a heading of a lower level."
+                f"The body would begin with the heading {document.note.title[:200]!r}, which "
+                "would be read as the note's title. Begin with other text, or with a lower-level "
+                "heading."
             )
         expected = _expected(said, document.content, style)
         return new.layout.text.endswith(body) and _same(document, expected)
@@ -318,14 +332,14 @@ def amend_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> bytes:
-    """Return `data` with new values for some owned keys. No other byte changes, and no other key is added.
+    """Return `data` with new values for some owned keys. No other bytes change, and no other keys are added.
 
-    `values` are fields of `Note`. Raises `UnreadableNote` if `data` is unreadable or no edit would read back
+    `values` are fields of `Note`. Raise `UnreadableNote` if `data` is unreadable or no edit would read back
     correctly.
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields = dict(values)
-    if "id" in values:  # the note's own id cannot be its source; another id can
+    if "id" in values:  # a note cannot be its own source, so a new id may change the sources
         fields["derived_from_ids"] = clean_sources(old.owned.values.get("derived_from_ids", ()), values["id"])
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
     written = written_values(expected.note)
@@ -342,11 +356,11 @@ def adopt_document(
     decide: Callable[[Document, frozenset[str]], tuple[Note, frozenset[str]]],
     style: VaultStyle = PLAIN,
 ) -> tuple[bytes, Document, bool]:
-    """Return a person's `data` with additional frontmatter values. All other bytes stay unchanged.
+    """Return a person's `data` with additional frontmatter values. No other bytes change.
 
     `decide` gets the document and the owned keys with usable values in the file. It returns the new note and
-    the owned keys to write. Returns the bytes, the document parsed from them, and whether they contain the
-    id. Raises `UnreadableNote` if `data` is unreadable or no edit would read back correctly.
+    the owned keys to write. The result contains the bytes, the document parsed from them, and whether they
+    contain the id. Raise `UnreadableNote` if `data` is unreadable or no edit would read back correctly.
     """
     old = open_document(data, path, modified_at, None, evolve(style, serves_broken=False))
     wanted, keys = decide(old.document, frozenset(old.owned.values))
@@ -361,7 +375,7 @@ def adopt_document(
 
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
-    """Return the document that a file with these values and this content should read back as."""
+    """Return the document that should result from reading a file with these values and this content."""
     return Document(note=evolve(normalise_note(note), **told_by(content, style)), content=content)
 
 
@@ -377,7 +391,7 @@ def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
 def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
 ) -> Reading:
-    """Parse a file for reading and rewriting. Raises like `parse_document`."""
+    """Parse a file for reading and rewriting. Raise the errors of `parse_document`."""
     layout = read_layout(data, keeps_heading=style.is_foreign)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
@@ -389,7 +403,8 @@ def open_document(
     except UnreadableNote as problem:
         if not style.serves_broken:
             raise
-        # The names in the broken frontmatter become aliases, so that links by these names still lead here.
+        # The names in the broken frontmatter become aliases, so that links with these names still lead to
+        # this note.
         mapping, nodes, owned = FRONTMATTER.load(""), {}, NO_KEYS
         fields["aliases"] = _names_in(layout.yaml)
         fields["frontmatter_error"] = {"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]}
@@ -415,14 +430,14 @@ def open_document(
 
 
 def _is_extra(key: str, owned: OwnedKeys) -> bool:
-    """Return whether a key of the file belongs to the person, not to Lithos."""
+    """Return whether a key in the file belongs to a person and not to Lithos."""
     return key in owned.foreign or not (key in _OWNED or key in PREFIXED)
 
 
 def _names_in(broken: str) -> tuple[str, ...]:
-    """Return the title and aliases in an unreadable frontmatter.
+    """Return the title and aliases in unreadable frontmatter.
 
-    Each value is parsed separately. An unreadable title is taken literally.
+    Each value is parsed separately. If the title cannot be parsed, its text is used.
     """
     names: list[str] = []
     for found in _NAMES.finditer(broken):
@@ -450,7 +465,10 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
 
 
 def _changes(old: Reading, new: Note) -> KeyChanges:
-    """Return the changes of an update. Under a minimal style, these are only `_ADDED` and the differences."""
+    """Return the changes that an update makes.
+
+    Under a minimal style, an update changes only `_ADDED` and values that differ.
+    """
     before, after = written_values(old.document.note), written_values(new)
     owned, minimal = old.owned, old.style.minimal_frontmatter
     is_older = older_source(old.nodes, old.mapping.values) is not None
@@ -481,9 +499,9 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
 
 
 def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
-    """Return the keys for which Lithos must write its own value, too.
+    """Return the keys for which Lithos must also write its own value.
 
-    Without this value, the person's new value for the key would be mistaken for the value of Lithos.
+    Without this value, Lithos would later treat the person's new value for the key as a value of Lithos.
     """
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}
@@ -513,14 +531,17 @@ def _body(title: str | None, content: str, newline: str = "\n") -> str:
 
 
 def _with_tail(body: str, tail: str, newline: str) -> str:
-    """Return the body with the given trailing blank space, if that contains a line break."""
+    """Return the body with the trailing blank space `tail` if `tail` contains a line break."""
     if "\n" not in tail:
         return body
     return body.rstrip() + tail.replace("\n", newline)
 
 
 def _replaced_body(old: Reading, title: str, given: str) -> str:
-    """Return the body with the given content. If the content is unchanged, every byte around it stays."""
+    """Return the body with the given content.
+
+    If the content is unchanged, the bytes around it do not change.
+    """
     content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
     has_its_heading = old.style.is_foreign or old.title_heading is not None
     if content == old.document.content and has_its_heading:
@@ -533,7 +554,7 @@ def _replaced_body(old: Reading, title: str, given: str) -> str:
 
 
 def _spared_body(layout: Layout, content: str) -> str:
-    """Return the body with another content. The blank lines around the text stay."""
+    """Return the body with new content. The blank lines around the text do not change."""
     newline, rest = layout.newline, layout.body
     if not rest.strip() or not content:
         return _body(None, content, newline)
@@ -574,5 +595,5 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are equal. The values 1, 1.0 and true are different."""
+    """Return whether two values are equal. The values 1, 1.0 and true are not equal."""
     return one is other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

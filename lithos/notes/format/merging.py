@@ -1,9 +1,10 @@
-"""Three-way merges of notes: bodies by lines, frontmatter by key (docs/spec/history.md §3).
+"""Three-way merges of notes: bodies by line, frontmatter by key (docs/spec/history.md §3).
 
-`base` is the common origin of both sides, `mine` the version that the caller wants, `theirs` the current
-version. A change by one side is kept, and equal changes by both sides count once. Changes that touch or
-overlap are conflicts. A merge with conflicts does not have a result, so conflict markers cannot reach a file.
-The line algorithm is diff3 (Khanna, Kunal, Pierce: A Formal Investigation of Diff3, 2007).
+`base` is the common origin of both sides, `mine` the version that the caller wants, and `theirs` the current
+version. If only one side made a change, the result has that change. Equal changes on both sides count once.
+Changes that touch or overlap are conflicts. A merge with conflicts does not have a result, so conflict
+markers cannot reach a file. The line algorithm is diff3 (Khanna, Kunal, Pierce: A Formal Investigation of
+Diff3, 2007).
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from lithos.text.outline.differences import Block, match_lines
 
 T = TypeVar("T")
 
-#: Maximum number of characters for each text of a conflict.
+#: Maximum number of characters of each text that a conflict shows.
 TEXT_CUT: Final = 2_000
-#: Maximum number of conflicts to return. The caller mainly needs to know whether there are any.
+#: Maximum number of conflicts to return. Callers mainly need to know whether conflicts exist.
 MOST_CONFLICTS: Final = 20
-#: Maximum number of lines per text. A longer text, which has five characters or fewer per line, is not
-#: compared (about 0.5 s per text).
+#: Maximum number of lines per text. Longer texts have at most five characters per line and are not compared.
+#: A text of this length takes about 0.5 s.
 MOST_LINES: Final = 200_000
 
-#: These values follow from the write itself.
+#: Keys that never conflict, because the write itself determines their values.
 _NEVER_CONFLICT: Final = frozenset(("id", "version", "updated_at", "contributors"))
 _LISTS: Final = frozenset(("tags", "aliases", "derived_from_ids", "entities"))
 _LF: Final = "\n"
@@ -40,7 +41,10 @@ _ABSENT: Final = object()
 
 @frozen(kw_only=True)
 class Conflict:
-    """An overlap of changes, in a frontmatter `key` or in the body from a `line` of `theirs` (1-based)."""
+    """A conflict: both sides changed the same key, or lines that touch or overlap.
+
+    The conflict is in a frontmatter `key`, or in the body from a `line` of `theirs` on (1-based).
+    """
 
     key: str | None = None
     line: int | None = None
@@ -49,17 +53,19 @@ class Conflict:
     theirs: Any
 
     def to_row(self) -> dict[str, Any]:
-        """Return the conflict for callers, JSON-compatible, with texts cut at `TEXT_CUT` characters."""
+        """Return the conflict as JSON-compatible values. Texts are cut at `TEXT_CUT` characters."""
         place: dict[str, Any] = {"line": self.line} if self.key is None else {"key": self.key}
         return place | {"base": _shown(self.base), "mine": _shown(self.mine), "theirs": _shown(self.theirs)}
 
 
 @frozen(kw_only=True)
 class Merged(Generic[T]):
-    """The merged text, or None and the first `MOST_CONFLICTS` of `total` conflicts.
+    """The result of a merge.
 
-    If `is_complete` is false, the texts differ too much for a full comparison, so some overlaps are larger
-    than necessary.
+    If there are `total` conflicts, `result` is None and `conflicts` contains the first `MOST_CONFLICTS`.
+
+    If `is_complete` is false, the texts differ too much for a complete comparison. Some overlaps are then
+    larger than necessary.
     """
 
     result: T | None = None
@@ -69,9 +75,11 @@ class Merged(Generic[T]):
 
 
 def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[Document]:
-    """Merge two changes of a note. Id, version, updated_at, contributors and inline tags come from `theirs`.
+    """Merge the changes of two sides.
 
-    Lists are merged as ordered sets, other metadata by key.
+    Id, version, updated_at, contributors and inline tags come from `theirs`.
+
+    Lists are merged as ordered sets. Other metadata is merged by key.
     """
     conflicts: list[Conflict] = []
     values: dict[str, Any] = {}
@@ -90,7 +98,7 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[
 
 
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a merge-patch from `old` to `new`, or None if they are equal.
+    """Return a merge-patch from `old` to `new`, or None if both are equal.
 
     In the merge-patch, null deletes a key.
     """
@@ -100,11 +108,12 @@ def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, 
 
 
 def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
-    """Merge changes of a list as a set:
+    """Merge the changes that two sides made to a list, which is treated as a set.
 
-    `theirs` without the items that `mine` removed, then the items that `mine` added.
+    The result contains `theirs` without the items that `mine` removed, followed by the items that `mine`
+    added.
 
-    If one side is unchanged, including its order, the result is the other side.
+    If one side is unchanged, including the order of its items, the result is the other side.
     """
     if is_same(base, mine):
         return list(theirs)
@@ -117,10 +126,10 @@ def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any])
 
 
 def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
-    """Merge two changes of a text by lines.
+    """Merge the changes that two sides made to a text, line by line.
 
     The kind of line break and the line break at the end are merged separately from the lines. So a side that
-    changed only these does not conflict. Line breaks are LF and CRLF.
+    changed only line breaks does not cause a conflict. Line breaks are LF and CRLF.
     """
     if mine in (theirs, base):
         return Merged(result=theirs)
@@ -136,7 +145,10 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
 
 @frozen
 class NumberedLines:
-    """A text as lines: numbers (equal for equal lines), texts, and line breaks ("" at the end)."""
+    """A text split into lines.
+
+    Equal lines have equal numbers. A last line without a line break has the break "".
+    """
 
     numbers: Sequence[int]
     texts: Sequence[str]
@@ -146,7 +158,7 @@ class NumberedLines:
     def of(cls, text: str, numbers: dict[str, int]) -> NumberedLines:
         """Split a text into numbered lines.
 
-        `numbers` contains the numbers of the lines seen so far and is extended.
+        `numbers` maps the lines seen so far to their numbers. New lines are added.
         """
         *whole, last = text.split(_LF)
         texts = [line.removesuffix("\r") for line in whole]
@@ -158,27 +170,30 @@ class NumberedLines:
 
     @property
     def ends_open(self) -> bool:
-        """Return whether the last line lacks a line break."""
+        """Return whether the last line does not end with a line break."""
         return bool(self.breaks) and not self.breaks[-1]
 
     @property
     def kind(self) -> str | None:
-        """Return the kind of all line breaks, or None if there are several kinds or no line breaks."""
+        """Return the kind of line break that all lines have.
+
+        Return None if there are several kinds or no line breaks.
+        """
         found = set(self.breaks) - {""}
         return found.pop() if len(found) == 1 else None
 
     def beginning(self, start: int, end: int) -> str:
-        """Return the text of some lines, cut to the length that a conflict shows."""
+        """Return the text of some lines, cut to the maximum length of a conflict text."""
         shown = range(start, min(end, start + TEXT_CUT))
         return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
 
 
-#: A range of lines: the first number, and the number after the last.
+#: A range of lines: the index of the first line, and the index after the last line.
 Bounds = tuple[int, int]
 
 
 class LineMerge:
-    """One merge of three texts by lines."""
+    """One line-based merge of three texts."""
 
     def __init__(self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines) -> None:
         self._base, self._mine, self._theirs = base, mine, theirs
@@ -196,7 +211,7 @@ class LineMerge:
         return Merged(result=self._joined(), is_complete=is_complete)
 
     def _walk(self) -> bool:
-        """Process all lines in order. Return whether the texts were compared in full."""
+        """Process all lines in order. Return whether the texts were compared completely."""
         base, mine, theirs = self._base, self._mine, self._theirs
         blocks, is_whole = match_lines(base.numbers, mine.numbers)
         other_blocks, is_other_whole = match_lines(base.numbers, theirs.numbers)
@@ -209,9 +224,11 @@ class LineMerge:
         return is_whole and is_other_whole
 
     def _common(self, mine: Sequence[Block], theirs: Sequence[Block]) -> Iterator[tuple[int, int, int, int]]:
-        """Yield runs of base lines that both sides have, as the start in each text and the length.
+        """Yield the blocks of base lines that both sides contain.
 
-        The last run is empty.
+        Each block has its start in each text and its length.
+
+        The last block is empty.
         """
         number = other = 0
         while number < len(mine) and other < len(theirs):
@@ -227,7 +244,7 @@ class LineMerge:
         yield len(self._base.numbers), len(self._mine.numbers), len(self._theirs.numbers), 0
 
     def _settle(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
-        """Merge the lines between two common runs."""
+        """Merge the lines between two common blocks."""
         was = self._base.numbers[slice(*base)]
         wanted, present = self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)]
         if wanted in (was, present):
@@ -238,12 +255,12 @@ class LineMerge:
             self._overlap(base, mine, theirs)
 
     def _take(self, side: NumberedLines, bounds: Bounds) -> None:
-        """Copy the lines of one side between two common runs to the result."""
+        """Copy the lines that one side has between two common blocks to the result."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]
 
     def _overlap(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
-        """Record a conflict for lines that both sides changed differently."""
+        """Record a conflict: both sides changed the same lines differently."""
         self._total += 1
         if len(self._conflicts) < MOST_CONFLICTS:
             self._conflicts.append(
@@ -256,7 +273,10 @@ class LineMerge:
             )
 
     def _keep(self, start: int, in_mine: int, in_theirs: int, size: int) -> None:
-        """Keep a run of common lines. If one side changed a line break, its line break is used."""
+        """Copy a block of common lines to the result.
+
+        If one side changed a line break, that line break is used.
+        """
         self._texts += self._theirs.texts[in_theirs : in_theirs + size]
         was, wanted, present = self._base.breaks, self._mine.breaks, self._theirs.breaks
         self._breaks += (
@@ -277,12 +297,12 @@ class LineMerge:
 
 
 def merge_break(base: str, mine: str, theirs: str) -> str:
-    """Return the three-way merge of a line break. If both sides changed it, `theirs` is used."""
+    """Return the three-way merge of a line break. If both sides changed the line break, return `theirs`."""
     return theirs if mine == base or theirs != base else mine
 
 
 def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
-    """Return the merged value of an owned key. If there is a conflict, the value is `theirs`."""
+    """Return the merged value of an owned key. In case of a conflict, return `theirs`."""
     if is_same(mine, theirs) or is_same(mine, base):
         return theirs
     if is_same(theirs, base):
@@ -296,7 +316,7 @@ def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Co
 def _merge_extra(
     base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any], conflicts: list[Conflict]
 ) -> dict[str, Any]:
-    """Return the merged metadata that Lithos does not own, by key, in the order of `theirs`."""
+    """Return the merged metadata that does not belong to Lithos, by key. The order is that of `theirs`."""
     merged: dict[str, Any] = {}
     for key in dict.fromkeys((*theirs, *mine)):
         was, wanted, present = base.get(key, _ABSENT), mine.get(key, _ABSENT), theirs.get(key, _ABSENT)
@@ -313,7 +333,7 @@ def _merge_extra(
 def is_same(one: Any, other: Any) -> bool:
     """Return whether two values are equal.
 
-    The values 1, 1.0 and true are different, and a missing value equals only another missing value.
+    The values 1, 1.0 and true are not equal. A missing value equals only another missing value.
     """
     if one is other:
         return True
@@ -323,7 +343,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def token_of(value: Any) -> str:
-    """Return a value as a string. Only equal values have equal strings."""
+    """Return a value as a string. Different values have different strings."""
     if isinstance(value, datetime):
         return f"time {value.timestamp()}"
     return json.dumps(value, sort_keys=True, default=_plain)
@@ -334,7 +354,10 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value in the form for callers. A value with long JSON becomes a text and is cut."""
+    """Return a value in its form for callers.
+
+    If its JSON is too long, return the beginning of the JSON as a text.
+    """
     if value is _ABSENT:
         return None
     if isinstance(value, datetime):

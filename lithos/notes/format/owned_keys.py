@@ -1,10 +1,11 @@
-"""The frontmatter keys with values of Lithos, and the keys that belong to a person.
+"""The owners of frontmatter keys: Lithos or a person.
 
 A key with a Lithos name belongs to Lithos only if its value is valid for Lithos. `version: 1.4.2`, `status:
-reading` and `id: intro` belong to the person, like any unknown key. In that case Lithos uses a key of its
-own, the name with the prefix `lithos_`. This key also marks the key without the prefix as the person's. In a
-person's vault, `version`, `updated_at` and `source` belong to Lithos only if the note has an id, a version
-and an update time by Lithos. Such notes were created by Lithos, or changed by an earlier version of Lithos.
+reading` and `id: intro` belong to the person, like any unknown key. Lithos then uses a second key, the name
+with the prefix `lithos_`. This second key also shows that the key without the prefix belongs to the person.
+In a person's vault, `version`, `updated_at` and `source` belong to Lithos only if the note has an id, a
+version and an update time from Lithos. Such notes were created by Lithos, or changed by an earlier version of
+Lithos.
 """
 
 from __future__ import annotations
@@ -21,36 +22,39 @@ from lithos.notes.format.tolerant_reading import heal_older, heal_own, is_older_
 from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.nodes import UnreadableNote, ValueReader, is_null, read_mapping, write_entry
 
-#: Prefix for Lithos's own key when a person uses the plain name for something else.
+#: Prefix of the key that Lithos uses if a person uses the plain name for something else.
 PREFIX: Final = "lithos_"
-#: The owned keys with the prefix.
+#: The names of the owned keys with the prefix.
 PREFIXED: Final = frozenset(PREFIX + key for key in OWNED_KEYS)
 _OWNED: Final = frozenset(OWNED_KEYS)
-#: Keys whose values follow from every change. Lithos knows these values without the file.
+#: Keys that every change updates. Lithos knows the values of these keys without the file.
 _STAMPS: Final = ("version", "updated_at")
-#: Keys whose values do not show their owner. They belong to Lithos only in notes managed by Lithos.
+#: Keys whose values do not show whether they belong to Lithos. They belong to Lithos only in notes that
+#: Lithos manages.
 _ONLY_MANAGED: Final = (*_STAMPS, "source")
 _NO_ID: Final = "00000000-0000-0000-0000-000000000000"
 
 
 @frozen(kw_only=True)
 class OwnedKeys:
-    """The values of Lithos in a frontmatter, and the owners of its keys.
+    """The values in a frontmatter that belong to Lithos, and the owners of the keys.
 
-    `values` are the usable values by key. `foreign` are Lithos's key names whose values in the file belong to
-    a person. `prefixed` are the names that the file contains with the prefix. `said` are the keys for which
-    the file contains a value for Lithos, in their current spelling.
+    `values` are the usable values by key. `foreign` are key names of Lithos whose values in the file belong
+    to a person. `prefixed` are the key names that the file contains with the prefix. `said` are the keys for
+    which the file contains a value of Lithos under the current key name.
     """
 
     values: Mapping[str, Any]
     foreign: frozenset[str] = frozenset()
     prefixed: frozenset[str] = frozenset()
     said: frozenset[str] = frozenset()
-    #: True if the note has an id, a version and an update time written by Lithos.
+    #: True if the note has an id, a version and an update time from Lithos.
     is_managed: bool = False
 
     def names(self, values: Mapping[str, Any], extra: Mapping[str, Any], *, minimal: bool) -> dict[str, str]:
-        """Return the file's key for each value of Lithos. `extra` are the person's values after the update.
+        """Return the key in the file for each value of Lithos.
+
+        `extra` are the person's values after the update.
 
         `minimal` means that the vault belongs to a person.
         """
@@ -61,7 +65,7 @@ class OwnedKeys:
         if minimal and not self._will_be_managed(keys, extra, has_prefix):
             has_prefix |= {key for key in _ONLY_MANAGED if key in keys}
             if "id" in keys and all(key in extra for key in _STAMPS):
-                has_prefix |= {"id"}  # otherwise all three together would look like Lithos's keys
+                has_prefix |= {"id"}  # otherwise, all three keys together would look like those of Lithos
         return {key: PREFIX + key if key in has_prefix else key for key in keys}
 
     def _will_be_managed(
@@ -76,7 +80,7 @@ NO_KEYS: Final = OwnedKeys(values={})
 
 
 def read_owned(nodes: Mapping[str, yaml.Node], values: ValueReader, *, minimal: bool) -> OwnedKeys:
-    """Sort the top-level keys of a frontmatter by owner.
+    """Return which top-level keys of a frontmatter belong to Lithos, with their values.
 
     `minimal` means that the file is in a person's vault.
     """
@@ -98,7 +102,7 @@ def read_owned(nodes: Mapping[str, yaml.Node], values: ValueReader, *, minimal: 
         foreign |= _persons(healed, own, free, values, is_managed=is_managed)
     said = frozenset(healed)
     if "updated_at" in foreign and "updated_at" not in prefixed:
-        said -= {"updated_at"}  # the file contains the time, but its key must not be changed
+        said -= {"updated_at"}  # the file contains the time, but Lithos must not change the key
     heal_older(healed, own, values)
     return OwnedKeys(
         values=healed,
@@ -117,9 +121,12 @@ def _persons(
     *,
     is_managed: bool,
 ) -> set[str]:
-    """Return the keys in a person's vault that belong to the person despite values that are valid for Lithos.
+    """Return the keys that belong to the person although their values are valid for Lithos.
 
-    The values are removed from `healed`, except the update time, because a better update time is not known.
+    The file is in a person's vault.
+
+    The values of these keys are removed from `healed`. Only the update time remains, because no better update
+    time is known.
     """
     found: set[str] = set()
     if not is_managed:
@@ -138,42 +145,42 @@ def _persons(
 
 
 def _is_blank(node: yaml.Node) -> bool:
-    """Return whether a key has an empty value, so that Lithos can use the key."""
+    """Return whether the value of a key is empty. Lithos may then use the key."""
     if isinstance(node, yaml.ScalarNode):
         return is_null(node) or not node.value.strip()
     return not node.value
 
 
 def _is_out_of_range(node: yaml.Node) -> bool:
-    """Return whether a number is outside 0..1.
+    """Return whether a number is not between 0 and 1.
 
-    For example, a confidence of 85 is a percentage, which Lithos would limit to 1.
+    For example, a confidence of 85 is probably a percentage. Lithos would read it as 1.
     """
     return isinstance(node, yaml.ScalarNode) and not 0 <= float(node.value) <= 1
 
 
 def _has_others(node: yaml.Node, values: ValueReader) -> bool:
-    """Return whether a mapping contains keys other than those of Lithos's summaries."""
+    """Return whether a mapping contains keys that summaries of Lithos do not have."""
     return isinstance(node, yaml.MappingNode) and not values.pairs(node).keys() <= {"short", "long"}
 
 
 def check_keys(patch: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
     """Raise `InvalidInput` for metadata keys that belong to Lithos.
 
-    Keys that a person's note already has are allowed.
+    A reserved key is allowed if a person's note already has it.
 
-    `extra` is the further metadata of the note, including keys that a person uses for something else.
+    `extra` is the additional metadata of the note, including keys that a person uses for something else.
     """
     for key in patch:
         if key in PREFIXED or (key in _OWNED and key not in extra):
             raise InvalidInput(
-                f"metadata must not contain the reserved key {key!r}, which Lithos manages. Use the "
-                "parameter of that name if there is one, or another key."
+                f"metadata must not contain the reserved key {key!r}, which Lithos manages. Use "
+                "the parameter with that name if there is one, or choose another key."
             )
 
 
 def means_something(key: str, value: Any) -> bool:
-    """Return whether a person's value under a Lithos key would be mistaken for a value of Lithos."""
+    """Return whether Lithos would treat a person's value under this Lithos key as a value of Lithos."""
     try:
         mapping = read_mapping(write_entry(key, value, "", "\n"))
     except UnreadableNote:

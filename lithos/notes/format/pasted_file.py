@@ -1,7 +1,9 @@
-"""A note file passed as the content of a note, and parsed like a file (docs/spec/tools.md §3).
+"""A note file that an agent passes as the content of a note.
 
-Agents send back the text that a resource or an editor shows to them. If it were stored as it is, its
-frontmatter would be a second block below the note's own, which is never read.
+The content is parsed like a file (docs/spec/tools.md §3).
+
+Agents may send back the text that a resource or an editor shows. If Lithos stored this text unchanged, its
+frontmatter would be a second block below the note's own frontmatter, and would never be read.
 """
 
 from __future__ import annotations
@@ -21,25 +23,25 @@ from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at, tail_of
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Keys that no argument of a write changes. They are compared with the note and not taken over.
+#: Keys that no argument of a write changes. Their values are compared with the note, but not written.
 KEPT: Final = frozenset({
     "id", "author", "created_at", "updated_at", "contributors", "supersedes", "version", "quarantine_reason",
     "entities", "entities_extractor",
 })  # fmt: skip
-#: The keys in `KEPT` that each write sets.
+#: The keys in `KEPT` that each write sets automatically.
 _SET_BY_WRITES: Final = frozenset({"id", "updated_at", "version", "contributors"})
-#: Older spellings of owned keys. Their values are taken over.
+#: Older names of owned keys. Lithos accepts their values.
 _SPELLINGS: Final = frozenset({"tag", "alias"})
-#: Maximum number of characters per key, and of keys, in a warning.
+#: Maximum number of characters per key in a warning, and maximum number of keys in a warning.
 _QUOTED, _NAMED = 60, 20
 
 
 @frozen(kw_only=True)
 class Pasted:
-    """A content with frontmatter: the values in the frontmatter, and the text below it.
+    """A content with frontmatter, split into the values of the frontmatter and the text below.
 
-    `values` are fields of a note with an argument, `said` are fields without an argument (`KEPT`), `extra`
-    are further keys. `unused` are keys with unusable values.
+    `values` are fields of a note that a write has an argument for, `said` are fields without an argument
+    (`KEPT`), and `extra` are additional keys. `unused` are keys with unusable values.
     """
 
     content: str
@@ -51,9 +53,11 @@ class Pasted:
     is_empty: bool
 
     def properties(self, old: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the further keys to store in a note that already has the keys `old`.
+        """Return the additional keys to store in a note.
 
-        Raises `InvalidInput` if there are too many keys.
+        `old` are the additional keys that the note already has.
+
+        Raise `InvalidInput` if there would be too many keys.
         """
         merged = {key: value for key, value in self.extra.items() if key in old or key not in _SPELLINGS}
         check_merged(old, {**old, **merged})
@@ -63,7 +67,7 @@ class Pasted:
 def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
     """Parse the content as a note file. Return None if it does not begin with frontmatter.
 
-    Raises `InvalidInput` if the frontmatter cannot be read.
+    Raise `InvalidInput` if the frontmatter cannot be read.
     """
     start = frontmatter_at(content)
     if start is None:
@@ -74,8 +78,8 @@ def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
     except UnreadableNote as problem:
         raise InvalidInput(
             f"content begins with a frontmatter that cannot be read: {problem.reason}. Nothing "
-            "was changed. Correct the frontmatter, or leave it out and pass title, tags and "
-            "metadata as arguments. To begin a text with a rule, write ***."
+            "was changed. Correct the frontmatter, or omit it and pass title, tags and metadata "
+            "as arguments. To begin a text with a horizontal rule, write ***."
         ) from problem
     values = dict(reading.owned.values)
     if reading.title_heading is not None:
@@ -99,7 +103,7 @@ def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
 
 
 def begins_with_note_keys(text: str) -> bool:
-    """Return whether a text begins with frontmatter that contains a value of a note, such as its title."""
+    """Return whether a text begins with frontmatter that has a key of a note, such as the title."""
     start = frontmatter_at(text)
     found = FRONTMATTER.find(text[start:]) if start is not None else None
     if found is None:
@@ -111,21 +115,21 @@ def begins_with_note_keys(text: str) -> bool:
 
 
 def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: int | None) -> None:
-    """Raise an error if the file is that of another note, or an older version of this note.
+    """Raise an error if the file belongs to another note, or is an older version of this note.
 
-    `own_version` is the current version in the note's file. If an `expected` version is given, that version
-    is compared instead.
+    `own_version` is the current version in the note's file. If `expected` is given, the caller compares that
+    version instead.
     """
     if "id" in said and said["id"] != note.id:
         raise InvalidInput(
             f"content begins with the frontmatter of note {said['id'][:100]}, but this is note "
-            f"{note.id}. Nothing was changed. Give the id of the intended note, or leave the id "
-            "line out."
+            f"{note.id}. Nothing was changed. Give the id of the intended note, or omit the id "
+            "line."
         )
     version = said.get("version", own_version)
     if "id" in said and expected is None and version < own_version:
         raise VersionConflict(
-            f"content is the file at version {version}, but the note is at version "
+            f"content contains version {version} of the file, but the note is at version "
             f"{note.version}. Read the note again, merge your change and retry. If you pass "
             "expected_version, that version is compared instead.",
             current_version=note.version,
@@ -133,9 +137,9 @@ def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: 
 
 
 def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note | None) -> tuple[str, ...]:
-    """Return a warning that names the frontmatter keys that the write does not take over.
+    """Return a warning that names the frontmatter keys whose values the write does not use.
 
-    `note` is the current note.
+    `note` is the note before the write, or None for a new note.
     """
     names = [
         key
@@ -146,12 +150,12 @@ def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note 
         named = ", ".join(name[:_QUOTED] for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return (
-            f"content began with a frontmatter, which was taken over except {named}{more}. A "
+            f"content began with frontmatter. Its values were used, except for {named}{more}. A "
             "write sets these keys itself, or cannot use their values.",
         )
     return ()
 
 
 def _says(reading: Reading, key: str) -> bool:
-    """Return whether a key has a value."""
+    """Return whether the value of a key is not empty."""
     return reading.mapping.values.value(reading.nodes[key]) not in (None, "", [], {})

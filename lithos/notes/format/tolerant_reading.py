@@ -1,6 +1,6 @@
-"""Conversion between frontmatter nodes and note values.
+"""Conversion of frontmatter nodes to note values and of note values to frontmatter.
 
-Reading is tolerant and accepts older spellings (docs/spec/notes.md §3).
+Reading is tolerant and accepts older key names (docs/spec/notes.md §3).
 """
 
 from __future__ import annotations
@@ -26,26 +26,29 @@ _LARGEST_INTEGER: Final = 2**63 - 1
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:
-    """Return the trimmed items without the empty ones, cut to the maximum length and number."""
+    """Return the trimmed items.
+
+    Empty items are removed, and items are cut to the maximum length and number.
+    """
     return tuple(cut_items(items))
 
 
 def clean_sources(ids: Iterable[str], own_id: str) -> tuple[str, ...]:
-    """Return the UUIDs among `ids` except `own_id`, in lower case, sorted, without duplicates."""
+    """Return the UUIDs among `ids` except `own_id`, in lower case, sorted and without duplicates."""
     known = {text for item in ids if UUID.fullmatch(text := item.strip().lower())}
     return tuple(sorted(known - {own_id.lower()})[:ITEMS])
 
 
 def clean_confidence(number: float) -> float:
-    """Return `number` limited to 0..1. A number that is not finite becomes 1.0."""
+    """Return `number`, limited to between 0 and 1. If `number` is not finite, return 1.0."""
     return min(1.0, max(0.0, float(number))) if math.isfinite(number) else 1.0
 
 
 def heal_own(nodes: Mapping[str, yaml.Node], values: ValueReader, *, is_prefixed_id: bool) -> dict[str, Any]:
-    """Return the usable owned values of a frontmatter by key. Missing and unusable values are left out.
+    """Return the usable values of a frontmatter by owned key. Missing and unusable values are left out.
 
-    `derived_from_ids` may still contain the note's own id. An id must be a UUID. If `is_prefixed_id` is set,
-    the key is Lithos's own, so any other id is allowed, too.
+    `derived_from_ids` may still contain the id of the note itself. An id must be a UUID, unless
+    `is_prefixed_id` is set. The key then certainly belongs to Lithos, so any other id is allowed, too.
     """
     healed: dict[str, Any] = {}
     for key, node in nodes.items():
@@ -58,7 +61,7 @@ def heal_own(nodes: Mapping[str, yaml.Node], values: ValueReader, *, is_prefixed
 
 
 def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: ValueReader) -> None:
-    """Add the values of older spellings for keys that do not have a value yet."""
+    """Add the values under older key names for keys that do not have a value yet."""
     for key, older in (("created_at", "created"), ("updated_at", "updated")):
         if key not in healed and older in nodes and (moment := _time(nodes[older], values)) is not None:
             healed[key] = moment
@@ -68,20 +71,20 @@ def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: V
     for key, former in (("derived_from_ids", lineage.get("derived_from")), ("tags", nodes.get("tag"))):
         if former is not None and key not in healed and (items := _items(former, values)):
             healed[key] = items
-    # Tools do not change aliases, so Obsidian's `alias` counts in addition to `aliases`.
+    # Tools do not change aliases, so the values of `alias`, an Obsidian key, are added to those of `aliases`.
     if "alias" in nodes and (aliases := _items(nodes["alias"], values)):
         healed["aliases"] = clean_items(dict.fromkeys((*healed.get("aliases", ()), *aliases)))
 
 
 def is_older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> bool:
-    """Return whether `source` is a mapping in the older form."""
+    """Return whether `source` is a mapping, which is its older form."""
     return older_source(nodes, values) is not None
 
 
 def older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> dict[str, yaml.Node] | None:
-    """Return the pairs of `source: {task, derived_from}`, the older form.
+    """Return the pairs of `source` if it has its older form, `source: {task, derived_from}`.
 
-    Return None for any other `source`.
+    Return None if `source` has another form.
     """
     node = nodes.get("source")
     if not isinstance(node, yaml.MappingNode):
@@ -104,7 +107,7 @@ def _name(node: yaml.Node, values: ValueReader) -> str | None:
 
 
 def _whole(limit: int) -> Callable[[yaml.Node, ValueReader], str | None]:
-    """Return a reader for texts of up to `limit` characters. A longer text is read as None and not cut."""
+    """Return a reader for texts of up to `limit` characters. For a longer text, the reader returns None."""
 
     def read(node: yaml.Node, values: ValueReader) -> str | None:
         text = _text(node, values)
@@ -114,16 +117,16 @@ def _whole(limit: int) -> Callable[[yaml.Node, ValueReader], str | None]:
 
 
 def _uuid(node: yaml.Node, values: ValueReader) -> str | None:
-    """Return an id in the form of Lithos ids, in lower or upper case.
+    """Return an id if it has the form of Lithos ids, in lower or upper case.
 
-    Any other `id` is a person's property.
+    An `id` in any other form belongs to a person.
     """
     text = _text(node, values)
     return text if text is not None and is_id(text) else None
 
 
 def _title(node: yaml.Node, values: ValueReader) -> str | None:
-    # A collection on one line counts as well: in `title: [draft]`, a person wrote `[draft]` as the title.
+    # A collection on one line counts as a text: in `title: [draft]`, the person's title is `[draft]`.
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         return None
     return clean_title(values.text(node)) or None
@@ -132,7 +135,7 @@ def _title(node: yaml.Node, values: ValueReader) -> str | None:
 def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
     """Return the sources, including entries that are not ids.
 
-    A list without any id is a person's own property.
+    If no entry is an id, the list belongs to a person.
     """
     items = _items(node, values)
     if items and not any(is_id(item.strip()) for item in items):
@@ -141,7 +144,7 @@ def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
 
 
 def _address(node: yaml.Node, values: ValueReader) -> str | None:
-    """Return a web address in any form."""
+    """Return a web address that begins with http or https. The rest is not checked."""
     text = _whole(URL)(node, values)
     return text if text is not None and text.lower().startswith(("http://", "https://")) else None
 
@@ -165,7 +168,7 @@ def _time(node: yaml.Node, values: ValueReader) -> datetime | None:
 
 
 def _end(node: yaml.Node, values: ValueReader) -> datetime | None:
-    """Return an end time. A day without a time lasts until its end."""
+    """Return the end of a validity period. If only a date is given, return the end of that day."""
     text = _text(node, values)
     if text is None:
         return None
@@ -177,7 +180,10 @@ def _end(node: yaml.Node, values: ValueReader) -> datetime | None:
 
 
 def _loose_time(text: str) -> datetime | None:
-    """Return a timestamp that YAML accepts and ISO 8601 does not: `2024-1-5`, `2001-12-14 21:59:43 -5`."""
+    """Return the time of a timestamp that YAML accepts but ISO 8601 does not.
+
+    Examples: `2024-1-5`, `2001-12-14 21:59:43 -5`.
+    """
     if not SafeConstructor.timestamp_regexp.match(text):
         return None
     try:
@@ -260,9 +266,11 @@ _WRITTEN_IF_SET: Final = frozenset({
 
 
 def normalise_note(note: Note) -> Note:
-    """Return the note as it will read back from a file: texts trimmed, empty items removed, times in UTC.
+    """Return the note as it will read back from a file.
 
-    Raises `UnreadableNote` if `extra` is nested too deeply to be read back.
+    Texts are trimmed, empty items removed, and times in UTC.
+
+    Raise `UnreadableNote` if `extra` is nested too deeply to be read back.
     """
     _refuse_deep_nesting(note.extra)
     return evolve(
@@ -300,9 +308,9 @@ def _refuse_deep_nesting(extra: Mapping[str, Any]) -> None:
 
 
 def written_values(note: Note) -> dict[str, Any]:
-    """Return the owned keys that belong in the file, with their values, in writing order.
+    """Return the owned keys that the file should contain, with their values, in the order of the file.
 
-    Tuples become lists.
+    Tuples are converted to lists.
     """
     values = {key: getattr(note, key) for key in OWNED_KEYS}
     return {

@@ -1,7 +1,6 @@
 """Links in texts, properties and canvases.
 
-Used by this package and by later packages.
-Never here: file access, clocks, threads and logs.
+The notes package and later packages use this package. It must not use files, clocks, threads or logs.
 """
 
 ROLE = "model"

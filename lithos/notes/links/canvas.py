@@ -1,7 +1,7 @@
-"""Links on a canvas (JSON Canvas 1.0): the files on its cards, and the links in the texts of other cards.
+"""Links on a canvas (JSON Canvas 1.0): the files that cards show, and the links in the texts of cards.
 
-A move changes only the values with affected links, and no other character of the file. Programs write
-canvases in different ways, and some people keep canvases under version control.
+If a note is moved, only the values with affected links change. All other characters of the canvas stay the
+same, because programs write canvases in different ways, and some people use version control for canvases.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from attrs import define, field, frozen
 
 from lithos.text.yaml.edit import Edit, apply_edits
 
-#: Maximum size in bytes of a canvas that is read.
+#: Maximum size in bytes of a canvas that Lithos reads.
 LARGEST: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".canvas"
 _TOKEN: Final = re.compile(r"[ \t\r\n]*+(?:([{}\[\],:])|(\")|[^{}\[\],:\" \t\r\n]++)")
-#: One character of a text, in its JSON spelling.
+#: One character of a text in its JSON spelling.
 _CHARACTER: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]"
 )
@@ -33,7 +33,7 @@ class NoCanvas(Exception):
 
 @frozen
 class CardText:
-    """A text of a card: its value, and its place in the file without the quotes."""
+    """A text of a card, with its position in the file without the quotes."""
 
     value: str
     start: int
@@ -42,7 +42,7 @@ class CardText:
 
 @define
 class CanvasCard:
-    """A card of a canvas: its texts by key."""
+    """A card of a canvas, with its texts by key."""
 
     texts: dict[str, CardText] = field(factory=dict)
 
@@ -63,13 +63,13 @@ class CanvasCard:
 
 
 def read_canvas(data: bytes) -> tuple[str, list[CanvasCard]]:
-    """Return the text of a canvas, and its cards. Raises `NoCanvas`."""
+    """Return the text of a canvas and the cards in it. Raise `NoCanvas` if it cannot be read."""
     if len(data) > LARGEST:
         raise NoCanvas(f"the canvas has more than {LARGEST} bytes")
     try:
         text = data.decode()
         bare = text.removeprefix("\ufeff")
-        # Numbers are not needed, and Python refuses to read very long ones.
+        # Numbers are not needed, and Python refuses to parse very long numbers.
         value = json.loads(bare, parse_int=bool, parse_float=bool) if bare.strip() else {}
     except UnicodeDecodeError:
         raise NoCanvas("the canvas is not UTF-8") from None
@@ -83,7 +83,7 @@ def read_canvas(data: bytes) -> tuple[str, list[CanvasCard]]:
 
 
 def _cards(text: str) -> Iterator[CanvasCard]:
-    """Yield the objects in the list `nodes` of a text that is valid JSON."""
+    """Yield the objects in the list `nodes`. `text` must be valid JSON."""
     opened: list[str] = []
     keys: list[str] = []
     card, is_key, at = CanvasCard(), False, len(text) - len(text.removeprefix("\ufeff"))
@@ -115,9 +115,9 @@ def relink_canvas(
 ) -> bytes:
     """Return the bytes of a canvas after a move.
 
-    `file_after` returns the new path of a file, `rewrite` edits a text.
+    `file_after` returns the new path of a file. `rewrite` returns the edits of a text.
 
-    Raises `NoCanvas`.
+    Raise `NoCanvas` if the canvas cannot be read.
     """
     text, cards = read_canvas(data)
     edits: list[Edit] = []
@@ -130,7 +130,7 @@ def relink_canvas(
 
 
 def _written(text: str, part: CardText, edits: list[Edit]) -> Iterator[Edit]:
-    """Return the edits of a value as edits of the file. Unchanged parts of the value keep their spelling."""
+    """Convert the edits of a value to edits of the file. Unchanged parts of the value keep their spelling."""
     source = text[part.start : part.end]
     is_ascii = _ESCAPED in source and source.isascii() and not part.value.isascii()
     if "\\" in source:

@@ -1,7 +1,7 @@
-"""Rewriting of links when a note is moved: the places of the links in a text, and their new targets.
+"""Rewriting of links when a note is moved: finds links in a text and edits their targets.
 
-Wiki-links are rewritten if their meaning or their path changes, and so are Markdown links, also in
-properties. All other characters stay unchanged. Links in code are ignored. The time is linear, in calls that
+Wiki-links and Markdown links are rewritten if their meaning or their path changes. This includes links in
+properties. No other characters change. Links in code are ignored. Rewriting takes linear time, in calls that
 are short enough for a worker thread.
 """
 
@@ -46,20 +46,20 @@ _LOWER_HEX: Final = re.compile(r"%(?:[0-9][a-f]|[a-f][0-9a-f])")
 #: Characters that the target of a wiki-link cannot contain.
 UNLINKABLE: Final = frozenset("[]|#^\n\\")
 
-#: Returns whether there is a file at a path of the vault.
+#: Callback that returns whether there is a file at a path of the vault.
 IsFile = Callable[[str], bool]
-#: Returns the new target of a link (None: unchanged), and whether it is written from the root folder. The
-#: arguments are the full path to which the link leads, and its written path.
+#: Callback that returns the new target of a link (None: unchanged), and whether the target is relative to the
+#: root folder. The arguments are the complete path to which the link leads, and the path as written.
 _Resolve: TypeAlias = Callable[[str, str], tuple[str | None, bool]]
 
 
 @frozen(kw_only=True)
 class Relinking:
-    """The effect of a move from `old` to `new` on links. All paths are relative to the notes folder.
+    """The link changes that a move from `old` to `new` requires. All paths are relative to the notes folder.
 
-    `pages` maps wiki-link targets without anchors to their new texts. A new text is never itself a key, so a
-    second run does not change anything. `paths` maps the old targets of links that contain a path to the new
-    ones; old targets of wiki-links begin with a slash.
+    `pages` maps wiki-link targets without anchors to their new texts. A new text is never a key as well, so a
+    second call does not change anything. `paths` maps old targets that contain a path to new targets. If an
+    old target comes from a wiki-link, it begins with a slash.
     """
 
     old: str
@@ -68,7 +68,7 @@ class Relinking:
     paths: Mapping[str, str] = field(factory=dict)
 
     def path_after(self, path: str) -> str | None:
-        """Return the new target of a link to `path`, or None if it did not move."""
+        """Return the new target of a link to `path`. Return None if `path` was not moved."""
         found = self.paths.get(path) or self.paths.get(normalise("NFC", path))
         return found or (self.new if self.was_at(path.removeprefix("/")) else None)
 
@@ -78,22 +78,25 @@ class Relinking:
 
 
 def relink(data: bytes, path: str, moved: Relinking, is_file: IsFile) -> bytes:
-    """Return the bytes of the note at `path` with its links updated for the move.
+    """Return the bytes of the note at `path`. Its links are updated for the move.
 
-    Raises `UnreadableNote`, like `relink_own`.
+    Raise `UnreadableNote` if the note cannot be edited.
     """
     folder = folder_of(path)
     return _relinked(data, moved, folder, folder, partial(_resolve, moved, is_file))
 
 
 def relink_text(text: str, path: str, moved: Relinking, is_file: IsFile) -> list[Edit]:
-    """Return the edits that update the links in a text of the file at `path`, such as a text on a canvas."""
+    """Return the edits that update the links in a text.
+
+    The text is from the file at `path`, for example a canvas.
+    """
     folder = folder_of(path)
     return _apart(_edits(text, mask_literal(text), moved, folder, folder, partial(_resolve, moved, is_file)))
 
 
 def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tuple[str | None, bool]:
-    """Return the new target of a link in another note."""
+    """Return the new target of a link in a note that was not moved."""
     is_rooted = written.startswith("/")
     new = moved.path_after(joined)
     bare = _with_suffix(posixpath.normpath(written.lstrip("/")))
@@ -105,13 +108,16 @@ def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tu
         or not moved.was_at(bare)
     ):
         return new, is_rooted
-    return moved.new, True  # the path is relative to the notes folder, in Obsidian's form
+    return moved.new, True  # the path is relative to the notes folder, as in Obsidian
 
 
 def relink_own(data: bytes, moved: Relinking, is_file: IsFile, *, only_broken: bool) -> bytes:
-    """Return the bytes of the moved note with updated relative links. The note was written at its old path.
+    """Return the bytes of the moved note with updated relative links.
 
-    With `only_broken`, links that already lead to a file stay, because an earlier run may have updated them.
+    The links were written for its old path.
+
+    With `only_broken`, links that already lead to a file are not changed, because an earlier call may have
+    updated them.
     """
     before, after = folder_of(moved.old), folder_of(moved.new)
 
@@ -133,7 +139,10 @@ def _with_suffix(path: str) -> str:
 
 
 def _relinked(data: bytes, moved: Relinking, before: str, after: str, resolve: _Resolve) -> bytes:
-    """Return the bytes of a note written in the folder `before`, with its links adapted to `after`."""
+    """Return the bytes of a note with links adapted to the folder `after`.
+
+    The links were written for `before`.
+    """
     layout = read_layout(data)
     body = layout.body
     start = layout.body_start
@@ -149,7 +158,7 @@ def _relinked(data: bytes, moved: Relinking, before: str, after: str, resolve: _
 
 
 def _apart(edits: Iterable[Edit]) -> list[Edit]:
-    """Return the edits in order, without edits inside other edits.
+    """Return the edits in order, without the edits that are inside other edits.
 
     For example, a wiki-link may be inside a Markdown destination.
     """
@@ -169,7 +178,7 @@ def _edits(
     resolve: _Resolve,
     read: Callable[[str], str] = str,
 ) -> Iterator[Edit]:
-    """Yield the link edits of one text. `read` decodes a part of the source text."""
+    """Yield the link edits of a text. `read` decodes a part of the source text."""
     for match in wiki_links(masked):
         written = written_target(match, text)
         target = join_lines(read(written))
@@ -181,7 +190,7 @@ def _edits(
         if new is not None and new != join_lines(read(page)):
             begin = match.start(1) + len(page) - len(page.lstrip())
             yield begin, match.start(1) + len(page.rstrip()), new
-    done: set[int] = set()  # a definition is rewritten once, even if it is used several times
+    done: set[int] = set()  # rewrite a definition only once, even if it is used several times
     for each in destinations(text, masked):
         written = ANCHOR.split(text[each.start : each.end], maxsplit=1)[0].rstrip()
         begin, written = each.start + len(written) - len(written.lstrip()), written.lstrip()
@@ -194,7 +203,7 @@ def _edits(
 def _page_text(
     written: str, target: str, moved: Relinking, read: Callable[[str], str]
 ) -> tuple[str, str | None]:
-    """Return the page in a wiki-link's source text, and the new text for it."""
+    """Return the page part of a wiki-link in the source text. Also return the new text for this part."""
     if target in moved.pages:
         return written, moved.pages[target]
     page = written.partition("#")[0]
@@ -204,7 +213,7 @@ def _page_text(
 def _placed_text(page: str, before: str, after: str, resolve: _Resolve) -> str | None:
     """Return the new text of a wiki-link with a path.
 
-    The path is relative to the note or to the notes folder.
+    The path is relative to the folder of the note or to the notes folder.
     """
     path, is_rooted = resolve(_with_suffix(place_target(page, before)), page)
     if path is None:
@@ -231,7 +240,10 @@ def _new_destination(written: str, is_raw: bool, before: str, after: str, resolv
 
 
 def _destination(path: str, folder: str, written: str, target: str, is_raw: bool, *, is_rooted: bool) -> str:
-    """Return the destination of a Markdown link in `folder` to `path`, in the form of the old destination."""
+    """Return the destination of a Markdown link to `path` in a file in `folder`.
+
+    The form is that of the old destination.
+    """
     if is_rooted:
         text = f"/{path}" if target.startswith("/") else path
     else:

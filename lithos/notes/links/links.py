@@ -1,6 +1,9 @@
-"""Links and provenance: parsing, resolution and `derived_from_ids` (docs/spec/notes.md §7 and §9).
+"""Links and provenance (docs/spec/notes.md §7 and §9).
 
-Links are wiki-links, embeds and Markdown links to notes, in body and properties (docs/spec/vault.md §2).
+This module parses links, resolves them, and checks `derived_from_ids`.
+
+Links are wiki-links, embeds and Markdown links to notes, in the body and in properties (docs/spec/vault.md
+§2).
 """
 
 from __future__ import annotations
@@ -35,25 +38,25 @@ from lithos.text.markdown import mask_code
 from lithos.text.words.analysis import normalise
 
 _SENTENCE_END: Final = re.compile(r"[.!?…][)\"'”’]{0,2}\s+")
-#: Maximum number of characters of a sentence before and after the beginning of its link.
+#: Maximum number of characters of a sentence before the beginning of its link, and after it.
 _LONGEST_SIDE: Final = 1_000
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX: Final = ".md"
-#: Maximum length of a name by which a note can be linked. A path has at most as many bytes; titles, aliases
-#: and link targets may be as long as the file.
+#: Maximum length of a name by which a note can be linked. A path has at most this length in bytes. Titles,
+#: aliases and link targets may be as long as the file.
 LONGEST_NAME: Final = 4_096
 
-#: A lookup key of a note or a link target: (kind, name).
+#: A lookup key of a note or of a link target, as (kind, name).
 Key: TypeAlias = tuple[str, str]
 _ID: Final = "id"
 _TAIL: Final = "tail"
 _KINDS: Final = ("path", _TAIL, "stem", "title", "alias")
-#: Numbers of parts at the end of a path by which a note is found. A target with more parts is compared with
-#: whole paths first, and then by these numbers of parts.
+#: Numbers of path parts at the end of a path by which a note can be found. A target with more parts is first
+#: compared with whole paths, and then by these numbers of parts.
 _TAIL_PARTS: Final = (3, 2)
-#: Maximum number of parts at the end of a target that may be a whole path.
+#: Maximum number of path parts at the end of a target that may be a whole path.
 _MOST_PARTS: Final = 12
-#: Kinds of keys that only match if exactly one note has the key.
+#: Kinds of keys by which a target matches only if exactly one note has the key.
 _ONE: Final = ("stem", _TAIL)
 
 
@@ -61,7 +64,7 @@ _ONE: Final = ("stem", _TAIL)
 class WikiLink:
     """A link `[[target]]`, `[[target|display]]` or `[display](target.md)`.
 
-    Its target is relative to the notes folder.
+    The target is relative to the notes folder.
     """
 
     target: str
@@ -69,15 +72,15 @@ class WikiLink:
 
 
 def scan_links(content: str, path: str = "") -> list[WikiLink]:
-    """Return the links in the body of the note at `path` in order, including repeated links. Code is ignored.
+    """Return the links in the body of the note at `path` in order, with repetitions. Code is ignored.
 
-    `a[[0]]` is an index, not a link. A line break inside a link counts as a space.
+    `a[[0]]` is an index, not a link. A line break in a link counts as a space.
     """
     return [link for _, link in _placed_links(content, mask_literal(content), path)]
 
 
 def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
-    """Return the links of the note at `path` with these bytes.
+    """Return the links in the properties and body of the note at `path`. `data` are the bytes of its file.
 
     Links in properties come before links in the body.
     """
@@ -91,7 +94,7 @@ def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
 
 
 def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
-    """Return the targets of `links_in`, except links within the note itself. Faster than `links_in`."""
+    """Return the targets of `links_in`, except for links within the note itself. Faster than `links_in`."""
     properties = properties_in(data)
     if not properties:
         return scan_targets(content, path)
@@ -100,7 +103,7 @@ def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
 
 
 def _placed_links(content: str, masked: str, path: str) -> Iterator[tuple[int, WikiLink]]:
-    """Yield the links with their positions. The position of a Markdown link is the end of its text."""
+    """Yield the links with their positions. The position of a Markdown link is the end of its link text."""
     folder = folder_of(path)
     wiki = (
         (match.start(), _link_of(_target_of(match, content, folder), shown_by(match, content)))
@@ -119,10 +122,12 @@ def _link_of(target: str, shown: str) -> WikiLink:
 
 
 def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
-    """Return the sentence or line of the note at `path` with its first link to the note of `keys`, or "".
+    """Return the sentence or line with the first link to the note of `keys`, or "".
 
-    The sentence is cut from the Markdown, with at most `_LONGEST_SIDE` characters before and after the
-    beginning of the link.
+    The text is that of the note at `path`.
+
+    The sentence is copied from the Markdown text, with at most `_LONGEST_SIDE` characters before and after
+    the beginning of the link.
     """
     links = _placed_links(content, mask_literal(content), path)
     place = next((at for at, link in links if not keys.isdisjoint(target_keys(link.target))), None)
@@ -130,7 +135,7 @@ def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
         return ""
     before = content[max(0, place - _LONGEST_SIDE) : place].rpartition("\n")[2]
     behind = content[place : place + _LONGEST_SIDE].partition("\n")[0]
-    # Characters inside the link that look like the end of a sentence are ignored.
+    # Ignore characters inside the link that look like the end of a sentence.
     begins, closes = len(before), "]]" if behind.startswith("[[") else "]"
     if behind.startswith("]("):
         begins, closes = before.rfind("["), ")"
@@ -140,7 +145,9 @@ def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
 
 
 def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
-    """Return the targets of `scan_links`, except links within the note itself. Twice as fast as `scan_links`.
+    """Return the targets of `scan_links`, except for links within the note itself.
+
+    Twice as fast as `scan_links`.
 
     A text of a megabyte may contain 100,000 targets.
     """
@@ -155,16 +162,16 @@ def _targets(content: str, masked: str, path: str) -> tuple[str, ...]:
 
 
 def _target_of(match: re.Match[str], content: str, folder: str) -> str:
-    """Return the target of a wiki-link in `folder`.
+    """Return the target of a wiki-link in a note in `folder`.
 
-    A relative target becomes relative to the notes folder, with a slash.
+    A relative target is returned with a leading slash, as a path from the notes folder.
     """
     target = join_lines(written_target(match, content))
     return place_target(target, folder) if is_placed(target) else target
 
 
 def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
-    """Return all keys by which a note can be linked, except too long names.
+    """Return all keys by which a note can be linked. Names that are too long are left out.
 
     `path` is relative to `knowledge/`.
     """
@@ -178,18 +185,18 @@ def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> fr
 def target_keys(target: str) -> tuple[Key, ...]:
     """Return the lookup keys of a link target, in order of precedence.
 
-    If a target with an anchor (`note#heading`, `note#^block`) is not the name of a note, it leads to the note
-    before the `#`, as in Obsidian. Only a note with one of these keys can change the resolution of the
-    target. A target longer than any name has no keys.
+    A target with an anchor (`note#heading`, `note#^block`) leads to the note with that complete name. Without
+    such a note, it leads to the note before the `#`, as in Obsidian. Only a note with one of these keys can
+    change the resolution of the target. A target that is longer than any name does not have keys.
     """
     page, anchor, _ = target.partition("#")
     return _page_keys(target) + (_page_keys(page) if anchor and page.strip() else ())
 
 
 def _tails_of(path: str) -> Iterator[Key]:
-    """Yield keys for the whole path, with a leading slash, and for its last parts.
+    """Yield keys for the whole path, with a leading slash, and for the last parts of the path.
 
-    The keys are case-folded and lack the suffix.
+    The keys are case-folded and do not contain the suffix.
     """
     parts = _normalise(path).removesuffix(_SUFFIX).casefold().split("/")
     yield _TAIL, f"/{'/'.join(parts)}"
@@ -199,18 +206,18 @@ def _tails_of(path: str) -> Iterator[Key]:
 
 
 def names_of(keys: Iterable[Key]) -> set[str]:
-    """Return the names of keys.
+    """Return the reduced names of keys.
 
-    Equal keys have equal names, whatever their kind, and there are fewer names than keys.
+    Equal keys have equal names, regardless of their kind. There are fewer names than keys.
 
-    Keys for the last parts of a path do not have names. A note and a target with such keys share the name of
-    the file.
+    Keys for the last parts of a path do not have names. A note and a target that share such a key also share
+    the file name.
     """
     return {name.casefold().replace("-", " ").removesuffix(_SUFFIX) for kind, name in keys if kind != _TAIL}
 
 
 def target_names(target: str) -> set[str]:
-    """Return `names_of(target_keys(target))`, three times as fast if the target is ASCII."""
+    """Return `names_of(target_keys(target))`. This is three times as fast if the target is ASCII."""
     if not target.isascii() or "#" in target or target.lstrip().startswith("/") or len(target) > LONGEST_NAME:
         return names_of(target_keys(target))
     name = target.strip()
@@ -224,7 +231,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
     if len(target) > LONGEST_NAME:
         return ()
     name = _normalise(target)
-    if name.startswith("/"):  # the target names a place, so other notes with the name do not match
+    if name.startswith("/"):  # the target names a location, so notes with this name elsewhere do not match
         bare = name.removeprefix("/")
         return ("path", bare), ("path", bare + _SUFFIX), (_TAIL, name.removesuffix(_SUFFIX).casefold())
     return (
@@ -239,7 +246,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
 
 
 def _ends_of(name: str) -> Iterator[Key]:
-    """Return the path ends that a target with folders may mean, longest first."""
+    """Yield the keys of the path ends that a target with folders may refer to, longest first."""
     if "/" not in name:
         return
     parts = name.removesuffix(_SUFFIX).casefold().split("/")
@@ -255,7 +262,10 @@ def _normalise(name: str) -> str:
 
 
 def file_alias(path: str) -> str:
-    """Return the file name without `.md` as a link target, in its own case. Obsidian ignores the case."""
+    """Return the file name without `.md` as a link target, without changing its case.
+
+    Obsidian ignores the case.
+    """
     return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
 
 
@@ -263,22 +273,24 @@ def _title_key(title: str) -> str:
     return _normalise(title).casefold().replace("-", " ")
 
 
-#: Path and id of a note, then kind and name of each other key of the note.
+#: The path and id of a note, followed by the kind and name of each other key of the note.
 _Record: TypeAlias = tuple[str, ...]
 
 
 @define
 class LinkTable:
-    """Index of all notes by their link keys. The order of additions does not matter.
+    """Index of all notes by their link keys.
 
-    If several notes have the same alias or title, the first in sorted path order is meant. If several notes
-    have the same stem or path end, none is meant. There is one record per note, and keys are not objects:
-    their names are dict keys.
+    The result does not depend on the order in which notes are added.
+
+    If several notes have the same alias or title, a link leads to the first note in sorted path order. If
+    several notes have the same stem or path end, a link leads to none of them. To save memory, there is one
+    record per note, and keys are not objects: their names are dict keys.
     """
 
-    #: Records by note id, which is a key too.
+    #: Records by note id. The id is also a key by which a note can be linked.
     _records: dict[str, _Record] = field(factory=dict, init=False)
-    #: Records by key kind and then by name. A sorted list is stored only if several notes share the name.
+    #: Records by kind of key, then by name. If several notes share a name, the value is a sorted list.
     _by_kind: dict[str, dict[str, _Record | list[_Record]]] = field(
         factory=lambda: {kind: {} for kind in _KINDS}, init=False
     )
@@ -291,7 +303,7 @@ class LinkTable:
         self.add_keys(note_id, path, note_keys(note_id, path, title, aliases))
 
     def add_keys(self, note_id: str, path: str, keys: frozenset[Key]) -> None:
-        """Add a note by its known `note_keys`."""
+        """Add a note whose `note_keys` are already known."""
         self.remove(note_id)
         others = [key for key in keys if key[0] != _ID]
         self._records[note_id] = record = path, note_id, *chain.from_iterable(others)
@@ -317,26 +329,25 @@ class LinkTable:
                 by_name[name] = notes[0]
 
     def resolve(self, target: str) -> str | None:
-        """Return the id of the note that a target leads to.
+        """Return the id of the note to which a target leads.
 
-        Return `None` if no note matches or its stem is ambiguous.
+        Return `None` if no note matches, or if several notes have the same stem.
         """
         kind, notes = self._first_match(target)
         return notes[0][1] if len(notes) == 1 or (notes and kind not in _ONE) else None
 
     def named_in(self, text: str, spans: Iterable[tuple[int, int]], most: int) -> dict[str, str]:
-        """Return the notes whose titles or aliases are among the spans of a text in lower case, by id.
+        """Return the notes whose titles or aliases are among the spans of a lower-case text, by id.
 
-        Each note has the first of its matching names. A name that more than `most` notes share does not
-        count. In titles, hyphens and spaces are equal. An alias matches the text itself, or the text with
-        hyphens for spaces.
+        Each note has the first of its matching names. Names that more than `most` notes share are ignored. In
+        titles, hyphens and spaces are equal. An alias matches the text, or the text with hyphens for spaces.
         """
         titles, aliases = self._by_kind["title"], self._by_kind["alias"]
         spaced, hyphened = text.replace("-", " "), text.replace(" ", "-")
         found: dict[str, str] = {}
         for start, end in spans:
             title, alias, other = spaced[start:end], text[start:end], hyphened[start:end]
-            # Most spans are not names, so this check avoids the function call for them.
+            # Most spans are not names. This check avoids a function call for them.
             if title in titles or alias in aliases or other in aliases:
                 keys = ("title", title), ("alias", alias), ("alias", other)
                 notes = {note[1] for key in keys for note in self._notes(key)[: most + 1]}
@@ -345,7 +356,7 @@ class LinkTable:
         return found
 
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
-        """Return the note that a target would lead to if the note had this path and these keys.
+        """Return the id of the note to which a target would lead if the note had this path and these keys.
 
         The lookup takes constant time.
         """
@@ -362,7 +373,9 @@ class LinkTable:
         return None
 
     def candidates(self, target: str) -> list[str]:
-        """Return the paths of the notes among which a target is ambiguous, because their path ends are equal.
+        """Return the paths of the notes between which a target is ambiguous.
+
+        The target is ambiguous because the paths of these notes end equally.
 
         The paths are sorted.
         """
@@ -385,14 +398,14 @@ class LinkTable:
 
 
 def _keys_in(record: _Record) -> Iterator[Key]:
-    """Yield all keys of a record except the id."""
+    """Yield all keys of a record, except for the id."""
     return zip(record[2::2], record[3::2], strict=True)
 
 
 def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:
-    """Return `derived_from_ids` in stored form: lower case, sorted, without duplicates.
+    """Return `derived_from_ids` in stored form: in lower case, sorted and without duplicates.
 
-    Raises `InvalidInput` if an entry is not a UUID, or is the note itself.
+    Raise `InvalidInput` if an entry is not a UUID or is the id of the note itself.
     """
     sources = {source.strip().lower() for source in ids}
     for source in sorted(sources):
@@ -408,13 +421,13 @@ def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...
     return tuple(sorted(sources))
 
 
-#: Maximum number of files to remember. In a vault with more files, every link to a name with a suffix counts
-#: as valid.
+#: Maximum number of remembered files. In a vault with more files, every link with a file suffix counts as
+#: valid.
 MOST_FILES: Final = 100_000
 
 
 class FileNames:
-    """Attachments by name, case-insensitive, because a link need not contain the folder."""
+    """Files that are not notes, by case-insensitive name. Links need not contain the folder of a file."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._paths: set[str] = set()
@@ -427,22 +440,22 @@ class FileNames:
         return len(self._paths)
 
     def __contains__(self, target: object) -> bool:
-        """Return whether a link target leads to one of the files. An anchor is ignored."""
+        """Return whether a link target leads to one of the files. The anchor is ignored."""
         if not isinstance(target, str) or len(target) > LONGEST_NAME:
             return False
         name = file_key(target.partition("#")[0])
-        # `[x](LICENSE)` may lead to a note, which has priority, or to this file.
+        # `[x](LICENSE)` may lead to this file, or to a note, which has priority.
         bare = name.removesuffix(_SUFFIX)
         return name in self._names or bare in self._names or (self._is_full and "." in bare)
 
     def paths(self) -> frozenset[str]:
-        """Return all remembered paths. Takes two milliseconds for the maximum number."""
+        """Return all remembered paths. Takes two milliseconds if the maximum number is remembered."""
         return frozenset(self._paths)
 
     def add(self, path: str) -> bool:
         """Remember a file by its path in the vault.
 
-        The result is False if the file is already known or the limit is reached.
+        Return False if the file is already known or the limit is reached.
         """
         if path in self._paths:
             return False
@@ -466,20 +479,23 @@ class FileNames:
 
 
 def file_key(path: str) -> str:
-    """Return the name of a file in the form that is compared with links."""
+    """Return the file name of a path in its form for comparisons with links."""
     return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
 
 
 def named_file(target: str) -> str:
-    """Return the `file_key` of the file that a link target means, without its anchor.
+    """Return the `file_key` of the file to which a link target refers. The anchor is ignored.
 
-    The result is empty for a long target.
+    Return "" if the target has more than `LONGEST_NAME` characters.
     """
     return file_key(target.partition("#")[0]) if len(target) <= LONGEST_NAME else ""
 
 
 def same_name(paths: Iterable[str], target: str) -> str | None:
-    """Return the first path, by folder and alphabet, whose file has the name of a link target, or None."""
+    """Return the first path whose file name is that of a link target, or None.
+
+    Higher folders come first, then the alphabet decides.
+    """
     wanted = file_key(target.partition("#")[0])
     return min(
         (path for path in paths if file_key(path) == wanted),

@@ -1,6 +1,8 @@
-"""Parts of a Markdown text that are not parsed as Markdown: fenced, indented and inline code, and comments.
+"""Masks the parts of a Markdown text in which links do not count.
 
-Links in these parts are ignored, and a move does not change them. All functions take linear time.
+Links in fenced, indented and inline code, and in HTML comments, are ignored.
+
+A move does not change links in these parts. All functions take linear time.
 """
 
 from __future__ import annotations
@@ -14,29 +16,30 @@ from attrs import define, field
 from lithos.text.markdown import CODE_MARK, code_fences, mask_code
 from lithos.text.pieces import matches_in_lines
 
-#: A line with a bracket that may be indented code. Lines of lists match, too.
+#: A line that may be indented code and contains a bracket. List lines also match.
 _CANDIDATE: Final = re.compile(r"^(?>[ >]*?(?: {4}|\t))[^\n\[]*+\[", re.MULTILINE)
-#: A line: its quote marks, its indentation and its text.
+#: A line with its quote marks, its indentation and its text.
 _LINE: Final = re.compile(r"^((?: {0,3}>)*+)([ \t]*+)([^\n]*+)", re.MULTILINE)
-#: The beginning of a block whose next lines may be indented: a list item, a footnote, or a block of MkDocs.
+#: The beginning of a block whose next lines may be indented: a list item here, a footnote or a MkDocs block
+#: in `_BLOCK`.
 _ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:(?=[ \t\r]*$)|[ \t]+)")
 _BLOCK: Final = re.compile(r"\[\^[^\[\]\n]{1,200}\]:|(?:!!!|\?\?\?\+?|===)[ \t]")
 _RULE: Final = re.compile(r"(?:(?:\*[ \t]*+){3,}+|(?:-[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\r?$")
 _HEADING: Final = re.compile(r"#{1,6}(?:[ \t\r]|$)")
-#: Number of columns that indent a line of code. Also the width of a tab.
+#: Number of columns by which a line of code is indented. Also the width of a tab.
 _CODE_INDENT: Final = 4
-#: Maximum number of list items that begin on one line.
+#: Maximum number of list items that can begin on one line.
 _MOST_ITEMS: Final = 32
 _COMMENT: Final = "<!--"
 _COMMENT_END: Final = "-->"
 
 
 def mask_literal(text: str) -> str:
-    """Return `text` with each character in code and HTML comments replaced by `CODE_MARK`.
+    """Return `text` with `CODE_MARK` in place of each character in code and HTML comments.
 
-    Positions stay the same.
+    The positions of all other characters stay the same.
 
-    An unclosed comment does not count as a comment.
+    A comment that is not closed does not count as a comment.
     """
     masked = mask_code(text)
     if ("    " in masked or "\t" in masked) and _CANDIDATE.search(masked) is not None:
@@ -66,7 +69,7 @@ def _comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def indented_code(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each line of indented code by the rules of CommonMark, without the line break.
+    """Yield the start and end of each line of indented code, without the line break, by the CommonMark rules.
 
     Lines that continue a list item, a footnote or a paragraph are not code.
     """
@@ -84,20 +87,20 @@ def indented_code(text: str) -> Iterator[tuple[int, int]]:
 
 @define
 class _Blocks:
-    """The blocks that are open at the beginning of a line."""
+    """The open blocks at the beginning of a line."""
 
-    #: The columns at which the texts of the open items begin, outermost first.
+    #: The columns at which the texts of the open items begin, from the outermost item to the innermost.
     _columns: list[int] = field(factory=list)
     _quotes: int = 0
     _is_paragraph: bool = False
 
     def enter_fence(self, line: re.Match[str]) -> None:
-        """Process the first line of a fence, which may be in a new item."""
+        """Process the first line of a fence. The fence may be in a new item."""
         self.is_code(line)
         self._is_paragraph = False
 
     def is_code(self, line: re.Match[str]) -> bool:
-        """Return whether a line is indented code. The lines before it must have been processed."""
+        """Return whether a line is indented code. All earlier lines must already have been processed."""
         quotes, rest = line[1].count(">"), line[3]
         if not rest.strip():
             self._is_paragraph = False
@@ -119,7 +122,7 @@ class _Blocks:
         return any(each.match(rest) is not None for each in (_ITEM, _BLOCK, _HEADING, _RULE))
 
     def _enter(self, rest: str, column: int) -> None:
-        """Record the items that a line opens, and whether a paragraph begins in the line."""
+        """Record the items that begin on a line, and whether a paragraph begins there."""
         for _ in range(_MOST_ITEMS):
             if _RULE.match(rest) is not None or (item := _ITEM.match(rest)) is None:
                 break

@@ -1,7 +1,8 @@
-"""Links in the properties of a note: in frontmatter texts with or without quotes, in lists and in mappings.
+"""Links in the properties of a note. They may be in quoted or unquoted texts, in lists and in mappings.
 
-YAML reads `up: [[Note]]` without quotes as a nested list, but the person who wrote it means a link. A changed
-property keeps its style. If the new text would not read back correctly in that style, it is put in quotes.
+YAML reads an unquoted `up: [[Note]]` as a nested list, but the person who wrote it means a link. A changed
+property is written in its old style. If the new text would not read back correctly in that style, it is put
+in quotes.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from lithos.text.yaml.nodes import UnreadableNote, YamlMapping, write_text
 #: The bytes with which frontmatter begins.
 _BEGINS: Final = (b"---", b"\xef\xbb\xbf---")
 _ENDS: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
-#: Every link contains one of these texts.
+#: Texts of which every link contains at least one.
 _MARKS: Final = ("[[", "](")
 _MARKS_IN_BYTES: Final = (b"[[", b"](")
 
-#: Parts of an unquoted link that YAML would not read as one text.
+#: Parts of an unquoted link because of which YAML would not read the link as one text.
 _NO_LIST: Final = re.compile(r"[,{}#]|:\s|^\[\[[^\w(/.]")
 
 
 @frozen
 class Property:
-    """A frontmatter text that may contain links: its value, and its place in the YAML source.
+    """A frontmatter text that may contain links, with its position in the YAML source.
 
-    `style` is the quote or block character. It is None for a link that is a list to YAML, and for a line of
-    unreadable frontmatter.
+    `style` is the quote character or block character. It is None for a link that YAML reads as a list, and
+    for a line of unreadable frontmatter.
     """
 
     value: str
@@ -45,7 +46,10 @@ class Property:
 
 
 def properties_in(data: bytes) -> list[Property]:
-    """Return the texts with links in the frontmatter of a file. Empty if the file cannot be read."""
+    """Return the texts with links in the frontmatter of a file.
+
+    Return an empty list if the file cannot be read.
+    """
     if not data.startswith(_BEGINS):
         return []
     end = _last_end(data)
@@ -63,7 +67,7 @@ def _last_end(data: bytes) -> int:
 
 
 def properties_of(layout: Layout) -> Iterator[Property]:
-    """Yield the texts with links in a frontmatter in order. A malformed frontmatter is read line by line."""
+    """Yield the texts with links in a frontmatter, in order. Malformed frontmatter is read line by line."""
     source = layout.yaml
     if not any(mark in source for mark in _MARKS):
         return
@@ -76,7 +80,7 @@ def properties_of(layout: Layout) -> Iterator[Property]:
         yield from _texts_below(mapping.root, source)
 
 
-#: Returns the edits for the links in the source of a property.
+#: Callback that returns the edits for the links in the source of a property.
 Rewrite = Callable[[str, Property], list[Edit]]
 
 
@@ -101,9 +105,9 @@ def _texts_below(root: yaml.Node, source: str) -> Iterator[Property]:
 
 
 def _walk(root: yaml.Node | None, source: str) -> Iterator[tuple[yaml.Node, str | None]]:
-    """Yield all nodes except keys, each once, with the values of texts.
+    """Yield all nodes except keys, with the values of texts. Each node is yielded once.
 
-    A link that is a list to YAML counts as a text.
+    A link that YAML reads as a list counts as a text.
     """
     seen: set[int] = set()
     waiting = [] if root is None else [root]
@@ -130,9 +134,11 @@ def _is_flow_list(node: yaml.Node) -> bool:
 
 
 def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
-    """Return the edits of the whole text that change the links in its properties as `rewrite` requires.
+    """Return the edits of the whole text that change the links in its properties.
 
-    Positions returned by `rewrite` are relative to the source of a property. Returns an empty list if the
+    `rewrite` returns the edits for one property.
+
+    Positions that `rewrite` returns are relative to the source of a property. Return an empty list if the
     edits would change the meaning of the frontmatter.
     """
     source = layout.yaml
@@ -149,9 +155,9 @@ def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
 
 
 def _written(each: Property, source: str, edits: list[Edit], in_quotes: bool) -> list[Edit]:
-    """Return the edits for the source of a property in its style.
+    """Return the edits for the source of a property, written in its style.
 
-    A property without a style is put in double quotes as a whole.
+    If the property does not have a style, its whole text is put in double quotes.
     """
     written = source[each.start : each.end]
     if in_quotes and not each.style and "\n" not in written:
@@ -167,9 +173,9 @@ _ESCAPES: Final[dict[str, Callable[[str], str]]] = {
 
 
 def _reads_right(before: str, after: str, changed: Mapping[Property, list[Edit]]) -> bool:
-    """Return whether a changed frontmatter has the same meaning except for the new links.
+    """Return whether a changed frontmatter has the same meaning, except for the new links.
 
-    A malformed frontmatter is not parsed.
+    Malformed frontmatter is not parsed.
     """
     try:
         old: YamlMapping = FRONTMATTER.load(before)
@@ -199,7 +205,7 @@ def _is_right(
 
 
 def decode(text: str, style: str | None) -> str:
-    """Return the decoded text of a part of a property's source."""
+    """Return a part of a property's source, decoded."""
     if style == "'":
         return text.replace("''", "'")
     if style == '"' and "\\" in text:
