@@ -1,4 +1,4 @@
-"""Note use cases: reading, listing, writing, merging and moving notes.
+"""Note use cases: read, list, write, merge and move notes.
 
 This package must not contain rules about writing notes.
 """
