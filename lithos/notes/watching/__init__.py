@@ -1,4 +1,4 @@
-"""The watcher for changes by other programs, and its deletion guard.
+"""The watcher, which detects changes by other programs, and its deletion guard.
 
 This package must not contain code that writes notes.
 """

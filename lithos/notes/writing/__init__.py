@@ -1,4 +1,4 @@
-"""The only writer of notes. It prepares, applies and publishes each change.
+"""The only writer of notes, which prepares, applies and publishes each change.
 
 This package must not know tools or tokens.
 """
