@@ -22,7 +22,7 @@ from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, Transpo
 
 @frozen
 class Recipe:
-    """The place of a configuration (`place`), and its content: JSON, TOML, or a command to run."""
+    """The text to configure a client (JSON, TOML, or a command), and the place where it belongs."""
 
     place: str
     text: str
@@ -105,7 +105,7 @@ ConfigScope = Literal["user", "project"]
 
 @frozen
 class Surroundings:
-    """Where to search for files: system (`sys.platform`), environment, home folder and current folder."""
+    """The facts needed to find files: system (`sys.platform`), environment, home and current folder."""
 
     system: str
     environment: Mapping[str, str]
@@ -114,7 +114,7 @@ class Surroundings:
 
     @classmethod
     def here(cls) -> Surroundings:
-        """Return the surroundings of this process."""
+        """Return the system, environment and folders of this process."""
         return cls(sys.platform, os.environ, Path.home(), Path.cwd())
 
     def variable(self, name: str) -> Path | None:
@@ -146,7 +146,7 @@ class Client:
     format: Format
     #: Configuration files by scope. A file is None if the client does not have one or if it cannot be found.
     files: Files
-    #: Programs, and user folders, whose existence shows that the client is installed.
+    #: Programs and user folders whose existence shows that the client is installed.
     programs: Sequence[str]
     folders: Callable[[Surroundings], Sequence[Path]]
     stdio: Callable[[ConnectTarget], dict[str, Any]]
@@ -216,7 +216,7 @@ Files = Callable[["Surroundings"], Mapping[ConfigScope, Path | None]]
 
 
 def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
-    """Return a function for the user's file and, if the client has one, the file in the project folder."""
+    """Return a function that finds the user's file and, with `project`, the file in the project folder."""
     return lambda around: {"user": user(around), **({"project": around.folder / project} if project else {})}
 
 

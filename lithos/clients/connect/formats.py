@@ -276,7 +276,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _dump(tree: Tree, old: str) -> str:
-    """Return the tree as JSON in the style of an old text: indentation, line ends, escaped characters."""
+    """Return the tree as JSON with the indentation, line ends and escaped characters of the old text."""
     core = old.strip()
     start, end = old[: len(old) - len(old.lstrip())], old[len(old.rstrip()) :]
     indent, is_ascii = _INDENT.search(core), old.isascii() and "\\u" in old

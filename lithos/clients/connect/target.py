@@ -1,4 +1,4 @@
-"""The target of a connection: this server as an address and as a command, and the target of an entry."""
+"""The server to connect to, as an address and a command, and the server that an entry leads to."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
 
 
 def concern_of(folder: Path) -> str:
-    """Return the project name for a question: its repository, and the folders from there to `folder`."""
+    """Return a query: the names of the repository and of the folders from there to `folder`."""
     root = repository_of(folder)
     parts = (root.name, *folder.relative_to(root).parts)
     return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]

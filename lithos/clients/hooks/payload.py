@@ -1,4 +1,4 @@
-"""The facts about a session from the hook's input on stdin, and the agent and the folder of a hook.
+"""Facts about a session: the hook's input on stdin, the agent, and the folder.
 
 Stdin contains a JSON object or a text to save. Both the size of the input and the time to read it are
 limited.
@@ -28,7 +28,7 @@ def folder_of(told: Path | None) -> Path:
 
 
 def repository_of(folder: Path) -> Path:
-    """Return the repository that contains the folder. If there is none, return the folder itself."""
+    """Return the repository that contains the folder, or else the folder itself."""
     return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
 
 

@@ -72,8 +72,9 @@ _LETTER: Final = re.compile(r"[^\W_]")
 #: for weak names.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
-#: Minimum share of common lines of two texts that both have `NEARLY_ALL` of their lines in common with a
-#: third text. They share 0.6 of the third text's lines, and it has at least 0.8 of their length: 0.6 * 0.8.
+#: Minimum share of common lines of two texts, if each text has `NEARLY_ALL` of its lines in common with a
+#: third text. The two texts share at least 0.6 of the third text's lines, and the third text has at least 0.8
+#: of their length: 0.6 * 0.8.
 LEAST_COMMON: Final = 0.48
 
 
@@ -147,13 +148,13 @@ def _has_mark(path: str) -> bool:
 
 
 def is_weakly_named(path: str, original: str) -> bool:
-    """Return whether the name that marks a file as a copy of `original` is one that people use too."""
+    """Return whether only a weak name, which people also use, marks a file as a copy of `original`."""
     exact = [each for each in all_copy_names(path) if each.original == original]
     return all(each.is_weak for each in exact or copy_names(path))
 
 
 def says_own_note(values: Mapping[str, Any]) -> bool:
-    """Return whether a frontmatter declares its file as a separate note: `conflict_copy: false`."""
+    """Return whether the frontmatter declares its file as a separate note (`conflict_copy: false`)."""
     return str(values.get(OWN_NOTE_KEY, "")).strip().lower() in ("false", "no")
 
 
@@ -185,7 +186,7 @@ def _names(stem: str, depth: int) -> Iterator[CopyName]:
         return
     for weak in _weak(stem):
         yield weak
-        # This name is used if the first name of the copy was already taken, such as `NAME (Ann's conflicted
+        # If the name of a copy was already taken, the program added a number, as in `NAME (Ann's conflicted
         # copy 2026-01-02) (1)`.
         deeper = _strong(weak.original) if depth else None
         if deeper is not None:

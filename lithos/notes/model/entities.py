@@ -65,7 +65,11 @@ class Mentions:
 
 @define
 class _Token:
-    """A word as written, and whether it starts a sentence or cannot continue the name before it."""
+    """A word as written.
+
+    `starts` means that the word starts a sentence, and `is_apart` means that the word cannot continue the
+    preceding name.
+    """
 
     text: str
     starts: bool
@@ -119,7 +123,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
 
 
 def _is_no_word(written: str) -> bool:
-    """Return whether the text is not a word, such as a web or mail address or code."""
+    """Return whether the text is not a word, for example a web address, a mail address or code."""
     return (
         written == EDGE
         or "://" in written
@@ -197,7 +201,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _trimmed(words: Sequence[str]) -> list[str]:
-    """Return the words without stop words and dates at the front, or stop words and marks at the end."""
+    """Return the words without stop words and dates at the start, and stop words and marks at the end."""
     begin, end = 0, len(words)
     while begin < end and (is_filler(words[begin]) or is_calendar(words[begin]) or words[begin] == "&"):
         begin += 1
@@ -253,7 +257,7 @@ def digest_entities(entities: Iterable[str]) -> str:
 
 
 def is_stale(note: Note) -> bool:
-    """Return whether older rules extracted the note's entities, even if they found none."""
+    """Return whether older rules extracted the note's entities, even if these rules found none."""
     return note.entities_extractor is not None and note.entities_extractor < MARKER
 
 
@@ -295,7 +299,7 @@ def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
     found |= _one_spelling(_named(text.code, mentions), {name.casefold() for name in links})
     contained = _contained(found)
     kept = {name: count for name, count in found.items() if name in links or name.casefold() not in contained}
-    if len(kept) > limit:  # Prefer link targets among equally frequent names, then earlier names.
+    if len(kept) > limit:  # Equally frequent names are sorted: link targets first, then by name.
         most_frequent = sorted(kept, key=lambda name: (-kept[name], name not in links, name))
         return tuple(sorted(most_frequent[:limit]))
     return tuple(sorted(kept))

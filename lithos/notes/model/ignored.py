@@ -118,7 +118,7 @@ def _translate(glob: str) -> str:
 
 
 def read_filters(document: Any) -> tuple[list[str], list[str]]:
-    """Return the usable filters in Obsidian's parsed `app.json`, and a complaint for each unusable one."""
+    """Return the usable filters in Obsidian's parsed `app.json`, and messages about unusable filters."""
     given = document.get("userIgnoreFilters") if isinstance(document, dict) else None
     if given is None:
         return [], [] if isinstance(document, dict) else ["it does not contain an object"]

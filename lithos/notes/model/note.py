@@ -115,9 +115,9 @@ class Note:
         return reason if reason.startswith(line) else f"{line}: {reason}"
 
     def next_update(self, now: datetime) -> datetime:
-        """Return `updated_at` for the next version:
+        """Return the `updated_at` of the next version.
 
-        `now`, or the current `updated_at` if the clock was set back.
+        This is `now`, or the current `updated_at` if the clock was set back.
         """
         return max(now, self.updated_at)
 
@@ -147,9 +147,9 @@ def with_creation(note: Note, modified_at: datetime, *known: datetime | None) ->
 
 
 def not_ahead(note: Note, modified_at: datetime, now: datetime) -> Note:
-    """Return the note.
+    """Return the note with an `updated_at` that is not in the future.
 
-    If `updated_at` was taken from the file's modification time, limit `updated_at` to the current time.
+    Only an `updated_at` that was taken from the file's modification time is limited to `now`.
     """
     return evolve(note, updated_at=now) if note.updated_at == modified_at > now else note
 

@@ -109,9 +109,9 @@ def names_file(path: str | None) -> bool:
 
 
 def namespace_of(path: str, explicit: str | None) -> str:
-    """Return the namespace in NFC:
+    """Return the namespace of a note, in Unicode NFC.
 
-    `explicit`, or else the folders of the relative `path`, or else `default`.
+    This is `explicit`, or else the folders of the relative `path`, or else `default`.
     """
     folder = PurePosixPath(path).parent.as_posix()
     return normalise("NFC", explicit or (DEFAULT_NAMESPACE if folder == "." else folder))

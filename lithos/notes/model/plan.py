@@ -36,7 +36,7 @@ class IndexPlan:
 def plan_index(wanted: Mapping[int, int], held: Mapping[int, int]) -> IndexPlan:
     """Return the differences between the required and the actual content of an index.
 
-    Both map serial numbers to stamps.
+    `wanted` and `held` map serial numbers to stamps.
     """
     add = tuple(sorted(serial for serial, stamp in wanted.items() if held.get(serial) != stamp))
     remove = tuple(sorted(serial for serial in held if serial not in wanted))
@@ -54,7 +54,7 @@ class FilePlan:
 def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> FilePlan:
     """Return the differences between the files in the manifest and the files in the folder.
 
-    Both map paths to size and mtime.
+    `known` and `found` map paths to size and mtime.
     """
     examine = tuple(path for path, state in found.items() if known.get(path) != state)
     return FilePlan(examine, tuple(path for path in known if path not in found))
@@ -106,7 +106,7 @@ class IdClaim:
 def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
     """Return the sort key of a file that claims an unknown id.
 
-    Names without a copy suffix come first, then older files, then paths.
+    Names without a copy suffix come first, then older files. Equally old files are ordered by path.
     """
     name = path.rpartition("/")[2][: _LONGEST_NAME + 1]
     is_marked = len(name) <= _LONGEST_NAME and (_CONFLICT.search(name) or _COPY.search(name))

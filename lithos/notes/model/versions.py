@@ -179,7 +179,7 @@ def before(now: datetime, days: int) -> datetime | None:
 
 
 class HistoryFailed(StorageFailed):
-    """Error: the database `history.db` cannot be read or written at the moment."""
+    """The database `history.db` cannot be read or written at the moment."""
 
 
 @frozen(kw_only=True)

@@ -118,7 +118,7 @@ class BrowsePage:
 
 @frozen
 class Backlinks:
-    """Some notes that link to a note, each with the sentence of its link, and their total number."""
+    """Some of the notes that link to a note, each with its linking sentence, and their total number."""
 
     rows: Sequence[tuple[Entry, str]]
     total: int
@@ -126,7 +126,7 @@ class Backlinks:
 
 @frozen
 class Folder:
-    """A folder whose path ends in `/`. The note count includes the notes in all subfolders."""
+    """A subfolder, with its path (ending in `/`) and the number of notes in it and below it."""
 
     path: str
     name: str

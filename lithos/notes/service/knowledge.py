@@ -427,7 +427,7 @@ class Knowledge:
     async def identify(self, note_id: str) -> str:
         """Return the id of the note whose frontmatter property `id` is this text.
 
-        If there is none, return the text itself.
+        Without such a note, return the text itself.
 
         Raises `InvalidInput` if several notes have this property.
         """

@@ -47,7 +47,7 @@ _Unchanged: TypeAlias = dict[str, Exception]
 
 @frozen
 class MoveOutcome:
-    """The reply to a move: ids of the notes with rewritten links, and of the notes that could not be written.
+    """The reply to a move, with the ids of rewritten notes and of notes that could not be written.
 
     `canvases` are the paths of canvases with rewritten links. `unchanged` maps the paths of canvases that
     could not be updated to the reasons.

@@ -41,7 +41,7 @@ class Pasting:
             head = _head_of(request.content)
             if loaded is None or _head_of(loaded.document.content) != head:
                 style = self._catalogue.style
-                if loaded is None:  # A new note is managed, so Lithos owns its keys in the frontmatter.
+                if loaded is None:  # Lithos manages new notes, so it defines the frontmatter keys.
                     style = attrs.evolve(style, minimal_frontmatter=False)
                 found = read_pasted(request.content, style)
                 file = None if loaded is None else loaded.source.data.decode("utf-8", "replace")

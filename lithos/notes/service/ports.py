@@ -114,4 +114,4 @@ class OtherFiles(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of the files that pass the filters, by path, and their total number."""
+        """Return a page of the files that pass the filters, sorted by path, and the total number of files."""

@@ -323,7 +323,10 @@ class NoteTexts:
     async def map_visible(
         self, entries: Sequence[Entry], work: Callable[[int, str, str], T]
     ) -> list[T | None]:
-        """Run `work` like `map_contents`, but pass also the visible text, which is made once per state."""
+        """Run `work` like `map_contents`, but also pass the visible text.
+
+        This text is made once per state.
+        """
         visible = [self._visible.get(entry) for entry in entries]
         if None in visible:
             unseen = [entry for entry, text in zip(entries, visible, strict=True) if text is None]

@@ -77,7 +77,7 @@ class Pending:
             self._missing[note_id] = now
 
     def find(self, note_ids: Iterable[str]) -> None:
-        """Remove notes that were found or dropped from the missing notes."""
+        """Stop waiting for missing notes that were found or dropped."""
         for note_id in note_ids:
             self._missing.pop(note_id, None)
 

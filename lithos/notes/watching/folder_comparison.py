@@ -2,8 +2,8 @@
 
 All functions of this module block, so they must run in a worker thread.
 
-A listing can miss a file that moves meanwhile from a folder not yet visited to a visited folder. A note is
-therefore gone only if `find_moved` does not find it in a tree that no longer changes.
+A listing can miss a file that moves during the listing, from a folder that is not yet visited to one that is.
+A note is therefore gone only if `find_moved` does not find it in a tree that no longer changes.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[st
 
 
 def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: TouchedFiles) -> TouchedFiles:
-    """Compare size and time of every file with the known values, as an incremental scan of a running server.
+    """Compare size and time of all files with the known values, like an incremental scan.
 
     The result also includes the files at the `touched` paths.
     """

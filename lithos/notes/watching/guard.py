@@ -33,7 +33,7 @@ WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos rec
 class DeletionGuard:
     """Guard that decides which missing notes may be dropped.
 
-    Only the server start changes the guard at first. After that, only the watcher changes it.
+    The server start sets up the guard. After that, only the watcher changes it.
     """
 
     catalogue: Catalogue

@@ -117,9 +117,9 @@ class Ingest:
             await self._take_files(some)
 
     def _put_off_empty(self, found: Sequence[FoundFile], now: float) -> list[FoundFile]:
-        """Return empty new files to the queue, because most programs create a file before they write it.
+        """Put empty new files back into the queue, because most programs create a file before they write it.
 
-        The result contains all remaining files.
+        Return the remaining files.
 
         If a file is still empty at the second check, it counts as a note.
         """
@@ -154,9 +154,10 @@ class Ingest:
     def _put_off_doubtful(
         self, examined: Sequence[Examined], known: Sequence[Entry | None]
     ) -> list[Examined]:
-        """Requeue files that seem to have lost their id, because another program may be saving them.
+        """Put files that seem to have lost their id back into the queue. Return the remaining files.
 
-        If a file has not changed by the next check, it is accepted.
+        Another program may still be saving such a file. If the file has not changed by the next check, it is
+        accepted.
         """
         believed: list[Examined] = []
         for each, entry in zip(examined, known, strict=True):

@@ -30,7 +30,7 @@ _DETAILS = "/proc/self/fdinfo"
 
 
 class WatchCoverage:
-    """Compares the number of folders with the number of watches after folders may have been added."""
+    """Comparison of the number of folders with the number of watches, when folders may have been added."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._files = files

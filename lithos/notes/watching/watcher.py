@@ -96,7 +96,7 @@ class Watcher:
 
     @property
     def failure(self) -> str | None:
-        """Return why external changes are not ingested properly, for the health report, or None."""
+        """Return why external changes are not processed properly, for the health report, or None."""
         return "; ".join(self._troubles.values()) or None
 
     @property
@@ -230,8 +230,8 @@ class Watcher:
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            # The watcher is busy for at most half of the time. If a check hung for hours, for example while
-            # the machine slept, the pause after it has a limit.
+            # The watcher is busy for at most half of the time. The pause is limited, because a check may hang
+            # for hours, for example while the machine sleeps.
             await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:
@@ -284,7 +284,7 @@ class Watcher:
             self._wake.set()
 
     async def _look_after_guard(self) -> None:
-        """Release notes from the guard: returned files, moved or deleted notes, and notes given up."""
+        """Release notes from the guard that returned, moved or were deleted, or whose loss was accepted."""
         given_up = await self._guard.take_approval()
         if given_up is not None:
             await self._taking.drop(given_up)

@@ -320,7 +320,7 @@ class Writer:
             raise self._preparation.explain(prepared, failure) from failure
 
     async def _start_from_own(self, gate: ChangeGate, jobs: Sequence[_Job]) -> None:
-        """Use the agent's earlier proposals as the source of changes that need approval again."""
+        """Use the agent's earlier proposals as the source of changes that need approval."""
         for job in jobs:
             request = job.request
             if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:

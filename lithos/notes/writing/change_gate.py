@@ -1,4 +1,4 @@
-"""The access check of a change, which is allowed, needs approval, or is refused.
+"""Access check of changes: a change is allowed, needs approval, or is refused.
 
 See docs/spec/scopes.md. The writer checks access and applies the change in the same step. A change of several
 paths, such as a move with its links, gets the strictest access of these paths.
@@ -51,9 +51,9 @@ def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Real
 def check_scope(
     scopes: WriteScopes, catalogue: Catalogue, request: WriteRequest, prepared: Prepared, reals: Reals
 ) -> PathAccess:
-    """Return the access to a prepared change:
+    """Return the access to a prepared change, either `write` or `propose`.
 
-    `write` or `propose`. Otherwise raise `Forbidden` with the path.
+    If the change is not allowed, raise `Forbidden`, which names the path.
 
     `reals` contains the known link targets. The change is refused if a link leads to a hidden folder.
     """

@@ -124,7 +124,7 @@ class Keeper:
             for each, outcome in zip(some, outcomes, strict=True):
                 self._note(each, outcome)
             lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
-            if lost:  # Their folders were renamed, but the files have the same names in the new folders.
+            if lost:  # The folders of these files were renamed, but the file names are the same.
                 self.take(await self._blocking.run(lambda lost=lost: self.files.find_renamed(lost)))  # type: ignore[misc]
         gone = {id(each) for each in ripe if each.due == -math.inf}
         self._waiting = [each for each in self._waiting if id(each) not in gone]

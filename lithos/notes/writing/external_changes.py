@@ -395,7 +395,7 @@ class Outside:
             taken.versions.append(version)
 
     def _touch(self, note_id: str, examined: Examined, version: int, taken: ExternalReply) -> None:
-        """Update the file state, and the version if other bytes have it. The content is already indexed."""
+        """Update the file state and, if necessary, the version of a note whose content is already indexed."""
         entry = self._catalogue.get(note_id)
         assert entry is not None
         self._catalogue.with_creation(entry.note, from_nanoseconds(entry.state.mtime_ns))
@@ -453,7 +453,7 @@ class Outside:
         return ExternalReply()
 
     async def _keep_apart(self, path: str) -> ExternalReply:
-        """Make a file a separate note: record the decision, give it its own id, then read it."""
+        """Make a file a separate note: record the decision, give the file a new id, and read the file."""
         records = self._catalogue.records
         was_own = records.is_own(path)
         records.put_own(path)

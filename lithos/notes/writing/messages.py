@@ -26,16 +26,16 @@ from lithos.text.outline.section_edit import SectionEdit
 
 
 class NoteBusy(StorageFailed):
-    """Error: another program is writing the note's file. Nothing was changed.
+    """Another program is writing the note's file. Nothing was changed.
 
-    The same request may succeed if it is retried soon.
+    A retry of the same request may succeed soon.
     """
 
 
 class NoteAway(NoteBusy):
-    """Error: the note's file was moved or removed, so it is not at its path.
+    """The note's file is not at its path, because it was moved or removed.
 
-    The caller should read the note again and retry. The extra fields are those of `VersionConflict`.
+    Read the note again and retry. Extras: those of `VersionConflict`.
     """
 
     code = VersionConflict.code
@@ -205,9 +205,9 @@ class PatchNote(_OfNote):
 
 
 class OutlineNeeded(LithosError):
-    """Error: the outline of a long body is unknown.
+    """The outline of a long body is unknown.
 
-    Nothing was changed. The caller must read the outline and retry.
+    Nothing was changed. Read the outline, then retry.
     """
 
 
@@ -314,7 +314,7 @@ class MoveNote(_OfNote):
 
 
 class NothingToRelink(LithosError):
-    """Error: the note has no links to rewrite. Nothing was changed."""
+    """The note has no links to rewrite. Nothing was changed."""
 
 
 @frozen(kw_only=True)

@@ -59,7 +59,7 @@ class RelinkCanvas(Command[ExternalReply]):
 def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
     """Return the new path of the note at `path`.
 
-    Raises `InvalidInput`. If the new path is a folder, the file name stays the same.
+    If the new path is a folder, the file name stays the same. Raises `InvalidInput`.
 
     When a move is undone, the former path is restored exactly, whatever its name is.
     """

@@ -1,4 +1,4 @@
-"""Rebasing of updates, which applies changes to an earlier version to the current note.
+"""Rebasing of updates: changes made to an earlier version are applied to the current note.
 
 "Base" is the version that the caller had read. "Mine" is the result of the request applied to the base.
 "Theirs" is the file that the writer read, even if another program has just saved it. Rebasing runs in a

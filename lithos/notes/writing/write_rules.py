@@ -214,7 +214,7 @@ def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Not
 
 
 def refuse_broken(old: Document, path: str) -> None:
-    """Raise `InvalidInput` if the frontmatter is unreadable, because the note cannot be changed then."""
+    """Raise `InvalidInput` if the frontmatter is unreadable, because such a note cannot be changed."""
     problem = old.note.frontmatter_problem
     if problem is not None:
         raise InvalidInput(
