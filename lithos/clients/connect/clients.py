@@ -69,7 +69,7 @@ def _connect_claude_code(target: ConnectTarget) -> dict[str, Recipe]:
 
 
 def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
-    shell = "Run in a shell, then restart the gateway (openclaw.json has it under mcp.servers):"
+    shell = "Run in a shell, then restart the gateway (openclaw.json stores the entry under mcp.servers):"
     headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
     remote = {"url": target.url, "transport": "streamable-http", **headers}
     return {
@@ -277,11 +277,12 @@ def _zed_folder(around: Surroundings) -> Path:
 
 
 _CONSENT: Final = (
-    "The client opens your console. Log in with the link of `lithos login`, load the page again, "
-    "choose the permissions, and confirm."
+    "The client opens your console. Log in with the link that `lithos login` prints, load the "
+    "page again, choose the permissions, and confirm."
 )
 _THROW_OUT: Final = (
-    "To remove the client's access: console, Agents, Remote clients, Revoke; or lithos token revoke."
+    "To remove the client's access, press Revoke in the console under Agents > Remote clients, "
+    "or run lithos token revoke."
 )
 #: Steps that a person must take to connect a hosted client, by client name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
@@ -330,8 +331,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _files(lambda around: around.home / ".cursor" / "mcp.json", ".cursor/mcp.json"),
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
-            then="Restart Cursor, then switch on lithos under Customize > MCPs (before: Settings "
-                 "> Tools & MCP).",
+            then="Restart Cursor, then switch on lithos under Customize > MCPs (older versions: "
+                 "Settings > Tools & MCP).",
         ),
         Client(
             "vscode", "VS Code", JsonFormat(("servers",)),

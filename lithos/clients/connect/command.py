@@ -175,8 +175,8 @@ def _print(session: CommandSession, client: Client, target: ConnectTarget, aroun
     recipes = make_recipes(client, target, around)
     if wanted is not None and wanted not in recipes:
         raise CommandFailed(
-            f"{client.title} reaches servers on this machine only over "
-            f"{', '.join(recipes)}. Choose that with --transport."
+            f"{client.title} connects to servers on this machine only over {', '.join(recipes)}. "
+            "Choose this transport with --transport."
         )
     shown = {way: recipe for way, recipe in recipes.items() if wanted in (None, way)}
     if session.as_json:
@@ -269,8 +269,8 @@ def _advice(
         yield "Over HTTP, the client needs a running server: lithos serve --transport http"
         if target.needs_token:
             yield (
-                f"Start {place.client.title} with the token in the variable {TOKEN_VARIABLE}, "
-                "which the file names."
+                f"Start {place.client.title} with the token in the environment variable "
+                f"{TOKEN_VARIABLE}, to which the file refers."
             )
     else:
         what = " and ".join(vault.name for vault in session.vaults) or target.data

@@ -80,7 +80,7 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
         return client.stdio(target)
     if client.http is None:
         raise ConfigRefused(
-            f"{client.title} reaches servers on this machine only over stdio. Use --transport stdio."
+            f"{client.title} connects to servers on this machine only over stdio. Use --transport stdio."
         )
     if target.needs_token and not client.knows_variables:
         raise ConfigRefused(

@@ -113,7 +113,7 @@ def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
     """Print the text and the number of changes that wait for approval. If there is neither, print nothing."""
     waiting = answer.get("pending_proposals")
-    told = f"{waiting} changes wait for a person (lithos proposals)." if waiting else ""
+    told = f"{waiting} changes are waiting for a person's approval (lithos proposals)." if waiting else ""
     indexing = printable(str(answer.get("message", ""))) if "indexing" in answer else ""
     parts = (indexing, printable(text_of(answer)), told)
     text = "\n\n".join(part for part in parts if part.strip())

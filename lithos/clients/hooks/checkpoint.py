@@ -160,9 +160,9 @@ def storing(checkpoint: Checkpoint) -> Calls:
                 return _stored("unchanged", known)
             if len(texts) >= MOST:
                 raise NotStored(
-                    f"The note {checkpoint.path} of this session already has the maximum of "
-                    f"{MOST} checkpoints. Write separate notes with lithos_write, or name another "
-                    "--session."
+                    f"The note {checkpoint.path} of this session already has the maximum number "
+                    f"of checkpoints, {MOST}. Write separate notes with lithos_write, or name "
+                    "another --session."
                 )
             refusal = yield (
                 "lithos_note_edit",

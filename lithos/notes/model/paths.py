@@ -183,8 +183,8 @@ def _join(segments: list[str]) -> str:
 
 def _refusal(path: str, reason: str) -> InvalidInput:
     return InvalidInput(
-        f"path {path!r} {reason}; it must be relative and stay within knowledge directory, "
-        "like 'folder/note.md'"
+        f"The path {path!r} {reason}. It must be relative and stay within knowledge directory, "
+        "like 'folder/note.md'."
     )
 
 
@@ -206,8 +206,8 @@ def normalise_url(url: str) -> str:
         host, port = _host(parts), parts.port
     except ValueError:
         raise InvalidInput(
-            f"source_url {url[:200]!r} is not an http or https address; "
-            "give one like 'https://example.org/page' or leave it out"
+            f"source_url {url[:200]!r} is not an http or https address. Give an address such as "
+            "'https://example.org/page', or leave source_url out."
         ) from None
     address = f"{parts.scheme}://{host}"
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:

@@ -270,9 +270,9 @@ def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) ->
     shown = path[:300]
     if place == "protected":
         return Forbidden(
-            f"{shown} is protected (storage.protected): only people can change it, in an editor or in "
-            "the console. Nothing was changed. Ask a person to make the change, or write a new note in "
-            "another place.",
+            f"{shown} is protected (storage.protected): only people can change it, in an editor "
+            "or in the console. Nothing was changed. Ask a person to make the change, or write a "
+            "new note at another path.",
             path=path,
             scope="protected",
         )

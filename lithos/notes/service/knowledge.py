@@ -185,7 +185,7 @@ class Knowledge:
         """
         check_edit(edit)
         if not note_id:
-            raise InvalidInput("Give the id or the path of the note to edit.")
+            raise InvalidInput("The note to edit is not named. Give its id or its path.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
         is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
@@ -469,7 +469,7 @@ class Knowledge:
         if note_id:
             return self._catalogue.require(note_id)
         if not path:
-            raise InvalidInput("Give the id, the path or the title of the note to read.")
+            raise InvalidInput("The note to read is not named. Give its id, its path or its title.")
         resolved = resolve_read_path(path)
         entry = self._catalogue.spelled(resolved)
         if entry is None:

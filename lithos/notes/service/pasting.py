@@ -52,7 +52,7 @@ class Pasting:
                         request, found, {} if loaded is None else loaded.document.note.extra
                     )
         if request.id is None and not request.title:
-            raise InvalidInput("A new note needs title. To change an existing note, give its id.")
+            raise InvalidInput("A new note needs a title. To change an existing note, give its id.")
         return request
 
 

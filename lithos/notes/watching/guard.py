@@ -26,7 +26,7 @@ log = get_logger("lithos.guard")
 #: needs more time between two actions.
 WINDOW = 10.0
 #: Advice to operators in warnings about vanished files.
-WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
+WAY_OUT = "put the files back, or, if their deletion was intended, run `lithos reconcile --accept-vanished`"
 
 
 @define(eq=False)

@@ -134,7 +134,7 @@ class Watcher:
             try:
                 await self._listen()
             except ListeningFailed as failure:
-                self._tell("listening", f"notifications of the folder failed: {failure}")
+                self._tell("listening", f"file system notifications failed: {failure}")
                 self._give_up_listening(trio.current_time())
             self._is_armed = False
             await trio.sleep(RETRY)

@@ -172,8 +172,8 @@ class Preparation:
         """Raise `InvalidInput` for an ignored path, where searches and lists would never show a note."""
         if self._ignored().covers(path):
             raise InvalidInput(
-                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
-                "note there would never be found. Choose another folder."
+                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), "
+                "so a note there would never be found. Choose another folder."
             )
 
     def prepare_update(

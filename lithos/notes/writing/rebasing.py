@@ -66,9 +66,9 @@ class Rebased:
         count = "one place" if merged.total == 1 else f"{merged.total} places"
         coarse = "" if merged.is_complete else " Some texts differ too much to be compared line by line."
         raise VersionConflict(
-            f"The note is at version {version}, and what changed since version {expected} touches "
-            f"or overlaps your change in {count}: see conflicts.{coarse} Nothing was written. "
-            f"Read the note again, combine both changes and retry with expected_version {version}.",
+            f"The note is at version {version}, and changes made since version {expected} touch "
+            f"or overlap your change in {count}: see conflicts.{coarse} Nothing was written. Read "
+            f"the note again, combine both changes and retry with expected_version {version}.",
             current_version=version,
             conflicts=[each.to_row() for each in merged.conflicts],
         )

@@ -103,8 +103,8 @@ class RestorePreparation:
             )
         if request.expected_version not in (None, newest):
             raise VersionConflict(
-                f"The note is deleted, which is version {newest}, not {request.expected_version}. "
-                "Read its history with lithos_history, then retry with that version.",
+                f"The note was deleted in version {newest}, but {request.expected_version} was "
+                "expected. Read its history with lithos_history, then retry with that version.",
                 current_version=newest,
             )
         self._refuse(request.path)
@@ -191,12 +191,12 @@ class RestorePreparation:
             document, identified = parse_identified(data, path, now, request.id, self._catalogue.style)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"The state of {path} cannot be restored: {problem.reason}. Read it with "
+                f"This version of {path} cannot be restored: {problem.reason}. Read it with "
                 "lithos_read and write the text you want with lithos_write."
             ) from problem
         if document.note.id != request.id:
             raise DocNotFound(
-                f"The state of {path} belongs to the note {document.note.id!r}. Restore that note instead."
+                f"This version of {path} belongs to the note {document.note.id!r}. Restore that note instead."
             )
         self._catalogue.records.put_version(request.id, AssignedVersion(version, digest_of(data)))
         document = self._dated(document, now)
