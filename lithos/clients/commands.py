@@ -10,7 +10,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import check_agent
 from lithos.server.command.declaring import CliCommand, count, flag, take
 
-#: Clients that `lithos connect` can configure.
+#: Agent clients that `lithos connect` can configure.
 CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
     "openclaw", "agent-zero",

@@ -68,8 +68,8 @@ _MOST_NAMES: Final = 100
 _HEADING: Final = re.compile(r"#{1,6}\s")
 _LETTER: Final = re.compile(r"[^\W_]")
 
-#: Share of lines that a copy must have in common with one version of its note: for unmistakable names, and
-#: for weak names.
+#: Shares of lines that a copy must have in common with one version of its note. The first applies to
+#: unmistakable names, the second to weak names.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
 #: Minimum share of common lines of two texts, if each text has `NEARLY_ALL` of its lines in common with a

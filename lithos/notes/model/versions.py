@@ -16,8 +16,8 @@ BODY: Final = "body"
 PATH: Final = "path"
 ADDRESS: Final = "source_url"
 
-#: The compared properties, in order. Two kinds of properties are missing: those that every write changes
-#: (version, `updated_at`, contributors), and those that no write may change.
+#: The compared properties, in order. Properties that every write changes (version, `updated_at`,
+#: contributors) and properties that no write may change are left out.
 _PROPERTIES: Final = (
     "title", "tags", "aliases", "status", "quarantine_reason", "note_type", "access_scope", "namespace",
     "confidence", "source", ADDRESS, "derived_from_ids", "supersedes", "expires_at", "schema_version",

@@ -47,7 +47,7 @@ class Frames:
         self._counting = trio.Lock()
         #: Size of each folder at its last sample, as the bit length of the number of notes.
         self._known: OrderedDict[str, int] = OrderedDict()
-        #: Hashes of shared texts by folder. Folders without shared texts are missing.
+        #: Hashes of shared texts by folder. Folders without shared texts are left out.
         self._shared: dict[str, frozenset[int]] = {}
 
     def of(self, entry: Entry) -> Frame:

@@ -238,7 +238,7 @@ class Browsing:
         return found, len(counts)
 
     async def warnings(self, entries: Iterable[Entry]) -> dict[str, tuple[NoteWarning, ...]]:
-        """Return the warnings about these notes by id. Notes without warnings are missing."""
+        """Return the warnings about these notes by id. Notes without warnings are left out."""
         await self._lineage.settle()
         now = self._clock()
         found: dict[str, tuple[NoteWarning, ...]] = {}

@@ -58,7 +58,7 @@ class DeletionGuard:
         return VanishRule(MASS_LOSS, self.files.root_was_missing, self._store.kept(), self._store.approved())
 
     async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
-        """Start with the notes that the scan kept. `is_settled` means that the scan used up the approval."""
+        """Start with the notes that the scan kept. If `is_settled`, the scan has carried out the approval."""
         self._keep(entry for note_id in vanished if (entry := self.catalogue.get(note_id)) is not None)
         await self._save(settle_approval=is_settled)
 
@@ -100,7 +100,7 @@ class DeletionGuard:
         return given_up
 
     async def settle_approval(self) -> None:
-        """Use up the approval after it was carried out."""
+        """Delete the operator's approval after it was carried out."""
         await self._save(settle_approval=True)
 
     def _lost(self, missing: Sequence[Entry]) -> list[Entry]:

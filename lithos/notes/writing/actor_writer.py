@@ -286,7 +286,9 @@ class Writer:
         return []
 
     async def _place_of(self, job: _Job) -> PathAccess:
-        """Return the access to the paths of a prepared change and to their link targets. Raises the refusal.
+        """Return the access to the paths of a prepared change and to their link targets.
+
+        Raises `Forbidden` or `InvalidInput`.
 
         The link targets of a direct change are found when its file is written (`PathRedirected`). Proposals
         and moves need the link targets earlier.

@@ -23,12 +23,12 @@ from lithos.notes.files.values import LEAST_GRACE, FileBusy, Kept
 
 log = get_logger("lithos.keeper")
 
-#: Maximum number of files in the queue. If there are more, the oldest files are settled before their grace
+#: Maximum number of files in the queue. If there are more, the oldest files are processed before their grace
 #: period ends. At 100 changes a second and with the longest grace period, the queue has 6,000 files.
 CAPACITY = 10_000
-#: Maximum number of files settled in one thread job, which takes a few milliseconds.
+#: Maximum number of files that one thread job processes. This takes a few milliseconds.
 SLICE = 100
-#: Number of seconds before the next attempt to settle a file that another program has open. The time doubles
+#: Number of seconds before the next attempt to delete a file that another program has open. The time doubles
 #: after each attempt, up to the maximum.
 PAUSE, LONGEST_PAUSE = 1.0, 60.0
 #: Number of seconds between two deletions of old files in `.lithos/displaced/`.
@@ -45,7 +45,7 @@ class _Waiting:
 
 @frozen
 class _Outcome:
-    """Result of an attempt to settle a file.
+    """Result of an attempt to delete a displaced file.
 
     `again` requests another attempt, and `saved` lists the stored copies.
 
@@ -60,7 +60,7 @@ class _Outcome:
 
 @define(eq=False)
 class Keeper:
-    """The queue of displaced files, and the background task that settles each file when it is due."""
+    """The queue of displaced files, and the background task that processes each file when it is due."""
 
     files: NoteFiles
     displaced: Displaced
@@ -96,7 +96,7 @@ class Keeper:
             self._wake.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Settle each file when it is due, until cancelled."""
+        """Process each file when it is due, until cancelled."""
         task_status.started()
         while True:
             due = min((each.due for each in self._waiting), default=self._pruned + PRUNING)
@@ -110,7 +110,7 @@ class Keeper:
                 await self._blocking.run(partial(self.displaced.prune, self._settled()))
 
     async def finish(self) -> None:
-        """Settle the leased files at shutdown. The remaining files are settled by the next start."""
+        """Process the leased files at shutdown. The remaining files are processed by the next start."""
         for _ in range(2):  # The first pass finds files in renamed folders, and the second pass settles them.
             leased = [each for each in self._waiting if each.kept.is_leased]
             if leased:
@@ -143,7 +143,7 @@ class Keeper:
         each.pause = min(2 * each.pause, LONGEST_PAUSE)
 
     def _try(self, kept: Kept) -> _Outcome:
-        """Try to settle one displaced file. Blocks."""
+        """Try to delete one displaced file, after copying its bytes if necessary. Blocks."""
         saved: list[str] = []
 
         def save(of: Kept, data: bytes) -> None:

@@ -284,7 +284,7 @@ class ImportNote(Command[Accepted]):
 class TakeOverNote(ImportNote):
     """Request to create a note that comes from another vault, together with its kept versions.
 
-    The note has the same bytes and the same version as before. No other note may have its title or address.
+    The bytes and the version of the note do not change. No other note may have its title or address.
     """
 
     #: The versions in recorded order. They are committed together with the note's own version, before its

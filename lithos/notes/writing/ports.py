@@ -69,7 +69,7 @@ class VersionStore(Protocol):
         """Check whether the store's files exist. After that, `loss` returns the result."""
 
     def places(self, ids: Collection[str]) -> Mapping[str, RecordedPlace]:
-        """Return the last known paths of notes. Unknown and deleted notes are missing in the result."""
+        """Return the last known paths of notes. Unknown and deleted notes are left out."""
 
     def contents(self, note_id: str, most: int) -> Iterable[bytes]:
         """Return the kept versions of a note, newest first."""
@@ -102,7 +102,7 @@ class VersionRecorder(Protocol):
         """Commit versions. Return the row positions for `settle`. Raises `HistoryFailed`."""
 
     async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
-        """Record the results of the changes to which these rows belong.
+        """Record the results of the changes to which the rows belong.
 
         Rows of refused changes are deleted.
         """
@@ -111,7 +111,9 @@ class VersionRecorder(Protocol):
         """Wake the catch-up task, because a version may be missing."""
 
     async def keep_tidy(self) -> None:
-        """Settle rows soon, even if no further change is made. If the store failed, try again.
+        """Record the results for rows soon, even if no further change is made.
+
+        If the store failed, try again.
 
         This is a background task.
         """

@@ -363,7 +363,10 @@ def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
 def find_note(
     catalogue: Catalogue, request: WriteRequest, source: ReadFile | Exception | None
 ) -> tuple[Entry, ReadFile]:
-    """Return the note of a request, and the file that was just read. Raises the refusal."""
+    """Return the note of a request, and the file that was just read.
+
+    Raises a `LithosError` if either is missing.
+    """
     entry = catalogue.get(request.id or "")
     if entry is None and isinstance(source, ProposedFile):
         entry = source.entry

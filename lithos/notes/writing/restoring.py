@@ -168,8 +168,8 @@ class RestorePreparation:
         """Return the unchanged bytes, with the new version assigned to the note."""
         records, says_version = self._catalogue.records, document.note.version == version
         if request.is_return:
-            # Values that are missing in the file must be stored before the file exists, because they are not
-            # in any index either.
+            # Values that the file does not contain must be stored before the file exists, because they are
+            # not in any index either.
             records.put_version(request.id, AssignedVersion(version, digest_of(request.data)))
             if not identified:
                 records.place(path, None if derive_id(path) == request.id else request.id)
@@ -240,8 +240,8 @@ class RestorePreparation:
         self._refuse(path)
         check_free(path, self._catalogue)
         check_unique(note, None, path, self._catalogue)
-        # Values that are missing in the file must be stored before the file exists, because a killed process
-        # would lose them. The remaining values are committed with a recorded version.
+        # Values that the file does not contain must be stored before the file exists, because a killed
+        # process would lose them. The remaining values are committed with a recorded version.
         says_version = request.says_version and request.identified
         if not says_version:
             records.put_version(request.id, AssignedVersion(note.version, digest_of(request.data)))

@@ -104,7 +104,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
 def decide_creation(
     request: WriteNote, catalogue: Catalogue, note_id: str, now: datetime, content_limit: int
 ) -> Decision:
-    """Validate a request that creates a note. Raises the refusal."""
+    """Validate a request that creates a note. Raises a `LithosError` if the request is refused."""
     check_values(request, content_limit)
     changes = _plain_changes(request)
     source_url = _decide_url(request.source_url, None, catalogue)
@@ -224,7 +224,7 @@ def refuse_broken(old: Document, path: str) -> None:
 
 
 def check_values(request: WriteNote, content_limit: int) -> None:
-    """Raise the refusal for invalid values. Checks that need other notes are not included."""
+    """Raise an error for invalid values. Checks that need other notes are not included."""
     if request.content is not None:
         check_content(request.content, content_limit)
     if request.confidence is not None:
