@@ -1,4 +1,4 @@
-"""Agent clients: their connection, hooks, plugin and session cursors.
+"""Support for agent clients: connection, hooks, plugin and session cursors.
 
 Only `app` uses this package.
 Never here: code that opens a vault.

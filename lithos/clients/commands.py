@@ -1,4 +1,4 @@
-"""The commands for agent clients and their sessions."""
+"""Command-line commands for agent clients and their sessions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import check_agent
 from lithos.server.command.declaring import CliCommand, count, flag, take
 
-#: Clients that `lithos connect` knows.
+#: Agent clients that `lithos connect` can configure.
 CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
     "openclaw", "agent-zero",
 )  # fmt: skip
-#: Hosted clients, for which `lithos connect` prints the steps in their settings.
+#: Hosted clients. For these, `lithos connect` prints the steps in their settings.
 HOSTED = ("chatgpt", "claude-ai")
 _CLIENT: Final = take("--client NAME", "name of the client; without --agent, the agent is NAME@HOST")
 
 
 def agent(text: str) -> str:
-    """Return `text` if it is a valid agent id."""
+    """Return `text` if it is a valid agent id, else raise `ArgumentTypeError`."""
     try:
         return check_agent(text)
     except InvalidInput as refusal:
@@ -35,9 +35,9 @@ COMMANDS: Final = (
         take("--task ID", "id of the task that the briefing is about"),
         take("--budget N", "maximum number of tokens (default: 2000; with --hook: 800)", count),
         take("--agent NAME", "agent id for the audit log and private notes", agent),
-        take("--since CURSOR", "show only changes after this cursor, which an earlier call returned"),
+        take("--since CURSOR", "show only changes after CURSOR, which an earlier call returned"),
         flag("--hook",
-            "run as a client's hook: print nothing and exit 0 if no server answers within a second"),
+            "run as a client's hook: if no server answers within a second, print nothing and exit with 0"),
         take("--session ID", "leave out passages that this session already printed"),
         _CLIENT,
     ), group="read and search", place=30, hook="lithos.clients.hooks.briefing:run_hook"),
@@ -45,11 +45,13 @@ COMMANDS: Final = (
         "lithos.clients.commands_sessions:run_checkpoint", (
         take("file FILE", "file with the text; - for stdin", nargs="?"),
         take("--text TEXT", "the text, at most 16,000 characters"),
-        take("--session ID", "session whose note gets the text (default: the agent's note of today)"),
+        take("--session ID", "session whose note the text is added to (default: the agent's note "
+                             "of today)"),
         take("--agent NAME", "agent that saves the text (default: CLIENT@HOST)", agent),
         _CLIENT,
         flag("--hook",
-            "run as a client's hook: save the text, or remind the agent; exit 0 without a server"),
+            "run as a client's hook: save the text, or print a reminder for the agent; without a "
+            "server, exit with 0"),
         ),
         "Save a text as a note in checkpoints/. Each session has one note, and a repeated text is saved "
         "only once. Pass the text with --text, in a FILE, or on stdin.",
@@ -57,13 +59,13 @@ COMMANDS: Final = (
     ),
     CliCommand("connect", "connect a client: print its configuration, or write it into the client's file",
         "lithos.clients.connect.command:run_connect", (
-        # Without a default, argparse would refuse a missing argument as an invalid choice.
+        # Without this default, argparse would treat a missing argument as an invalid choice.
         take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
             choices=(*CLIENTS, *HOSTED), default=None),
         flag("--write", "write the entry into the client's configuration", alone=True),
         flag("--remove", "remove the entry from the client's configuration", alone=True),
         flag("--list", "list the installed clients and their connections", alone=True),
-        take("--scope", "configuration of the user (default) or of the project in this folder",
+        take("--scope", "configuration to use: user (default) or project (of this folder)",
             choices=("user", "project")),
         take("--transport",
             "how the client connects (default for --write: stdio; http in a project and for agent-zero)",
@@ -80,7 +82,7 @@ COMMANDS: Final = (
     ),
     CliCommand("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
         "lithos.clients.plugin.writing:run_skill",
-        needs_session=False,  # The skill does not depend on the configuration.
+        needs_session=False,  # The skill does not depend on the configuration, so no session is opened.
         group="serve and connect", place=320,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`lithos brief` prints a briefing from the server, and `lithos checkpoint` saves a session's text."""
+"""The commands `lithos brief`, which prints a briefing, and `lithos checkpoint`, which saves a text."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from lithos.server.command.asking import ask_tool, require_owner
 from lithos.server.command.output import tell
 from lithos.server.command.session import CommandFailed, CommandSession, refusing
 
-#: Seconds to wait for another briefing of the same session.
+#: Number of seconds to wait until another briefing of the same session is finished.
 _SESSION_WAIT = 10.0
-#: Maximum characters of a session id.
+#: Maximum number of characters in a session id.
 _LONGEST_SESSION = 1_000
 
 
 def run_brief(session: CommandSession) -> int:
-    """Print the briefing. Return 0 also if nothing is new. Raises `CommandFailed`."""
+    """Print the briefing. Return 0 even if there is nothing new. Raises `CommandFailed`."""
     typed = session.typed
     if not typed.get("query") and not typed.get("task"):
         raise CommandFailed("The subject of the briefing is missing. Give a QUERY, --task ID, or both.", 2)
@@ -52,7 +52,7 @@ def run_brief(session: CommandSession) -> int:
 
 @contextmanager
 def _told(session: CommandSession) -> Iterator[SessionCursor | None]:
-    """Yield the cursor of the named session, or None if no session is named."""
+    """Yield the cursor of the named session. If no session is named, yield None."""
     name = session.typed.get("session")
     if name is None:
         yield None
@@ -71,7 +71,7 @@ async def _ask(session: CommandSession, arguments: Mapping[str, Any]) -> Mapping
 
 
 def run_checkpoint(session: CommandSession) -> int:
-    """Store the text and print where. Raises `CommandFailed`."""
+    """Store the text and print the path of its note. Raises `CommandFailed`."""
     typed = session.typed
     name = typed.get("session")
     if name is not None and not 0 < len(name) <= _LONGEST_SESSION:

@@ -1,11 +1,10 @@
-"""Cursors of sessions, so that a briefing does not repeat earlier passages.
+"""Cursors of sessions, which prevent a briefing from repeating passages of earlier briefings.
 
 See docs/spec/context.md §1.
 
-Each cursor is a small file in `$XDG_STATE_HOME/lithos/sessions/`. It belongs to the user, not to the data
-directory, which may be shared with other machines. The file is locked during a briefing, so that two
-briefings of one session do not repeat each other. A damaged file is ignored, which causes a repetition at
-worst.
+Each cursor is a small file in `$XDG_STATE_HOME/lithos/sessions/`. The file belongs to the user. It is not in
+the data directory, which other machines may share. The file is locked during a briefing, so two briefings of
+one session do not print the same passages. A damaged file is ignored, and the worst effect is a repetition.
 """
 
 from __future__ import annotations
@@ -22,22 +21,23 @@ from typing import Final
 
 from lithos.kernel.databases.private_files import overwrite, state_folder
 
-#: Maximum number of sessions. The least recently briefed one is deleted first.
+#: Maximum number of stored sessions. The session with the oldest briefing is deleted first.
 MOST_SESSIONS: Final = 200
-#: Maximum characters of a session id and of a cursor.
+#: Maximum number of characters in a session id, and in a cursor.
 LONGEST: Final = 1_000
-#: Maximum bytes of a file: id, cursor and a path, with every character escaped.
+#: Maximum number of bytes in a file, enough for an id, a cursor and a path in which every character is
+#: escaped.
 _LARGEST: Final = 65_536
 _PAUSE: Final = 0.01
 _NAME_LENGTH: Final = 32
 
 
 class SessionBusy(Exception):
-    """Raised if another process is making a briefing for the session."""
+    """Raised if another process is already making a briefing for the session."""
 
 
 class SessionCursor:
-    """One session, locked."""
+    """The locked cursor file of one session."""
 
     def __init__(self, descriptor: int, session: str, data: str) -> None:
         self._descriptor = descriptor
@@ -68,9 +68,11 @@ class SessionCursor:
 
 @contextmanager
 def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[SessionCursor]:
-    """Lock and yield a session of a data directory. Raises `SessionBusy` after `wait` seconds.
+    """Lock and yield the cursor of a session.
 
-    Raises `OSError` if `folder` cannot be written, and `ValueError` for an id that is too long.
+    Raises `SessionBusy` if the lock is not free within `wait` seconds.
+
+    Raises `OSError` if `folder` is not writable, and `ValueError` for an id that is empty or too long.
     """
     if not session or len(session) > LONGEST:
         raise ValueError(f"A session id has 1 to {LONGEST:,} characters. Give an id of that length.")
@@ -86,12 +88,12 @@ def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterato
 
 
 def _lock(path: Path, until: float) -> int:
-    """Return the open, locked file, after a check that it is still at `path`."""
+    """Open and lock the file. Return its descriptor after checking that the file is still at `path`."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):  # Another process deleted the file in between.
+            with suppress(FileNotFoundError):  # Another process has just deleted the file.
                 if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                     return descriptor
         except BlockingIOError:
@@ -120,5 +122,5 @@ def _forget_oldest(folder: Path) -> None:
 
 
 def sessions_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder in which cursors are stored."""
+    """Return the folder that contains the cursors."""
     return state_folder(environment) / "sessions"

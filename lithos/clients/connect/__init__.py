@@ -1,4 +1,4 @@
-"""The command `connect`, which adds Lithos to the configuration of clients and removes it.
+"""The command `connect`, which adds Lithos to the configuration of clients, and removes it again.
 
 Only the package `clients` uses this package.
 Never here: changes to files without the user's consent.

@@ -1,7 +1,7 @@
-"""The clients: where each client keeps its configuration, and what an entry for this server looks like.
+"""The supported clients: the places of their configuration files, and the entry for this server.
 
-Paths and keys are those that the clients document (docs/connect.md describes each client). A token is never
-written: the entry names its variable in the client's own syntax.
+Paths and keys are as the clients document them (docs/connect.md describes each client). A token is never
+written into the entry. Instead, the entry names the variable with the token in the client's own syntax.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, Transpo
 
 @frozen
 class Recipe:
-    """The place of a configuration (`place`), and its content: JSON, TOML, or a command to run."""
+    """The text to configure a client (JSON, TOML, or a command), and the place where it belongs."""
 
     place: str
     text: str
@@ -35,7 +35,7 @@ def make_recipes(client: Client, target: ConnectTarget, around: Surroundings) ->
 
 
 def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
-    """Return the recipes for a client that is configured only by a file, as for a new file."""
+    """Return the recipes for a client that has only a configuration file. The text is that of a new file."""
     place = client.place
     if not place:
         files = [_short(path, around) for path in client.files(around).values() if path is not None]
@@ -45,7 +45,7 @@ def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
     texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
-    # Text for a settings editor is only a part of a file, so it ends without a line break.
+    # A text for a settings editor is only a part of the file, so it must not end with a line break.
     return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
 
@@ -69,7 +69,7 @@ def _connect_claude_code(target: ConnectTarget) -> dict[str, Recipe]:
 
 
 def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
-    shell = "Run in a shell, then restart the gateway (openclaw.json has it under mcp.servers):"
+    shell = "Run in a shell, then restart the gateway (openclaw.json stores the entry under mcp.servers):"
     headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
     remote = {"url": target.url, "transport": "streamable-http", **headers}
     return {
@@ -105,7 +105,7 @@ ConfigScope = Literal["user", "project"]
 
 @frozen
 class Surroundings:
-    """Where to search for files: system (`sys.platform`), environment, home folder and current folder."""
+    """The facts needed to find files: system (`sys.platform`), environment, home and current folder."""
 
     system: str
     environment: Mapping[str, str]
@@ -118,18 +118,18 @@ class Surroundings:
         return cls(sys.platform, os.environ, Path.home(), Path.cwd())
 
     def variable(self, name: str) -> Path | None:
-        """Return the folder that an environment variable names, or None if its path is not absolute."""
+        """Return the folder in an environment variable, or None if the value is not an absolute path."""
         named = Path(self.environment.get(name, ""))
         return named if named.is_absolute() else None
 
     @property
     def config(self) -> Path:
-        """The folder `$XDG_CONFIG_HOME`, or `~/.config` without this variable."""
+        """The folder `$XDG_CONFIG_HOME`. If this variable is not set, the folder is `~/.config`."""
         return self.variable("XDG_CONFIG_HOME") or self.home / ".config"
 
     @property
     def application(self) -> Path:
-        """The configuration folder of desktop applications (Electron's `appData`)."""
+        """The folder in which desktop applications store their configuration (Electron's `appData`)."""
         if self.system == "darwin":
             return self.home / "Library" / "Application Support"
         if self.system == "win32":
@@ -139,33 +139,34 @@ class Surroundings:
 
 @frozen
 class Client:
-    """One client, with the files and formats of its configuration."""
+    """A client, with the files and the format of its configuration."""
 
     name: str
     title: str
     format: Format
-    #: Files by scope. None if the client has no such file, or if it cannot be found.
+    #: Configuration files by scope. A file is None if the client does not have one or if it cannot be found.
     files: Files
-    #: Programs and user folders that show that the client is installed.
+    #: Programs and user folders whose existence shows that the client is installed.
     programs: Sequence[str]
     folders: Callable[[Surroundings], Sequence[Path]]
     stdio: Callable[[ConnectTarget], dict[str, Any]]
-    #: Returns the entry for HTTP. None if the client cannot connect to a server over HTTP.
+    #: Function that returns the entry for HTTP, or None if the client cannot connect to a server over HTTP.
     http: Callable[[ConnectTarget], dict[str, Any]] | None
     knows_variables: bool = True
-    #: Instructions for the person after the file is written.
+    #: Instructions for the person, printed after the file is written.
     then: str = ""
-    #: Description of the file's location, if the path is not enough.
+    #: Description of the place of the configuration, if the path is not sufficient.
     place: str = ""
-    #: The client's own command that sets an entry in the user's configuration, or deletes it for None.
+    #: Function that returns the client's own command to set an entry in the user's configuration. If the
+    #: entry is None, the command deletes the entry.
     command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
 
     def default_transport(self, scope: ConfigScope) -> Transport:
-        """Return stdio for a user and HTTP for a project. Stdio needs neither a started server nor a token.
+        """Return the default transport: stdio for the user's configuration, and HTTP for a project.
 
-        HTTP is the default for projects, because a project's file is committed and paths of this machine are
-        useless on other machines. HTTP is also the default for Agent Zero, because its container does not
-        contain this program.
+        Stdio needs neither a running server nor a token. HTTP is the default for projects, because a
+        project's file is committed, and paths of this machine do not exist on other machines. HTTP is also
+        the default for Agent Zero, because its container does not contain this program.
         """
         if self.http is None:
             return "stdio"
@@ -173,7 +174,10 @@ class Client:
 
 
 def _url(reference: str | None, **keys: str) -> Callable[[ConnectTarget], dict[str, Any]]:
-    """Return a function that makes an HTTP entry. In `keys`, `url` is the name of the address key."""
+    """Return a function that makes an HTTP entry.
+
+    If `keys` contains `url`, its value is the name of the address key.
+    """
     address = keys.pop("url", "url")
 
     def make(target: ConnectTarget) -> dict[str, Any]:
@@ -212,14 +216,14 @@ Files = Callable[["Surroundings"], Mapping[ConfigScope, Path | None]]
 
 
 def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
-    """Return a function for the user's file and, if the client has one, the file in the project folder."""
+    """Return a function that finds the user's file and, with `project`, the file in the project folder."""
     return lambda around: {"user": user(around), **({"project": around.folder / project} if project else {})}
 
 
 def _claude_desktop_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     folder = around.application / "Claude"
     store = around.variable("LOCALAPPDATA")
-    if around.system == "win32" and store is not None:  # The Windows store version uses its own folder.
+    if around.system == "win32" and store is not None:  # The Windows Store version has its own folder.
         packaged = store / "Packages" / "Claude_pzs8sxrjxfjjc" / "LocalCache" / "Roaming" / "Claude"
         folder = packaged if packaged.is_dir() else folder
     return {"user": folder / "claude_desktop_config.json"}
@@ -234,7 +238,7 @@ def _opencode_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
 
 
 def _with_comments(path: Path) -> Path:
-    """Return the `.jsonc` file if it exists, and the given path otherwise."""
+    """Return the path of the `.jsonc` file if this file exists, otherwise the given path."""
     other = path.with_suffix(".jsonc")
     return other if other.exists() else path
 
@@ -250,11 +254,11 @@ def _openclaw_file(around: Surroundings) -> Path:
 def _agent_zero_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     """Return the settings files of Agent Zero.
 
-    Only the user knows the folder of Agent Zero, so a few usual folders are tried.
+    Only the user knows where Agent Zero is installed, so the usual folders are checked.
     """
 
     def inside(folder: Path) -> Path | None:
-        # The folder is `usr` since version 0.9.8, and was `tmp` before.
+        # Agent Zero has used `usr` since version 0.9.8. Before that, it used `tmp`.
         names = (folder / "usr" / "settings.json", folder / "tmp" / "settings.json")
         return next((path for path in names if path.is_file()), None)
 
@@ -273,13 +277,14 @@ def _zed_folder(around: Surroundings) -> Path:
 
 
 _CONSENT: Final = (
-    "The client opens your console. Log in with the link of `lithos login`, load the page again, "
-    "choose the permissions, and confirm."
+    "The client opens your console. Log in with the link that `lithos login` prints, load the "
+    "page again, choose the permissions, and confirm."
 )
 _THROW_OUT: Final = (
-    "To remove the client's access: console, Agents, Remote clients, Revoke; or lithos token revoke."
+    "To remove the client's access, press Revoke in the console under Agents > Remote clients, "
+    "or run lithos token revoke."
 )
-#: Steps to connect a hosted client, by client name.
+#: Steps that a person must take to connect a hosted client, by client name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     "chatgpt": (
         "Settings > Apps & Connectors > Advanced settings: switch on developer mode.",
@@ -317,7 +322,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("claude-desktop",), lambda around: (around.application / "Claude",),
             _stdio(), None, knows_variables=False,
             then="Quit and restart Claude Desktop. Settings > Developer shows lithos as running.",
-            # The client's own connectors connect from its vendor's network, so they never reach this machine.
+            # Connectors of this client connect from the vendor's network, so they cannot reach this machine.
             place="Settings > Developer > Edit Config (claude_desktop_config.json), then restart "
                   "the client:",
         ),
@@ -326,8 +331,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _files(lambda around: around.home / ".cursor" / "mcp.json", ".cursor/mcp.json"),
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
-            then="Restart Cursor, then switch on lithos under Customize > MCPs (before: Settings "
-                 "> Tools & MCP).",
+            then="Restart Cursor, then switch on lithos under Customize > MCPs (older versions: "
+                 "Settings > Tools & MCP).",
         ),
         Client(
             "vscode", "VS Code", JsonFormat(("servers",)),

@@ -40,7 +40,10 @@ State = Literal["connected", "another server", "off", "not connected", "no file"
 
 
 def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
-    """Yield a row per client and scope for entries called `name` and entries that lead to Lithos."""
+    """Yield a row for each client and scope.
+
+    Entries called `name` and entries that lead to Lithos have their own rows.
+    """
     for client in CLIENTS.values():
         is_installed = _is_installed(client, around)
         for scope, path in client.files(around).items():
@@ -61,7 +64,7 @@ def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iter
 def _look(
     client: Client, path: Path | None, target: ConnectTarget, name: str
 ) -> Iterator[tuple[State, str | None, ServerLink | None, str | None]]:
-    """Yield the state of a file with the name and link of each entry, or with the reason of an error."""
+    """Yield a state, name and link for each entry in a file. If there is an error, yield its reason."""
     if path is None:
         yield "no file", None, None, None
         return
@@ -91,7 +94,7 @@ def _is_installed(client: Client, around: Surroundings) -> bool:
 
 
 def run_plugin(session: CommandSession) -> int:
-    """Write the plugin for Claude Code and print how to start it. Raises `CommandFailed`."""
+    """Write the plugin for Claude Code, and print how to start the client with it. Raises `CommandFailed`."""
     typed = session.typed
     if typed.get("client") != "claude-code":
         raise CommandFailed(
@@ -110,14 +113,14 @@ def run_plugin(session: CommandSession) -> int:
     return 0
 
 
-#: Server names that every client accepts, and that every format accepts as a key.
+#: Matches entry names that every client accepts and that are keys in every format.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def run_connect(session: CommandSession) -> int:
     """Print the entries for a client, edit its file, write a plugin, or list all clients.
 
-    Raises `CommandFailed`.
+    Raises `CommandFailed` for unusable options or if the file must not be changed.
     """
     typed = session.typed
     if "plugin" in typed:
@@ -126,7 +129,7 @@ def run_connect(session: CommandSession) -> int:
     name = typed.get("name", DEFAULT_NAME)
     if not _NAME.fullmatch(name):
         raise CommandFailed(
-            "A --name has 1 to 64 letters, digits, - and _, and begins with a letter or digit.", 2
+            "A --name must have 1 to 64 letters, digits, - or _, and begin with a letter or digit.", 2
         )
     if typed.get("list"):
         rows = list(list_clients(target, around, name))
@@ -149,7 +152,7 @@ def run_connect(session: CommandSession) -> int:
 
 
 def _print_hosted(session: CommandSession, name: str) -> int:
-    """Print the steps for a hosted client. Raises `CommandFailed`."""
+    """Print the steps to connect a hosted client. Raises `CommandFailed`."""
     options = ("write", "remove", "scope", "file", "name", "agent", "transport")
     if unused := [f"--{each}" for each in options if each in session.typed]:
         raise CommandFailed(f"Use {', '.join(unused)} only for clients on this machine.", 2)
@@ -172,8 +175,8 @@ def _print(session: CommandSession, client: Client, target: ConnectTarget, aroun
     recipes = make_recipes(client, target, around)
     if wanted is not None and wanted not in recipes:
         raise CommandFailed(
-            f"{client.title} reaches servers on this machine only over "
-            f"{', '.join(recipes)}. Choose that with --transport."
+            f"{client.title} connects to servers on this machine only over {', '.join(recipes)}. "
+            "Choose this transport with --transport."
         )
     shown = {way: recipe for way, recipe in recipes.items() if wanted in (None, way)}
     if session.as_json:
@@ -202,7 +205,7 @@ def _present(way: str, recipe: Recipe) -> str:
 
 
 def _edit(session: CommandSession, client: Client, target: ConnectTarget, around: Surroundings) -> int:
-    """Write the entry, or remove it. Raises `ConfigRefused`."""
+    """Write or remove the entry. Raises `ConfigRefused`."""
     place = _place_of(session, client, around)
     transport = session.typed.get("transport") or client.default_transport(place.scope)
     entry = wanted_entry(client, target, transport) if session.typed.get("write") else None
@@ -218,9 +221,9 @@ def _edit(session: CommandSession, client: Client, target: ConnectTarget, around
 def _leave(
     session: CommandSession, place: ClientEntry, entry: ConfigEntry | None, reason: HasComments
 ) -> int:
-    """Run the client's own command for a file with comments, if the user agrees.
+    """For a file with comments, run the client's own command if the user agrees.
 
-    Raises `ConfigRefused` with the entry and its place if the client has no command, or the user declines.
+    If the client has no command or the user declines, raise `ConfigRefused` with the entry and its place.
     """
     client, form = place.client, place.client.format
     is_usual = place.scope == "user" and "file" not in session.typed
@@ -266,8 +269,8 @@ def _advice(
         yield "Over HTTP, the client needs a running server: lithos serve --transport http"
         if target.needs_token:
             yield (
-                f"Start {place.client.title} with the token in the variable {TOKEN_VARIABLE}, "
-                "which the file names."
+                f"Start {place.client.title} with the token in the environment variable "
+                f"{TOKEN_VARIABLE}, to which the file refers."
             )
     else:
         what = " and ".join(vault.name for vault in session.vaults) or target.data

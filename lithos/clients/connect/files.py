@@ -1,7 +1,7 @@
-"""A client's configuration file on disk. It is replaced as a whole, if unchanged since it was read.
+"""The configuration file of a client. It is replaced as a whole, unless it has changed since it was read.
 
-Lithos keeps links, because it replaces the file behind a link. Permissions, owner and extended attributes are
-kept too. Backups next to the file keep the bytes from before an entry.
+A link to the file is kept, because Lithos replaces the file that the link leads to. Permissions, owner and
+extended attributes are kept too. Backups next to the file contain the bytes from before an entry was added.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from lithos.notes.files.system_calls import KernelCalls
 
 SUFFIX: Final = ".lithos-backup"
 DEFAULT_NAME: Final = "lithos"
-#: Maximum bytes of a configuration file. Claude Code keeps a history of several megabytes in its file.
+#: Maximum number of bytes in a configuration file. Claude Code stores a history of several megabytes in its
+#: file.
 LARGEST: Final = 32 * 1024 * 1024
 _CALLS: Final = KernelCalls()
 
 
 class CannotUse(Exception):
-    """Raised if the file cannot be read or written. The message says why and what to do next."""
+    """Raised if the file cannot be read or written. The message contains the reason and the next step."""
 
 
 class ChangedMeanwhile(Exception):
-    """Raised if the file was changed after it was read."""
+    """Raised if another program changed the file after it was read."""
 
 
 @frozen
 class ConfigFile:
-    """A file's content.
+    """A configuration file with its content.
 
-    `path` is the client's path, `real` the path behind all links, `data` is None without a file.
+    `path` is the path that the client uses, and `real` is the path after all links are followed. If there is
+    no file, `data` is None.
     """
 
     path: Path
@@ -51,7 +53,7 @@ class ConfigFile:
 
     @property
     def text(self) -> str:
-        """The content as text. Raises `CannotUse` if it is not UTF-8."""
+        """The content as text. Raises `CannotUse` if the content is not UTF-8."""
         data = self.data or b""
         try:
             return data.decode("utf-8-sig")
@@ -64,9 +66,10 @@ class ConfigFile:
 
 
 def read_config(path: Path) -> ConfigFile:
-    """Read a file.
+    """Return the configuration file at a path.
 
-    Raises `CannotUse` if the path is not a regular file, cannot be read, or is larger than `LARGEST`.
+    Raises `CannotUse` if the path is not a regular file, or if the file is unreadable or larger than
+    `LARGEST`.
     """
     try:
         real = Path(os.path.realpath(path, strict=False))
@@ -87,9 +90,11 @@ def read_config(path: Path) -> ConfigFile:
 
 
 def replace_config(file: ConfigFile, data: bytes | None) -> None:
-    """Replace the content of the file, or delete it for None. Raises `ChangedMeanwhile` and `CannotUse`.
+    """Replace the content of the file.
 
-    Missing folders are created. Folders that become empty are deleted with the file.
+    If `data` is None, delete the file. Raises `ChangedMeanwhile` or `CannotUse`.
+
+    Missing folders are created. If the file is deleted, folders that become empty are deleted too.
     """
     if file.data is not None and os.path.exists(file.real) and not os.stat(file.real).st_mode & 0o222:
         raise CannotUse(
@@ -109,7 +114,7 @@ def replace_config(file: ConfigFile, data: bytes | None) -> None:
 
 
 def find_backups(path: Path, name: str) -> dict[Path, bytes]:
-    """Return the backups of the file from before an entry of this name, newest first."""
+    """Return the backups that were made before an entry with this name was added, newest first."""
     found = []
     usual = _backup(path, name)
     for backup in path.parent.glob(f"{escape(usual)}*"):
@@ -121,7 +126,10 @@ def find_backups(path: Path, name: str) -> dict[Path, bytes]:
 
 
 def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -> Path:
-    """Write a backup of these bytes next to the file, or reuse an equal one. Return its path."""
+    """Write a backup of `data` next to the file.
+
+    Return its path. An existing backup with the same bytes is reused.
+    """
     if same := next((backup for backup, kept in backups.items() if kept == data), None):
         return same
     usual = path.with_name(_backup(path, name))
@@ -142,19 +150,22 @@ def _backup(path: Path, name: str) -> str:
 
 
 def _remove_empty(real: Path) -> None:
-    """Remove the empty folders above a file, but only below the home or current folder."""
+    """Remove the empty folders above a file.
+
+    Only folders below the home folder or the current folder are removed.
+    """
     tops: Sequence[Path] = [Path(os.path.realpath(top)) for top in (Path.home(), Path.cwd())]
     for folder in real.parents:
         if folder in tops or not any(folder.is_relative_to(top) for top in tops):
             return
-        with suppress(OSError):  # The folder still has other files.
+        with suppress(OSError):  # The folder contains other files.
             folder.rmdir()
 
 
 def _write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Create a file, readable only by the user unless `mode` is given.
+    """Create a file. Unless `mode` is given, only the user can read it.
 
-    Raises `FileExistsError` or `OSError`.
+    Raises `FileExistsError` if the file exists, and `OSError` if it cannot be written.
     """
     with open(path, "xb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, mode)) as file:
         file.write(data)
@@ -173,7 +184,7 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
             return
         _write_new(swap, data, 0o666 if file.data is None else 0o600)
         if file.data is None:
-            os.link(swap, file.real)  # A link never replaces an existing file.
+            os.link(swap, file.real)  # Creating a link never replaces an existing file.
         elif _dress(swap, file.real):
             _exchange(swap, file)
         else:
@@ -182,12 +193,12 @@ def _replace(file: ConfigFile, data: bytes | None) -> None:
         raise ChangedMeanwhile from None
     finally:
         swap.unlink(missing_ok=True)
-        with suppress(OSError):  # Not every file system can do this.
+        with suppress(OSError):  # Some file systems cannot do this.
             sync_folder(file.real.parent)
 
 
 def _exchange(swap: Path, file: ConfigFile) -> None:
-    """Put the new file in place of the old one. Undo this if the old one was changed meanwhile."""
+    """Replace the old file with the new file. If the old file was changed meanwhile, undo this."""
     try:
         _CALLS.exchange(str(swap), str(file.real))
     except OSError as error:
@@ -203,7 +214,10 @@ def _exchange(swap: Path, file: ConfigFile) -> None:
 
 
 def _write_in_place(file: ConfigFile, data: bytes) -> None:
-    """Write into a file with several links or another owner, because replacing it would change these."""
+    """Write into the existing file, because it has several links or another owner.
+
+    Replacing it would change these.
+    """
     with open(file.real, "r+b") as target:
         if target.read(LARGEST + 1) != file.data:
             raise ChangedMeanwhile
@@ -215,7 +229,7 @@ def _write_in_place(file: ConfigFile, data: bytes) -> None:
 
 
 def _dress(swap: Path, real: Path) -> bool:
-    """Copy the metadata of the old file to the new one. Return False if that is not possible."""
+    """Copy the metadata of the old file to the new file. If this is not possible, return False."""
     before = os.stat(real)
     try:
         if (before.st_uid, before.st_gid) != (os.geteuid(), os.stat(swap).st_gid):

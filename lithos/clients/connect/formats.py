@@ -1,6 +1,6 @@
-"""Formats of configuration files: read the entries of a text, set an entry, remove an entry.
+"""Formats of configuration files, with functions that read, set and remove entries in a text.
 
-JSON is read and written by `json`, TOML by `tomlkit`. JSON with comments is only read.
+JSON is read and written with `json`, and TOML with `tomlkit`. JSON with comments can be read but not written.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Tree = Mapping[str, Any]
 _NOTHING: Final[Tree] = {}
 _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
-#: A TOML comment on its own line.
+#: Matches a TOML comment that has its own line.
 _OWN_LINE: Final = re.compile(r"^[ \t]*+#.*", re.MULTILINE)
 _INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 class CannotEdit(Exception):
-    """Raised if the text cannot be edited without risk to other content. The message says why."""
+    """Raised if editing the text could change other content. The message contains the reason."""
 
 
 class InvalidText(CannotEdit):
-    """Raised if the text is not valid in its format. The message says where."""
+    """Raised if the text is not valid in its format. The message contains the position."""
 
 
 class HasComments(CannotEdit):
-    """Raised if the text has comments, trailing commas or other JSON5, which `json` would lose."""
+    """Raised if the text has comments, trailing commas or other JSON5 syntax, which `json` would remove."""
 
     def __init__(self) -> None:
         super().__init__("It has comments, trailing commas or JSON5, which Lithos does not rewrite.")
@@ -44,20 +44,26 @@ class HasComments(CannotEdit):
 
 @frozen
 class Format(ABC):
-    """Reads and edits the text of one client's file. All methods raise `CannotEdit`."""
+    """Base class of the formats, which read and edit the text of a client's file.
+
+    Methods raise `CannotEdit`.
+    """
 
     path: tuple[str, ...]
 
     @abstractmethod
     def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
-        """Return the whole content of the text. With `exact`, numbers keep their spelling."""
+        """Return the whole content of the text.
+
+        If `exact` is set, numbers are returned as they are spelled.
+        """
 
     @abstractmethod
     def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
         """Return the text with this entry added or replaced.
 
-        With `entry` None, return the text without the entry and without surrounding empty objects that are
-        not in `keep`.
+        If `entry` is None, return the text without the entry. Surrounding objects that become empty are
+        removed too, unless they are in `keep`.
         """
 
     def entries(self, text: str) -> ConfigEntry:
@@ -65,7 +71,7 @@ class Format(ABC):
         return _servers(self.tree(text, exact=False), self.path)
 
     def place(self, text: str, name: str) -> str:
-        """Return the keys under which an entry belongs, as a text for people."""
+        """Return the keys under which an entry belongs, joined with dots, for display."""
         try:
             tree = self.tree(text)
         except CannotEdit:
@@ -73,17 +79,17 @@ class Format(ABC):
         return ".".join(self._place(tree, name)[:-1])
 
     def written(self, text: str, entry: ConfigEntry) -> ConfigEntry:
-        """Return the entry as it is spelled in this text's version of the format."""
+        """Return the entry as this text's version of the format spells it."""
         del text
         return entry
 
     def _place(self, tree: Tree, name: str) -> tuple[str, ...]:
-        """Return the keys that lead to an entry in this tree."""
+        """Return the keys that lead to the entry with this name."""
         del tree
         return (*self.path, name)
 
     def _checked(self, old: str, new: str, name: str, entry: ConfigEntry | None, keep: Tree) -> str:
-        """Return `new` if it differs from `old` only in this entry. Raises `CannotEdit` otherwise."""
+        """Return `new` if it differs from `old` only in this entry. Otherwise raise `CannotEdit`."""
         wanted = self.tree(old)
         _change(wanted, self._place(wanted, name), entry, keep)
         lost = set(_OWN_LINE.findall(old)) - set(_OWN_LINE.findall(new))
@@ -98,7 +104,10 @@ class Format(ABC):
 
 @frozen
 class JsonFormat(Format):
-    """Entries in JSON. `embedded` is the key of the string that contains the document with the entries."""
+    """JSON with entries.
+
+    If `embedded` is given, it is the key of a string that contains the JSON with the entries.
+    """
 
     embedded: str = ""
     is_json5: bool = False
@@ -133,9 +142,9 @@ class JsonFormat(Format):
 
 
 class OpencodeFormat(JsonFormat):
-    """Entries of opencode: version 1 has them under `mcp`, version 2 under `mcp.servers`.
+    """Entries of opencode, which are under `mcp` in version 1 and under `mcp.servers` in version 2.
 
-    New entries use the format of version 1, because version 2 reads it too
+    New entries have the format of version 1, because version 2 can read it too
     (https://opencode.ai/docs/migrate-v1/).
     """
 
@@ -160,7 +169,7 @@ class OpencodeFormat(JsonFormat):
 
 
 class TomlFormat(Format):
-    """Entries as TOML tables. A new table is added at the end, and all other bytes are kept."""
+    """Entries as TOML tables. A new table is added at the end, and no other bytes change."""
 
     def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
         try:
@@ -169,7 +178,7 @@ class TomlFormat(Format):
             raise InvalidText(str(error)) from error
 
     def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
-        del keep  # Unused, because table headers show which objects existed.
+        del keep  # `keep` is not needed, because the table headers show which objects existed.
         found = self.entries(text).get(name)
         piece = self._piece(text, name, found or entry or {})
         if found is None:
@@ -184,7 +193,7 @@ class TomlFormat(Format):
             raise CannotEdit(f"A table cannot be added to the file: {error}.") from error
 
     def _piece(self, text: str, name: str, entry: ConfigEntry) -> str:
-        """Return the text of a new table, including the line ends before it."""
+        """Return the text of a new table, including the line breaks before the table."""
         (key,) = self.path
         table, document = tomlkit.table(is_super_table=True), tomlkit.document()
         table[name] = tomlkit.item(dict(entry))
@@ -220,9 +229,10 @@ def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
 
 
 def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: Tree) -> None:
-    """Set the entry at a path.
+    """Set the entry at a path of the tree.
 
-    With `entry` None, delete the existing entry, and empty objects that are not in `keep`.
+    If `entry` is None, delete the entry at the path. Objects that become empty are deleted too, unless they
+    are in `keep`.
     """
     key, *rest = path
     if not rest:
@@ -240,7 +250,7 @@ def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: T
 
 
 def _load(text: str, exact: bool) -> dict[str, Any]:
-    """Return the object of a JSON text. With `exact`, numbers keep their spelling."""
+    """Return the object in a JSON text. If `exact` is set, numbers are returned as they are spelled."""
     number = str if exact else None
     if not isinstance(text, str):
         raise CannotEdit("The value that contains the servers is not a string.")
@@ -249,7 +259,7 @@ def _load(text: str, exact: bool) -> dict[str, Any]:
         tree = json.loads(body, object_pairs_hook=_unique, parse_int=number, parse_float=number)
     except json.JSONDecodeError as error:
         raise InvalidText(f"{error.msg} (line {error.lineno}, column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # Too many digits or levels.
+    except (ValueError, RecursionError) as error:  # A number has too many digits, or the nesting is too deep.
         raise InvalidText(str(error)) from error
     if not isinstance(tree, dict):
         raise CannotEdit("The settings are not an object.")
@@ -266,7 +276,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _dump(tree: Tree, old: str) -> str:
-    """Return the tree as JSON in the style of an old text: indentation, line ends, escaped characters."""
+    """Return the tree as JSON with the indentation, line ends and escaped characters of the old text."""
     core = old.strip()
     start, end = old[: len(old) - len(old.lstrip())], old[len(old.rstrip()) :]
     indent, is_ascii = _INDENT.search(core), old.isascii() and "\\u" in old

@@ -1,4 +1,4 @@
-"""The target of a connection: this server as an address and as a command, and the target of an entry."""
+"""The server to connect to, as an address and a command, and the server that an entry leads to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from lithos.server.settings import ServerConfig
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
 
-#: Names of this machine, the last two inside containers. They are only compared, never listened on.
+#: Names of this machine. The last two are names inside containers. They are only compared with addresses:
+#: Lithos does not listen on them.
 _LOOPBACK: Final = frozenset(
     {"127.0.0.1", "localhost", "::1", "0.0.0.0", "host.docker.internal", "host.containers.internal"}  # noqa: S104
 )
@@ -33,39 +34,42 @@ _DATA_OPTIONS: Final = ("--data-dir", "-d")
 
 @frozen
 class ConnectTarget:
-    """The server to connect to. `command` starts a server or connects to the running one."""
+    """The server to connect to. `command` starts this server, or connects to it if it is running."""
 
     command: tuple[str, ...]
     url: str
     needs_token: bool
     data: Path
-    #: True if the target is one or all of several named vaults.
+    #: True if the target is one or several named vaults.
     has_names: bool = False
 
     @property
     def stdio(self) -> dict[str, Any]:
-        """Return the usual description of a local server."""
+        """Return the server as a local command, in the usual form of an entry."""
         return {"command": self.command[0], "args": list(self.command[1:])}
 
     def headers(self, token: str) -> dict[str, Any]:
-        """Return the header with the token, in a spelling that the client fills in."""
+        """Return the header with the token, or nothing if no token is needed.
+
+        The client replaces `token` with its value.
+        """
         return {"headers": {"Authorization": f"Bearer {token}"}} if self.needs_token else {}
 
 
 @frozen
 class ServerLink:
-    """The content of a client's entry, independent of its format."""
+    """The target of a client's entry, independent of the format of the entry."""
 
     transport: Transport
     command: tuple[str, ...] = ()
     url: str = ""
-    #: The header or variable that contains the token.
+    #: The header with the token, or the name of the variable that contains the token.
     token: str = ""
     is_off: bool = False
 
     @classmethod
     def of(cls, entry: object) -> ServerLink | None:
-        """Return the link of an entry, or None if the entry has neither a program nor an address."""
+        """Return the link of an entry. If the entry has neither a program nor an address, return None."""
         if not isinstance(entry, Mapping):
             return None
         is_off = entry.get("enabled") is False or entry.get("disabled") is True
@@ -79,31 +83,34 @@ class ServerLink:
         return None
 
     def is_as(self, other: ServerLink) -> bool:
-        """Return whether both links reach the same server in the same way."""
+        """Return whether two links reach the same server in the same way."""
         mine, others = (
             (link.transport, link.command, _address(link.url), link.token) for link in (self, other)
         )
         return mine == others
 
     def points_to(self, target: ConnectTarget) -> bool:
-        """Return whether the link leads to this server, by its address, data directory or vault names."""
+        """Return whether the link leads to this server.
+
+        The address, data directory or vault names are compared.
+        """
         if self.transport == "http":
             return _address(self.url) == _address(target.url)
         data = _data_of(self.command)
-        if data is None:  # Named vaults are identified by their names.
+        if data is None:  # Without a data directory, the names of the vaults are compared.
             return target.has_names and _options_of(self.command) == _options_of(target.command)
         return os.path.realpath(data) == os.path.realpath(target.data)
 
     @property
     def is_lithos(self) -> bool:
-        """Whether the entry starts this program. Always False for an address."""
+        """Whether the entry starts Lithos. For an entry with an address, this is always False."""
         return "serve" in self.command and any(
             Path(word).name in ("lithos", "lithos-server") for word in self.command
         )
 
     @property
     def place(self) -> str:
-        """The target of the link as a text for people, without a token."""
+        """The target of the link as a text for display. It contains no token."""
         if self.transport == "stdio":
             named = shlex.join(_options_of(self.command)) if self.is_lithos else ""
             return _data_of(self.command) or named or self.command[0]
@@ -111,7 +118,7 @@ class ServerLink:
 
 
 def find_target(session: CommandSession) -> ConnectTarget:
-    """Return the server of this configuration."""
+    """Return the server that this configuration describes."""
     config = session.config
     data = config.of(StorageConfig).data_dir.absolute()
     server = config.of(ServerConfig)
@@ -120,7 +127,7 @@ def find_target(session: CommandSession) -> ConnectTarget:
     owner = read_owner(data / ".lithos" / "lock")
     if owner is not None and not owner.private and owner.url is not None:
         url = owner.url.removesuffix(session.prefix)
-    # If no vault is named, the target is the root, which has all vaults.
+    # If no vault is named, the target is the root address, which serves all vaults.
     prefix = session.prefix if session.named.chosen else ""
     return ConnectTarget(
         (*find_program(), *find_options(session), "serve", "--transport", "stdio"),
@@ -134,7 +141,7 @@ def find_target(session: CommandSession) -> ConnectTarget:
 
 
 def _wants_token(config: Config) -> bool:
-    """Return whether requests over HTTP need a token, either the configured or a named one."""
+    """Return whether requests over HTTP need a token, either the configured token or a named token."""
     if config.of(ServerConfig).auth_token is not None:
         return True
     return asks_for_tokens(config.of(StorageConfig).data_dir / ".lithos")
@@ -161,14 +168,17 @@ def _address(url: str) -> tuple[str, int | None, str]:
 
 
 def _options_of(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the global options of a Lithos command line that names vaults, or nothing."""
+    """Return the global options of a Lithos command line that name vaults.
+
+    Without such options, the result is empty.
+    """
     words = list(command[: command.index("serve")]) if "serve" in command else []
     start = next((at for at, word in enumerate(words) if word in ("--vault", "--config", "-c")), len(words))
     return tuple(words[start:])
 
 
 def _data_of(command: Sequence[str]) -> str | None:
-    """Return the data directory that a Lithos command line names, or None."""
+    """Return the data directory in a Lithos command line, or None."""
     for number, word in enumerate(command):
         if word in _DATA_OPTIONS:
             return command[number + 1] if number + 1 < len(command) else None

@@ -1,7 +1,8 @@
-"""`--write` and `--remove`: they add the entry of this server to a client's file and remove it again.
+"""The options `--write` and `--remove`, which add the entry of this server to a client's file and remove it.
 
-No user setting is lost, whatever the order of writing, external edits and removing. Backups next to the file
-keep the bytes from before an entry. If the file was edited since the last write, only the entry is changed.
+Settings of the user are never lost, in whatever order the file is written, edited by other programs, and
+restored. Backups next to the file contain the bytes from before an entry was added. If the file was edited
+since the last write, only the entry changes.
 """
 
 from __future__ import annotations
@@ -28,23 +29,24 @@ from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments,
 from lithos.clients.connect.target import ConnectTarget, ServerLink, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
-#: Depth to which a backup is compared with the current file. It covers the servers under `mcp.servers`.
+#: Depth to which the keys of a backup are compared with the current file. It includes the servers under
+#: `mcp.servers`.
 _KEY_DEPTH: Final = 3
-#: Maximum attempts to edit the file if other programs change it meanwhile.
+#: Maximum number of attempts to edit the file if other programs change it meanwhile.
 _TRIES: Final = 5
-#: Keys that Lithos writes into entries. An entry with other keys contains settings of the user.
+#: Keys that Lithos writes into entries. All other keys in an entry are settings of the user.
 _OUR_KEYS: Final = frozenset(
     ("type", "command", "args", "url", "httpUrl", "serverUrl", "headers", "transport", "enabled", "env")
 ) | {"bearer_token_env_var"}
 
 
 class ConfigRefused(Exception):
-    """Raised if the file must not be changed. The message says why and what to do next."""
+    """Raised if the file must not be changed. The message contains the reason and the next step."""
 
 
 @frozen
 class ClientEntry:
-    """One entry in the file of one client."""
+    """The place of an entry in the configuration file of a client."""
 
     client: Client
     scope: ConfigScope
@@ -54,7 +56,10 @@ class ClientEntry:
 
 @frozen
 class ConnectResult:
-    """The action taken. `backup` is the copy of the old file, and `notes` are lines for the user."""
+    """The result of an action.
+
+    `backup` is the path of the copy of the old file, and `notes` are lines for the user.
+    """
 
     action: Action
     link: ServerLink | None = None
@@ -63,7 +68,7 @@ class ConnectResult:
 
 
 def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) -> dict[str, Any]:
-    """Return the entry for this server. Raises `ConfigRefused` if the client cannot use it."""
+    """Return the entry for this server. Raises `ConfigRefused` if the client cannot use the entry."""
     try:
         "".join(target.command).encode()
     except UnicodeEncodeError as error:
@@ -75,7 +80,7 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
         return client.stdio(target)
     if client.http is None:
         raise ConfigRefused(
-            f"{client.title} reaches servers on this machine only over stdio. Use --transport stdio."
+            f"{client.title} connects to servers on this machine only over stdio. Use --transport stdio."
         )
     if target.needs_token and not client.knows_variables:
         raise ConfigRefused(
@@ -87,9 +92,11 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
 
 
 def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
-    """Add or replace the entry in the file. With `entry` None, remove it and the objects created for it.
+    """Add or replace the entry in the file.
 
-    Raises `ConfigRefused`, and `HasComments` for a file with comments, which is never rewritten.
+    If `entry` is None, remove the entry and the objects created for it.
+
+    Raises `ConfigRefused`. Raises `HasComments` for a file with comments, which is never rewritten.
     """
     for _ in range(_TRIES):
         try:
@@ -120,7 +127,7 @@ def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectT
 
 @frozen
 class _Edit:
-    """One attempt: the current content of the file, and its backups from before an entry of this name."""
+    """One attempt to edit a file: the file's content, and the backups from before an entry with this name."""
 
     place: ClientEntry
     target: ConnectTarget
@@ -157,7 +164,7 @@ class _Edit:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
-        if found is not None:  # Otherwise another program removed the entry, or a write was interrupted.
+        if found is not None:  # Otherwise, another program removed the entry, or a write was interrupted.
             link = self._check_owned(found)
             left = self._before(found, None)
             replace_config(self.file, left)
@@ -170,9 +177,9 @@ class _Edit:
         return ConnectResult(action, link, kept[0] if kept else None, tuple(notes))
 
     def _before(self, found: ConfigEntry, previous: ConfigEntry | None) -> bytes | None:
-        """Return the file as it would be without the written entry, or None for no file.
+        """Return the content of the file without the written entry. If no file should remain, return None.
 
-        `previous` is the entry to restore, unless a backup contains another entry.
+        `previous` is the entry to restore. An entry in a backup takes precedence over it.
         """
         name, form, text = self.place.name, self.place.client.format, self.file.text
         same = self._unchanged(found)
@@ -193,7 +200,7 @@ class _Edit:
         )
 
     def _unchanged(self, found: ConfigEntry) -> bytes | None:
-        """Return the backup that differs from the file in nothing but the entry, compared byte by byte."""
+        """Return the backup that differs from the file only in the entry, or None. All bytes are compared."""
         name, form = self.place.name, self.place.client.format
         for data in self.backups.values():
             try:
@@ -208,16 +215,16 @@ class _Edit:
         return text.encode("utf-8-sig" if has_mark else "utf-8")
 
     def _drop_backups(self, left: bytes | None, but: Path | None = None) -> Sequence[Path]:
-        """Delete the backups whose content the file has. Return the remaining ones."""
+        """Delete the backups whose content is in the file. Return the paths of the remaining backups."""
         for path, data in self.backups.items():
             if path != but and self._covers(data, left):
                 path.unlink(missing_ok=True)
         return [path for path in self.backups if path.exists()]
 
     def _covers(self, old: bytes, new: bytes | None) -> bool:
-        """Return whether `new` has all comments of `old` and all its keys down to the server entries.
+        """Return whether `new` contains all comments of `old`, and all its keys down to the server entries.
 
-        Entries of Lithos are ignored, because Lithos writes and removes them.
+        Entries that start Lithos are not compared, because Lithos writes and removes them itself.
         """
         if new is None or old == new:
             return old == new or not old.strip()
@@ -229,15 +236,15 @@ class _Edit:
         return not missing and _comments(old) <= _comments(new)
 
     def _is_written_here(self, found: ConfigEntry) -> bool:
-        """Return whether Lithos would write exactly this entry for this server, over either transport."""
+        """Return whether Lithos would write exactly this entry for this server, over stdio or over HTTP."""
         client, text = self.place.client, self.file.text
         makers = [make for make in (client.stdio, client.http) if make is not None]
         return found in [client.format.written(text, make(self.target)) for make in makers]
 
     def _check_owned(self, found: Any) -> ServerLink:
-        """Return the link of the entry if it leads to this server or Lithos wrote it.
+        """Return the link of the entry, if it leads to this server or Lithos wrote the entry.
 
-        Raises `ConfigRefused`.
+        Raises `ConfigRefused` for all other entries.
         """
         link = ServerLink.of(found)
         if link is not None and (link.points_to(self.target) or self._unchanged(found) is not None):
@@ -260,7 +267,7 @@ class _Edit:
 
 
 def _settings(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:
-    """Return the paths of the keys in a tree, without entries that start Lithos."""
+    """Return the paths of the keys in a tree down to `depth`. Entries that start Lithos are left out."""
     if not depth or not isinstance(tree, dict):
         return {()}
     links = {key: ServerLink.of(value) for key, value in tree.items()}

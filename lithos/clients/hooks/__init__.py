@@ -1,4 +1,4 @@
-"""The hooks of clients: briefing and checkpoint.
+"""The hooks for clients: briefing and checkpoint.
 
 Only the package `clients` uses this package.
 Never here: failures that stop a client.

@@ -1,8 +1,9 @@
-"""`lithos brief --hook`: prints a briefing for a starting client, or nothing.
+"""The command `lithos brief --hook`, which prints a briefing at the start of a session, or nothing.
 
 See docs/spec/integration.md §2.
 
-Modules are imported only when needed. Loading everything that other commands need would take twice as long.
+Modules are imported only when they are needed. Importing everything that other commands need would take twice
+as long.
 """
 
 from __future__ import annotations
@@ -28,20 +29,23 @@ from lithos.server.command.hook_failsafe import (
 )
 
 TOOL: Final = "lithos_context"
-#: Options of the command, with the parameters that they set.
+#: Parameter of the tool for each option of the command.
 _PARAMETERS: Final = {"query": "query", "task": "task_id", "budget": "budget", "agent": "agent_id"}
 _LONGEST_CONCERN: Final = 300
 
 
 def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
-    """Return the tool's arguments. `since` is the remembered cursor, but a typed cursor has precedence."""
+    """Return the arguments for the tool.
+
+    `since` is the stored cursor, but a cursor on the command line has precedence.
+    """
     arguments = {_PARAMETERS[name]: value for name, value in typed.items() if name in _PARAMETERS}
     cursor = typed.get("since", since)
     return arguments | {"cursor": True} | ({"since": cursor} if cursor is not None else {})
 
 
 def text_of(answer: Mapping[str, Any]) -> str:
-    """Return the text to print, followed by the notes that its numbers refer to, if any."""
+    """Return the text to print, followed by the list of notes that its numbers refer to, if there is one."""
     text, sources = str(answer["text"]).strip("\n"), answer.get("sources")
     if not text or not isinstance(sources, list) or not sources:
         return text
@@ -49,7 +53,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
 
 
 def concern_of(folder: Path) -> str:
-    """Return the project name for a question: its repository, and the folders from there to `folder`."""
+    """Return a query: the names of the repository and of the folders from there to `folder`."""
     root = repository_of(folder)
     parts = (root.name, *folder.relative_to(root).parts)
     return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]
@@ -58,12 +62,13 @@ def concern_of(folder: Path) -> str:
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: Values of `source` for a session whose conversation was cut, so that its first briefing is gone.
+#: Values of `source` after which the conversation was shortened, so the agent no longer has the earlier
+#: briefing.
 _FORGOT: Final = ("compact", "clear")
 
 
 def run_hook(invocation: Invocation) -> int:
-    """Print new passages. Always return 0."""
+    """Print passages that the session has not printed yet. Always return 0."""
     from lithos.clients.files_session_cursors import SessionBusy
 
     with suppress(SessionBusy, *FAILURES):
@@ -95,7 +100,7 @@ def _brief(invocation: Invocation) -> None:
 
 
 def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of the tool, checked against the budget."""
+    """Return the answer of the tool. Raises `NoHookOutput` if the answer is larger than the budget."""
     answer = owner.call(TOOL, arguments)
     if not isinstance(answer["text"], str) or not isinstance(answer["tokens"], int):
         raise NoHookOutput("the answer has an unexpected shape")
@@ -106,9 +111,9 @@ def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
-    """Print the text and the number of changes that wait for approval, or nothing if there is neither."""
+    """Print the text and the number of changes that wait for approval. If there is neither, print nothing."""
     waiting = answer.get("pending_proposals")
-    told = f"{waiting} changes wait for a person (lithos proposals)." if waiting else ""
+    told = f"{waiting} changes are waiting for a person's approval (lithos proposals)." if waiting else ""
     indexing = printable(str(answer.get("message", ""))) if "indexing" in answer else ""
     parts = (indexing, printable(text_of(answer)), told)
     text = "\n\n".join(part for part in parts if part.strip())

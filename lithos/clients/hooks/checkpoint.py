@@ -1,10 +1,10 @@
-"""`lithos checkpoint --hook`: saves the given text, reminds the agent, or does nothing.
+"""The command `lithos checkpoint --hook`, which saves the given text, reminds the agent, or does nothing.
 
-The hook keeps the promise of `lithos.server.command.hook_failsafe`, and does not print the saved text.
+The hook fulfils the promise of `lithos.server.command.hook_failsafe`. It does not print the saved text.
 
-Each session has one note with a section for each text, and no text is stored twice. `storing` neither calls
-the server nor waits. It yields calls and receives their answers, from the hook without an event loop and from
-the command within one.
+Each session has one note with a section for each text, and no text is stored twice. The generator `storing`
+yields tool calls and receives the answers. It neither calls the server nor waits, so both the hook (without
+an event loop) and the command (with an event loop) can use it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, print_text, 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: Maximum bytes read of a file or stdin. A longer text is not a checkpoint.
+#: Maximum number of bytes that are read from a file or stdin. A longer text is not a checkpoint.
 LARGEST_FILE: Final = 1_000_000
 
 
 def read_file(path: Path) -> str:
-    """Return the text of a file, at most `LARGEST_FILE` bytes. Raises `OSError`."""
+    """Return the text of a file. At most `LARGEST_FILE` bytes are read. Raises `OSError`."""
     with path.open("rb") as file:
         return file.read(LARGEST_FILE).decode("utf-8", "replace").strip()
 
@@ -39,7 +39,10 @@ def read_file(path: Path) -> str:
 def checkpoint_of(
     text: str, typed: Mapping[str, Any], session: str | None, folder: Path | None
 ) -> Checkpoint:
-    """Return the checkpoint for a text. Typed values override values from the client."""
+    """Return the checkpoint for a text.
+
+    Options of the command take precedence over values from the client.
+    """
     return Checkpoint(
         text=text,
         agent=agent_of(typed, os.environ),
@@ -50,9 +53,9 @@ def checkpoint_of(
 
 
 FOLDER: Final = "checkpoints"
-#: Maximum characters of one text.
+#: Maximum number of characters in one text.
 LONGEST_TEXT: Final = 16_000
-#: Maximum checkpoints of one session, so that its note has at most 1 MB.
+#: Maximum number of checkpoints in one session. Its note therefore has at most 1 MB.
 MOST: Final = 50
 _TRIES: Final = 8
 _LONGEST_SLUG: Final = 40
@@ -74,14 +77,17 @@ class StoredCheckpoint(NamedTuple):
 
 
 class NotStored(Exception):
-    """Raised if the server refused the text, or the session's note is full.
+    """Raised if the server refused the text or the session's note is full.
 
-    The message says what to do next.
+    The message contains the next step.
     """
 
 
 class Checkpoint(NamedTuple):
-    """A text to save, with its agent, session (None: the session of the day), project and time."""
+    """A text to save, with agent, session, project and time.
+
+    The session None stands for the agent's note of the day.
+    """
 
     text: str
     agent: str
@@ -91,10 +97,10 @@ class Checkpoint(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the note that collects all checkpoints of the session."""
+        """The path of the note that contains all checkpoints of the session."""
         key = self.session if self.session is not None else f"{self.agent} {self._day}"
         slug = re.sub(r"[^a-z0-9]+", "-", key.lower()[:_LONGEST_SLUG]).strip("-")
-        # Ids that begin alike or have unusual characters must not share a file.
+        # Without this digest, ids that begin alike or have unusual characters would share a file.
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         return f"{FOLDER}/{slug}-{digest}.md" if slug else f"{FOLDER}/{digest}.md"
 
@@ -105,13 +111,13 @@ class Checkpoint(NamedTuple):
 
     @property
     def section(self) -> str:
-        """The text under a heading with its time and digest."""
+        """The section to store: the text under a heading with its time and digest."""
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", self.at)
         return f"## {when} ({self.digest})\n\n{_lower_headings(self.text)}"
 
     @property
     def title(self) -> str:
-        """The title of the note: project, day and session."""
+        """The title of the note, which contains project, day and session."""
         which = self.agent if self.session is None else f"session {self.session[:8]}"
         return f"Checkpoint of {self.project[:_LONGEST_PROJECT] or 'a project'}, {self._day}, {which}"
 
@@ -121,7 +127,7 @@ class Checkpoint(NamedTuple):
 
 
 def _lower_headings(text: str) -> str:
-    """Return the text with its headings below that of the section. Code blocks are unchanged."""
+    """Return the text with all headings below the level of the section heading. Code blocks do not change."""
     lines, fence = [], ""
     for line in text.split("\n"):
         mark = line.lstrip()[:3]
@@ -133,10 +139,11 @@ def _lower_headings(text: str) -> str:
 
 
 def storing(checkpoint: Checkpoint) -> Calls:
-    """Append the text to the session's note unless it is there, or create the note. Raises `NotStored`.
+    """Create the session's note, or append the text if the note does not contain it. Raises `NotStored`.
 
-    Simultaneous checkpoints of one session do not overwrite each other. Each one expects the version that it
-    has read, and two new notes at one path collide. After such a conflict, the check is repeated.
+    Simultaneous checkpoints of one session do not overwrite one another: each append expects the version that
+    was read, and a second new note at the same path is refused. After such a conflict, the procedure starts
+    again.
     """
     refusal: ToolAnswer = {}
     for _ in range(_TRIES):
@@ -153,9 +160,9 @@ def storing(checkpoint: Checkpoint) -> Calls:
                 return _stored("unchanged", known)
             if len(texts) >= MOST:
                 raise NotStored(
-                    f"The note {checkpoint.path} of this session already has the maximum of "
-                    f"{MOST} checkpoints. Write separate notes with lithos_write, or name another "
-                    "--session."
+                    f"The note {checkpoint.path} of this session already has the maximum number "
+                    f"of checkpoints, {MOST}. Write separate notes with lithos_write, or name "
+                    "another --session."
                 )
             refusal = yield (
                 "lithos_note_edit",
@@ -213,17 +220,17 @@ Before this session's context is lost, store in Lithos what it learned and other
 per topic: use lithos_note_edit if the topic already has a note (check with lithos_search), otherwise
 lithos_write. Post task results with lithos_finding_post.
 """
-#: Reminders by event name of Claude Code.
+#: Reminders by event name, as in Claude Code.
 _BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}
 
 
 def reminder_for(event: str | None) -> str:
-    """Return the reminder, or an empty text if the agent would not see it."""
+    """Return the reminder for an event. If the agent would not see a reminder, the result is empty."""
     return _ANYTIME if event is None else _BY_EVENT.get(event, _ANYTIME)
 
 
 def run_hook(invocation: Invocation) -> int:
-    """Store the text or print a reminder. Always return 0."""
+    """Store the text, or print a reminder. Always return 0."""
     with suppress(NotStored, *FAILURES):
         _checkpoint(invocation)
     return 0
@@ -257,7 +264,10 @@ def _text_of(invocation: Invocation, told: Payload) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Return the beginning of a text with a remark that it was cut, because no person can shorten it."""
+    """Return the beginning of a text, with a remark that it was cut.
+
+    In a hook, no person can shorten the text.
+    """
     if len(text) <= LONGEST_TEXT:
         return text
     note = f"\n\n(Cut: the first {LONGEST_TEXT:,} of {len(text):,} characters.)"

@@ -1,4 +1,4 @@
-"""A client of the server that owns the data directory, for hooks, with few imports."""
+"""A client for hooks that calls the server that owns the data directory. It needs few imports."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from lithos.server.settings import ServerConfig
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: Maximum bytes of an answer: the text, and the fields of each of its notes.
+#: Maximum number of bytes in an answer, including the text and the fields of all notes.
 _LARGEST_ANSWER: Final = 1_000_000
 
 
 class HookOwner(NamedTuple):
-    """The running server at `url`. Every call ends at `until` (of `time.monotonic`)."""
+    """The running server at `url`. Every call must end before `until` (in the time of `time.monotonic`)."""
 
     url: str
     token: str | None
     until: float
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the structured answer of a tool, even if it is a refusal. Raises `FAILURES` (`silence`)."""
+        """Return the structured answer of a tool.
+
+        An error of the tool is an answer too. Raises `FAILURES` (`silence`).
+        """
         message = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -46,7 +49,7 @@ class HookOwner(NamedTuple):
         return answer
 
     def check_health(self) -> None:
-        """Raise `FAILURES` unless a Lithos server answers. A degraded server passes too."""
+        """Raise `FAILURES` if no Lithos server answers. A degraded server is accepted."""
         _, content = self._exchange("GET", "/health", None)
         if not isinstance(json.loads(content)["status"], str):
             raise NoHookOutput("the answer has an unexpected shape")
@@ -74,16 +77,16 @@ class HookOwner(NamedTuple):
 
 
 def find_hook_owner(invocation: Invocation, until: float) -> tuple[Path, HookOwner]:
-    """Return the data directory and the server that owns it now. Raises `FAILURES` (`silence`)."""
+    """Return the data directory, and the server that owns it now. Raises `FAILURES` (`silence`)."""
     data, token = _find_data(invocation)
     url, own_token = _read_owner(data)
     return data, HookOwner(url, own_token or token, until)
 
 
 def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
-    """Return the data directory and the token that are configured.
+    """Return the configured data directory, and the configured token.
 
-    A named data directory takes precedence over all other settings. In that case no file is read.
+    A data directory on the command line takes precedence over all settings. In that case no file is read.
     """
     token = os.environ.get("LITHOS_SERVER__AUTH_TOKEN") or os.environ.get("LITHOS_AUTH_TOKEN")
     if invocation.data_dir is not None:
@@ -101,9 +104,9 @@ def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
 
 
 def _names_vaults(data: Path) -> bool:
-    """Return whether the configuration in a data directory may name vaults.
+    """Return whether the configuration in a data directory may contain named vaults.
 
-    A search for the word `vaults` is faster than parsing the YAML file.
+    Searching the file for the word `vaults` is faster than parsing the YAML.
     """
     try:
         return b"vaults" in (data / "config.yaml").read_bytes()
@@ -122,7 +125,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
             typed=invocation.vaults, config_path=invocation.config, environment=os.environ, is_lenient=True
         )
         if named.configured:
-            # A hook reads only one vault: the first of several names.
+            # A hook reads only one vault. If several vaults are named, it reads the first.
             loaded = named.named(named.chosen[0] if named.chosen else str(named.default)).loaded
         else:
             loaded = load_config(config_path=invocation.config, environment=os.environ, overrides=typed)
@@ -132,7 +135,10 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
 
 
 def _read_owner(data: Path) -> tuple[str, str | None]:
-    """Return the address and token of the server that owns the data directory now, ignoring dead servers."""
+    """Return the address and token of the server that owns the data directory now.
+
+    Stopped servers are ignored.
+    """
     from lithos.kernel.databases.lock import is_owned, read_owner
 
     lock = data / ".lithos" / "lock"

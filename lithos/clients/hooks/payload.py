@@ -1,9 +1,10 @@
-"""The facts about a session: the hook's input on stdin, the agent and the folder.
+"""Facts about a session: the hook's input on stdin, the agent, and the folder.
 
-Stdin contains a JSON object or a text to save. The size of stdin and the time to read it are limited.
+Stdin contains a JSON object or a text to save. Both the size of the input and the time to read it are
+limited.
 
-The fields are those of Claude Code's hooks, which other clients adopted: `hook_event_name`, `source` (of a
-session's start), `session_id`, `cwd`, and after a compaction `compact_summary`.
+The fields are those of Claude Code's hooks, which other clients have adopted: `hook_event_name`, `source`
+(why a session starts), `session_id`, `cwd`, and `compact_summary` after a compaction.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from typing import Any, Final, NamedTuple
 
 
 def folder_of(told: Path | None) -> Path:
-    """Return the folder from the client if it exists, or else the current folder."""
+    """Return the folder that the client reported.
+
+    If this folder does not exist, return the current folder.
+    """
     return told if told is not None and told.is_absolute() and told.is_dir() else Path.cwd()
 
 
@@ -29,11 +33,14 @@ def repository_of(folder: Path) -> Path:
 
 
 def name_of(path: str) -> str:
-    """Return a folder name as valid text. Folder names are bytes, but the server expects characters."""
+    """Return a folder name as valid text.
+
+    Bytes that are not UTF-8 are replaced, because the server expects text.
+    """
     return os.fsencode(path).decode(errors="replace")
 
 
-#: Environment variables that a client sets for the programs that it starts.
+#: Clients by environment variable. A client sets this variable for the programs that it starts.
 _CLIENTS: Final = {
     "CLAUDECODE": "claude-code",
     "CLAUDE_PROJECT_DIR": "claude-code",
@@ -43,7 +50,10 @@ _LONGEST: Final = 200
 
 
 def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """Return `--agent`, or else `<client>@<host>`. The client is `--client` or comes from the environment."""
+    """Return the agent id of `--agent`, or else `CLIENT@HOST`.
+
+    CLIENT is `--client`, or is found in the environment.
+    """
     agent = typed.get("agent")
     if agent:
         return str(agent)
@@ -53,19 +63,19 @@ def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
 
 
 def host_name() -> str:
-    """Return the name of this machine, without its domain."""
+    """Return the name of this machine without the domain."""
     return os.uname().nodename.partition(".")[0] or "localhost"
 
 
-#: Maximum bytes read from stdin. A hook's JSON has about a kilobyte, a summary about twenty.
+#: Maximum number of bytes that are read from stdin. A hook's JSON has about 1 kB, and a summary about 20 kB.
 LARGEST: Final = 262_144
-#: Seconds to wait for the next piece. A client writes before it starts the hook, or immediately after.
+#: Maximum number of seconds to read stdin. A client writes before it starts the hook, or immediately after.
 _PATIENCE: Final = 0.15
 _LONGEST_NAME: Final = 1_000
 
 
 class Payload(NamedTuple):
-    """The fields of the input. A missing or unusable field is None."""
+    """The fields of a hook's input. A missing or unusable field is None."""
 
     event: str | None = None
     source: str | None = None
@@ -75,19 +85,22 @@ class Payload(NamedTuple):
 
 
 def read_payload(descriptor: int = 0) -> Payload:
-    """Return the payload from stdin. A terminal, a closed stdin and an empty pipe give an empty payload."""
+    """Return the payload from stdin.
+
+    For a terminal, a closed stdin or an empty pipe, the payload is empty.
+    """
     return parse_payload(_read(descriptor))
 
 
 def parse_payload(data: bytes) -> Payload:
-    """Return the payload in these bytes: the fields of a JSON object, or another text as it is."""
+    """Return the payload in these bytes: the fields of a JSON object, or any other text unchanged."""
     text = data.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
         return Payload(text=text or None)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Payload()  # A cut-off object is not a text to save.
+        return Payload()  # A truncated object is not a text to save.
     cwd = _text(found, "cwd")
     return Payload(
         event=_text(found, "hook_event_name"),
@@ -114,7 +127,7 @@ def _read(descriptor: int) -> bytes:
         if not piece:
             break
         found += piece
-        # A complete object ends the input, because not every client closes the pipe.
+        # Some clients do not close the pipe, so the input ends after a complete object.
         if found.startswith(b"{") and found.rstrip().endswith(b"}") and _is_whole(found):
             break
     return bytes(found[:LARGEST])

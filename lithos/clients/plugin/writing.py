@@ -1,8 +1,9 @@
-"""Functions that write the plugin into a folder, and print the skill (`lithos skill`).
+"""Functions that write the plugin into a folder, and the command `lithos skill`.
 
-The skill (`SKILL.md`) is made from the template next to this file, with the tool names of the registry. Rules
-of Agent Skills: `name` has at most 64 lower-case letters, digits and hyphens and equals its folder's name.
-`description` has at most 1,024 characters. A client reads the text only if the description fits the work.
+The skill (`SKILL.md`) is made from the template next to this file, with the tool names of the registry. Agent
+Skills have these rules: `name` has at most 64 lower-case letters, digits and hyphens, and is the name of the
+skill's folder. `description` has at most 1,024 characters. A client reads the text only if the description
+matches the current work.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lithos import __version__
 from lithos.server.command.declaring import Invocation
 
 SKILL: Final = "lithos"
-#: Prefix of tool names, except in clients that use other names.
+#: Prefix of the tool names. Some clients use other names.
 _PREFIX: Final = "lithos_"
 _TEMPLATE: Final = Path(__file__).with_name("skill.md")
 
@@ -30,7 +31,7 @@ def make_skill() -> str:
 
 
 class _ToolNames(dict[str, str]):
-    """The name of each tool by the part after `lithos_`."""
+    """Mapping that returns the full name of a tool for the part after `lithos_`."""
 
     def __missing__(self, name: str) -> str:
         return _PREFIX + name
@@ -48,22 +49,25 @@ def run_skill(invocation: Invocation) -> int:
     return 0
 
 
-#: Seconds after which the client cancels a hook. A hook ends within one second.
+#: Number of seconds after which the client cancels a hook. A hook normally ends within one second.
 _TIMEOUT: Final = 5
 CLIENT: Final = "claude-code"
 
 
 def make_hooks(program: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
-    """Return hooks that start `program` with the global `options`.
+    """Return the hooks that start `program` with the global `options`.
 
-    The hooks print nothing if the program is gone.
+    If the program no longer exists, the hooks print nothing.
     """
     words = shlex.join([*program, *options])
     return hooks_of(f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {words}")
 
 
 def hooks_of(begin: str) -> dict[str, Any]:
-    """Return hooks whose shell lines begin with `begin`, which starts Lithos with its global options."""
+    """Return hooks for a client.
+
+    Each shell line begins with `begin`, which starts Lithos with its global options.
+    """
     brief = _command(f"{begin} brief --hook --client {CLIENT}")
     checkpoint = _command(f"{begin} checkpoint --hook --client {CLIENT}")
     return {
@@ -95,13 +99,13 @@ _LARGEST_MANIFEST: Final = 65_536
 
 
 class ForeignFolder(Exception):
-    """Raised if the folder has files of another program. The message says what to do next."""
+    """Raised if the folder contains files of another program. The message contains the next step."""
 
 
 def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]) -> list[Path]:
-    """Write the plugin for an installation: a program and its global options. Return the files.
+    """Write the plugin for an installation, which is a program with global options. Return the files.
 
-    Raises `ForeignFolder` or `OSError`.
+    Raises `ForeignFolder` if the folder belongs to another program, or `OSError`.
     """
     command = [*program, *options, "serve", "--transport", "stdio"]
     entry = {"type": "stdio", "command": command[0], "args": command[1:]}
@@ -109,7 +113,7 @@ def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]
 
 
 def describe_plugin() -> dict[str, Any]:
-    """Return the manifest, which is also the plugin's description in a marketplace."""
+    """Return the manifest of the plugin. It also describes the plugin in a marketplace."""
     return {
         "name": NAME,
         "version": __version__,
@@ -121,9 +125,9 @@ def describe_plugin() -> dict[str, Any]:
 
 
 def write_form(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, Any]) -> list[Path]:
-    """Write a plugin with this server entry and these hooks. Return the files.
+    """Write a plugin with the given server entry and hooks. Return the files.
 
-    Raises `ForeignFolder` or `OSError`.
+    Raises `ForeignFolder` if the folder belongs to another program, or `OSError`.
     """
     files = {
         MANIFEST: to_json(describe_plugin()),
@@ -136,12 +140,12 @@ def write_form(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, An
 
 
 def to_json(document: Mapping[str, Any]) -> str:
-    """Return a document as the text of a JSON file."""
+    """Return a document as formatted JSON for a file."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def check_ours(directory: Path, manifest: Path, name: str) -> None:
-    """Raise `ForeignFolder` unless the folder is absent, empty, or has a manifest with this name."""
+    """Raise `ForeignFolder` unless the folder is missing, empty, or has a manifest with this name."""
     if not os.path.lexists(directory) or (directory.is_dir() and not any(directory.iterdir())):
         return
     if not directory.is_dir():
@@ -159,7 +163,10 @@ def check_ours(directory: Path, manifest: Path, name: str) -> None:
 
 
 def write_files(directory: Path, files: Mapping[Path, str | bytes]) -> list[Path]:
-    """Write the changed files, each atomically. Return all paths. Raises `ForeignFolder` or `OSError`."""
+    """Write the files that have changed, each atomically.
+
+    Return all paths. Raises `ForeignFolder` or `OSError`.
+    """
     for relative, content in files.items():
         path = directory / relative
         data = content.encode() if isinstance(content, str) else content

@@ -30,16 +30,17 @@ DRIVE: Final = "Google Drive"
 ONEDRIVE: Final = "OneDrive"
 
 _SUFFIX: Final = ".md"
-#: Maximum length in bytes of a file name on any file system.
+#: Maximum number of bytes in a file name on any file system.
 _LONGEST_NAME: Final = 255
-#: Maximum depth of copies of copies, and maximum number of hyphens at which a host name may begin.
+#: Maximum depth of copies of copies, and maximum number of hyphens that are checked as the start of a host
+#: name.
 _DEEPEST: Final = 8
 _MOST_HYPHENS: Final = 8
 
 _SYNCTHING: Final = re.compile(r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?\Z")
 _DAY: Final = r"\d{4}-\d{2}-\d{2}"
-#: The text inside the brackets. ownCloud adds the user name. Newer versions add a number to copies made in
-#: the same second.
+#: Matches the text inside the brackets. ownCloud adds the user name. Newer versions add a number if several
+#: copies are made in the same second.
 _NEXTCLOUD: Final = re.compile(rf"conflicted copy(?: .+)? {_DAY} \d{{6}}(?: \d+)?\Z", re.IGNORECASE)
 _OBSIDIAN: Final = re.compile(r"conflicted copy .+ \d{12}\Z", re.IGNORECASE)
 _DATED: Final = re.compile(rf"(?<!\d){_DAY}(?: \(\d+\))?\Z")
@@ -56,29 +57,32 @@ DROPBOX_WORDS: Final = (
 )  # fmt: skip
 _NUMBERED: Final = re.compile(r" (?:[2-9]|[1-9]\d{1,2})\Z")
 _BRACKETED: Final = re.compile(r" ?\([1-9]\d{0,2}\)\Z")
-#: A host name, but not a number or a date.
+#: Matches a host name. Numbers and dates are not host names.
 _HOST: Final = re.compile(r"(?=[\d-]*[^\W\d_])[^\W_][\w-]{0,62}\Z")
 
 #: Frontmatter key by which a person declares that a file is a note, not a conflict copy.
 OWN_NOTE_KEY: Final = "conflict_copy"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-#: Maximum number of names to check on the way from a copy of a copy to the note.
+#: Maximum number of file names to check when following copies of copies back to the note.
 _MOST_NAMES: Final = 100
 _HEADING: Final = re.compile(r"#{1,6}\s")
 _LETTER: Final = re.compile(r"[^\W_]")
 
-#: Share of its lines that a copy must have in common with a kept version of its note.
+#: Shares of lines that a copy must have in common with one version of its note. The first applies to
+#: unmistakable names, the second to weak names.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
-#: Minimum share of common lines of two texts that each share 0.8 of their lines with a third text: 0.6 * 0.8.
+#: Minimum share of common lines of two texts, if each text has `NEARLY_ALL` of its lines in common with a
+#: third text. The two texts share at least 0.6 of the third text's lines, and the third text has at least 0.8
+#: of their length: 0.6 * 0.8.
 LEAST_COMMON: Final = 0.48
 
 
 @frozen
 class CopyName:
-    """A file name of a conflict copy that `program` made of the file `original`.
+    """A file name of a conflict copy, with the `program` that made the copy and the `original` file.
 
-    `is_weak` means that people use such a file name, too.
+    `is_weak` means that people also choose such file names.
     """
 
     original: str
@@ -87,10 +91,12 @@ class CopyName:
 
 
 def copy_names(path: str) -> tuple[CopyName, ...]:
-    """Return the originals that a file may be a conflict copy of, judged by its name, most likely first.
+    """Return the files that `path` may be a conflict copy of.
 
-    A copy of a copy is also a copy of the first original. The result has about twenty items at most and takes
-    time linear in the length of the name.
+    Only the name of the file is checked, and the most likely original is first.
+
+    A copy of a copy also counts as a copy of the first original. The result has at most about twenty items,
+    and the time is linear in the length of the name.
     """
     folder, slash, name = path.rpartition("/")
     if not name.endswith(_SUFFIX) or len(name) > _LONGEST_NAME:
@@ -103,11 +109,11 @@ def copy_names(path: str) -> tuple[CopyName, ...]:
 
 
 def is_copy_of(path: str, original: str, note_id: str) -> bool:
-    """Return whether a file with the note's id is named as a conflict copy of `original`.
+    """Return whether the name of a file with the note's id marks the file as a conflict copy of `original`.
 
-    The note may have been moved since. Then only a name that people never choose is proof. With a name that
-    people choose too, the id is proof only if it is a UUID, because Lithos generates UUIDs and people write
-    other ids.
+    The note may have been moved since the copy was made. In that case an unmistakable name is sufficient
+    proof. A weak name counts only if the id is a UUID, because Lithos generates UUIDs and people write other
+    ids.
     """
     if any(not each.is_weak for each in copy_names(path)):
         return True
@@ -122,7 +128,7 @@ def is_named_after(path: str, original: str) -> bool:
 def all_copy_names(path: str) -> Iterator[CopyName]:
     """Yield the possible originals of a file, nearest first, including originals of copies of copies.
 
-    The name of a copy of a copy is weak if either of the two names is weak.
+    If the name of a copy or the name of its original is weak, the result is weak too.
     """
     known, waiting = {path}, deque([(path, False)])
     while waiting and len(known) < _MOST_NAMES:
@@ -137,35 +143,41 @@ def all_copy_names(path: str) -> Iterator[CopyName]:
 
 
 def _has_mark(path: str) -> bool:
-    """Return whether a name ends like the copy of a program that appends no host name."""
+    """Return whether a name has the ending of a conflict copy from a program that appends no host name."""
     return may_be_strong(path) or _NUMBERED.search(path.removesuffix(_SUFFIX)) is not None
 
 
 def is_weakly_named(path: str, original: str) -> bool:
-    """Return whether the name that marks a file as a copy of `original` is one that people use too."""
+    """Return whether only a weak name, which people also use, marks a file as a copy of `original`."""
     exact = [each for each in all_copy_names(path) if each.original == original]
     return all(each.is_weak for each in exact or copy_names(path))
 
 
 def says_own_note(values: Mapping[str, Any]) -> bool:
-    """Return whether a frontmatter declares its file as a separate note: `conflict_copy: false`."""
+    """Return whether the frontmatter declares its file as a separate note (`conflict_copy: false`)."""
     return str(values.get(OWN_NOTE_KEY, "")).strip().lower() in ("false", "no")
 
 
 def may_be_strong(path: str) -> bool:
-    """Return False quickly for nearly all names that are not unmistakable names of conflict copies."""
+    """Return whether a name can be an unmistakable name of a conflict copy.
+
+    This quick check excludes nearly all other names.
+    """
     return path.endswith(").md") or ".sync-conflict-" in path
 
 
 def strong_originals(path: str) -> tuple[str, ...]:
-    """Return the originals that a file is a copy of by an unmistakable name."""
+    """Return the originals of a file with an unmistakable conflict copy name.
+
+    The result is empty for other names.
+    """
     if not may_be_strong(path):
         return ()
     return tuple(each.original for each in copy_names(path) if not each.is_weak)
 
 
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
-    """Yield the possible originals of a file name. All these names are without their suffix."""
+    """Yield the possible originals of a file name. `stem` and the originals have no suffix."""
     found = _strong(stem)
     if found is not None:
         yield found
@@ -174,8 +186,8 @@ def _names(stem: str, depth: int) -> Iterator[CopyName]:
         return
     for weak in _weak(stem):
         yield weak
-        # The name of a copy whose first choice of name was taken: `NAME (Ann's conflicted copy 2026-01-02)
-        # (1)`.
+        # If the name of a copy was already taken, the program added a number, as in `NAME (Ann's conflicted
+        # copy 2026-01-02) (1)`.
         deeper = _strong(weak.original) if depth else None
         if deeper is not None:
             yield deeper
@@ -196,7 +208,10 @@ def _strong(stem: str) -> CopyName | None:
 
 
 def _in_brackets(stem: str) -> CopyName | None:
-    """Return the copy name for a remark in brackets at the end. A machine name may contain brackets, too."""
+    """Return the copy name if the stem ends with a conflict remark in brackets, or None.
+
+    The remark may itself contain brackets in a host name.
+    """
     start = _opening(stem)
     if start < 2 or stem[start - 1] != " ":
         return None
@@ -212,7 +227,7 @@ def _in_brackets(stem: str) -> CopyName | None:
 
 
 def _opening(stem: str) -> int:
-    """Return the position of the bracket that the last character closes, or -1 without such a bracket."""
+    """Return the position of the bracket that the last character closes, or -1 if no bracket matches."""
     depth = 0
     for at in range(len(stem) - 1, -1, -1):
         depth += (stem[at] == ")") - (stem[at] == "(")
@@ -238,7 +253,7 @@ def _weak(stem: str) -> Iterator[CopyName]:
             yield CopyName(stem[:end], ONEDRIVE, is_weak=True)
 
 
-#: The lines of a text with the number of their occurrences.
+#: The lines of a text, with the number of occurrences of each line.
 LineCounts = Counter[str]
 
 
@@ -255,7 +270,8 @@ def lines_of(data: bytes) -> LineCounts:
     return Counter(line for each in body.split("\n") if (line := each.rstrip()))
 
 
-#: Returns the lines that occur only in a note and its versions, so that no template explains them.
+#: Function that returns only the given lines that do not occur in other notes. No template explains such
+#: lines.
 Unexplained = Callable[[frozenset[str]], Iterable[str]]
 
 
@@ -268,13 +284,15 @@ def are_kin(
     kept: Iterable[LineCounts],
     unexplained: Unexplained = lambda lines: lines,
 ) -> bool:
-    """Return whether a file is the conflict copy that its name suggests. `named_id` is the id in the file.
+    """Return whether a file is the conflict copy that its name suggests.
 
-    If the file has an id, the id alone decides. Otherwise the lines of the copy, of the original and of its
-    `kept` versions decide. Versions are read only as far as needed. With an unmistakable name, more than half
-    of the copy's lines must occur in one version. With a weak name, one version must share four fifths of the
-    lines with both texts. The copy must also contain a line that proves its origin: the line is in this
-    version, is no longer in the original, and occurs in no other note.
+    `named_id` is the id in the file, or None.
+
+    If the file contains an id, the id alone decides. Otherwise the lines of the copy, of the original and of
+    its `kept` versions decide. `kept` is read only until a version proves the copy. With an unmistakable
+    name, more than half of the copy's lines must occur in one version. With a weak name, one version must
+    share four fifths of the lines with both texts. In that case, the copy must also contain a line that
+    proves its origin: the line is in this version, is no longer in the original, and occurs in no other note.
     """
     if named_id is not None:
         return named_id == note_id
@@ -282,17 +300,20 @@ def are_kin(
         return False
     if not name.is_weak:
         return any(_shared(copy, each) > MOST_LINES * copy.total() for each in chain((original,), kept))
-    # If both texts have four fifths of the lines of a version, they have at least three fifths of these lines
-    # in common.
+    # Two texts that each share four fifths of the lines of a version share at least three fifths of these
+    # lines with one another. A lower share therefore rules out all versions without reading any of them.
     if _shared(copy, original) < LEAST_COMMON * max(copy.total(), original.total()):
         return False
     return any(_is_proven(copy, original, each, unexplained) for each in kept)
 
 
 def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unexplained: Unexplained) -> bool:
-    """Return whether both texts descend from a version, proved by a line that the copy has only from it.
+    """Return whether `copy` and `original` both descend from `version`.
 
-    A line that the original still contains proves nothing, because people create new pages by copying a page.
+    The proof is a line that is in the copy and the version, but no longer in the original.
+
+    A line that the original still contains is not a proof, because people also create new pages by copying a
+    page.
     """
     if not (_are_near(copy, version) and _are_near(original, version)):
         return False
@@ -311,7 +332,10 @@ def _says_something(line: str) -> bool:
 
 
 def _shared(one: LineCounts, other: LineCounts) -> int:
-    """Return the number of common lines of two texts, counting repeated lines as often as both have them."""
+    """Return the number of lines that two texts have in common.
+
+    A repeated line counts as often as it occurs in both texts.
+    """
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     return sum(min(count, many[line]) for line, count in few.items() if line in many)
 

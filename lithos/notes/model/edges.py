@@ -14,9 +14,10 @@ from lithos.kernel.values.messages import Command, R_co
 CONTRADICTS: Final = "contradicts"
 RELATED_TO: Final = "related_to"
 DERIVED_FROM: Final = "derived_from"
-#: Edge types that mean that a note depends on another note.
+#: Types of edges that make one note depend on another note.
 LINEAGE: Final = frozenset((DERIVED_FROM, "depends_on", "refines"))
-#: Provenance types of edges that no agent asserted: conclusions of a model, and copies of `derived_from_ids`.
+#: Provenance types of edges that were not asserted by an agent. `inferred` edges are conclusions of a model,
+#: `frontmatter` edges are copies of `derived_from_ids`.
 INFERRED: Final = "inferred"
 FRONTMATTER: Final = "frontmatter"
 SUPERSEDED: Final = "superseded"
@@ -25,9 +26,11 @@ RESOLUTIONS: Final = ("accepted_dual", SUPERSEDED, "refuted", "merged")
 
 @frozen(kw_only=True)
 class Edge:
-    """One edge. The tuple (`from_id`, `to_id`, `type`, `namespace`) is unique. The notes need not exist.
+    """An edge between two notes, which need not exist.
 
-    `evidence` is JSON text.
+    The tuple (`from_id`, `to_id`, `type`, `namespace`) is unique.
+
+    `evidence` is a JSON text.
     """
 
     id: str
@@ -45,15 +48,15 @@ class Edge:
 
 
 def is_lineage(edge: Edge) -> bool:
-    """Return whether the edge means that its note depends on another one.
+    """Return whether the edge makes its first note depend on the second note.
 
-    Inferred and projected edges don't count.
+    Edges that were inferred or copied from the frontmatter do not count.
     """
     return edge.type in LINEAGE and edge.provenance_type not in (INFERRED, FRONTMATTER)
 
 
 def is_unresolved(edge: Edge) -> bool:
-    """Return whether the edge is a contradiction without any of the `RESOLUTIONS`."""
+    """Return whether the edge is a contradiction that does not have one of the `RESOLUTIONS`."""
     return edge.type == CONTRADICTS and edge.conflict_state not in RESOLUTIONS
 
 
@@ -97,7 +100,7 @@ class ResolveConflict(EdgeCommand[Edge]):
 
 @frozen(kw_only=True)
 class EdgeFilter:
-    """A filter for edges. Every field that is not None must match exactly."""
+    """A filter for edges. An edge must have exactly the values of all fields that are not None."""
 
     from_id: str | None = None
     to_id: str | None = None
@@ -106,7 +109,10 @@ class EdgeFilter:
 
 
 def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
-    """Return the edge if the command may resolve it. Raises `NotFound` or `InvalidInput`."""
+    """Return the edge if the command may resolve it.
+
+    Raises `NotFound` if `edge` is None, and `InvalidInput` for an invalid command.
+    """
     if edge is None:
         raise NotFound(f"Unknown edge id {command.edge_id[:100]!r}. Find the edge with lithos_edge_list.")
     if edge.type != CONTRADICTS:
@@ -116,21 +122,21 @@ def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
     if command.resolution == SUPERSEDED and command.winner_id not in (edge.from_id, edge.to_id):
         given = f"not {command.winner_id!r}" if command.winner_id else "it is missing"
         raise InvalidInput(
-            f"Resolution '{SUPERSEDED}' needs winner_id, the note that stays valid: {edge.from_id!r} or "
-            f"{edge.to_id!r}; {given}."
+            f"Resolution '{SUPERSEDED}' needs winner_id, the id of the note that stays valid: "
+            f"{edge.from_id!r} or {edge.to_id!r}; {given}."
         )
     return edge
 
 
 def other_end(edge: Edge, note_id: str) -> str:
-    """Return the id at the other end of an edge that touches `note_id`."""
+    """Return the id of the note at the opposite end of an edge. `note_id` is at one of the ends."""
     return edge.to_id if note_id == edge.from_id else edge.from_id
 
 
 def announce_edge(edge: Edge, agent: str, delivery: str, source: str = TOOL) -> EventDraft:
-    """Return the event for a changed edge. `delivery` is its unique key, so that it is journalled only once.
+    """Return the event for a changed edge. `delivery` is a unique key, so the event is journalled only once.
 
-    `source` is the source in the hidden origin of the event.
+    `source` is the source that is recorded in the hidden origin of the event.
     """
     return EventDraft(
         type=EDGE_UPSERTED,

@@ -26,9 +26,9 @@ from lithos.notes.model.entity_text import (
 )
 from lithos.notes.model.note import Note
 
-#: Maximum number of words in a name. Longer runs of capitalised words are treated as headlines.
+#: Maximum number of words in a name. A longer series of capitalised words counts as a headline.
 _LONGEST_RUN: Final = 12
-#: Maximum length of a word in characters. Longer words are treated as data.
+#: Maximum number of characters in a word. Longer words count as data.
 _LONGEST_WORD: Final = 100
 _WORD: Final = re.compile(r"[\w.+#&'’\-]+")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’](?:[sS]$|$)")
@@ -37,9 +37,9 @@ _PRODUCT: Final = re.compile(
     r"(?=[^a-z]|[a-z]{1,2}[A-Z])(?=[^\d]*[A-Z])(?=.*\d)[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)*"
     r"|[A-Z][A-Za-z0-9]*\.(?:js|NET|net|io|ai|jl)"
 )
-#: Small words inside names, such as in Bank of America or Ludwig van Beethoven.
+#: Small words that may occur inside a name, as in Bank of America or Ludwig van Beethoven.
 _PARTICLES: Final = frozenset(("of", "de", "del", "la", "le", "du", "da", "di", "der", "den", "van", "von"))
-#: Words that are lower case in titles. They do not turn a title into a sentence.
+#: Words that remain in lower case in a title. A title that contains these words does not count as a sentence.
 _TITLE_SMALL: Final = _PARTICLES | word_set("a an and as at for from in into on or per the to vs with")
 _ABBREVIATIONS: Final = word_set("al approx cf dr e.g eg etc fig i.e ie mr mrs ms no prof st vs")
 _CODE_MARKS: Final = "_/\\=<>{}|"
@@ -51,9 +51,9 @@ _QUOTES: Final = frozenset("\"'“‘«„")
 
 @define
 class Mentions:
-    """How often names occur, in total and inside sentences.
+    """The number of occurrences of names, in total and inside sentences.
 
-    Lower-case words and pairs of lower-case words are counted separately.
+    Words in lower case and pairs of such words are counted separately.
     """
 
     seen: Counter[str] = field(factory=Counter)
@@ -65,7 +65,11 @@ class Mentions:
 
 @define
 class _Token:
-    """A word as written, and whether it starts a sentence or cannot continue the name before it."""
+    """A word as written.
+
+    `starts` means that the word starts a sentence, and `is_apart` means that the word cannot continue the
+    preceding name.
+    """
 
     text: str
     starts: bool
@@ -73,7 +77,7 @@ class _Token:
 
 
 def count_mentions(prose: Sequence[str], labels: Sequence[str]) -> Mentions:
-    """Return the names in cleaned text with the number of their mentions."""
+    """Return the names in cleaned text, with the number of times that the text mentions each name."""
     mentions = Mentions()
     sentences = [sentence for block in prose for sentence in _sentences(block)]
     for sentence in sentences:
@@ -119,7 +123,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
 
 
 def _is_no_word(written: str) -> bool:
-    """Return whether the text is not a word, such as a web or mail address or code."""
+    """Return whether the text is not a word, for example a web address, a mail address or code."""
     return (
         written == EDGE
         or "://" in written
@@ -144,11 +148,11 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
                 mentions.products[word] += 1
         starts = run[0].starts
         if starts and len(words) > 1 and (is_opener(words[0]) or mentions.lower[words[0].casefold()]):
-            words, starts = words[1:], False  # The word is capitalised only because of its position.
+            words, starts = words[1:], False  # The first word is capitalised only because of its position.
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
-        # If words were cut from the front, the name no longer starts the sentence.
+        # If words were removed from the front, the rest no longer starts the sentence.
         starts = starts and words[0] == run[0].text
         name = " ".join(words)
         mentions.seen[name] += 1
@@ -157,7 +161,10 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
 
 
 def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
-    """Yield the longest runs of capitalised words, including small words between two of them."""
+    """Yield the longest sequences of capitalised words.
+
+    Small words between two capitalised words are included.
+    """
     run: list[_Token] = []
     small: list[_Token] = []
     for token in sentence:
@@ -178,7 +185,7 @@ def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
 def _is_capitalised(word: str) -> bool:
     """Return whether a word is written like a name.
 
-    Examples are `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`, but not `Peer-to-peer` or contractions.
+    `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi` are names. `Peer-to-peer` and contractions are not.
 
     """
     if word == "&":
@@ -194,7 +201,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _trimmed(words: Sequence[str]) -> list[str]:
-    """Return the words without stop words and dates at the front, or stop words and marks at the end."""
+    """Return the words without stop words and dates at the start, and stop words and marks at the end."""
     begin, end = 0, len(words)
     while begin < end and (is_filler(words[begin]) or is_calendar(words[begin]) or words[begin] == "&"):
         begin += 1
@@ -203,7 +210,8 @@ def _trimmed(words: Sequence[str]) -> list[str]:
     return list(words[begin:end])
 
 
-#: Version of the extraction rules, stored with the entities of a note. Raise it whenever the rules change.
+#: Version of the extraction rules, stored with the entities of a note. It must be raised whenever the rules
+#: change.
 MARKER: Final = 11
 _SEEN_AT_LEAST: Final = 2
 
@@ -212,8 +220,9 @@ _SEEN_AT_LEAST: Final = 2
 class ExtractedEntities:
     """The entities that extraction found in a note, stored outside the note's file.
 
-    `extractor` is the version of the rules, `source` the hash of the file's bytes. `instead_of` is the digest
-    of the machine-written entities in the file that these entities replace, or an empty string.
+    `extractor` is the version of the rules, and `source` is the hash of the file's bytes. If these entities
+    replace machine-written entities in the file, `instead_of` is the digest of the replaced entities.
+    Otherwise `instead_of` is an empty string.
     """
 
     entities: tuple[str, ...]
@@ -231,7 +240,10 @@ class ExtractedEntities:
 
 
 def is_machine_made(note: Note, digest: str | None) -> bool:
-    """Return whether Lithos wrote the entities in the file: they have a version marker and this digest."""
+    """Return whether Lithos wrote the entities in the file.
+
+    Such entities have a version marker and this digest.
+    """
     return note.entities_extractor is not None and digest == digest_entities(note.entities)
 
 
@@ -240,29 +252,28 @@ MOST_ENTITIES: Final = 50
 
 
 def digest_entities(entities: Iterable[str]) -> str:
-    """Return a short digest of these entities in this order."""
+    """Return a short digest of a list of entities. The digest depends on the order of the entities."""
     return hashlib.blake2b(json.dumps(list(entities)).encode(), digest_size=16).hexdigest()
 
 
 def is_stale(note: Note) -> bool:
-    """Return whether older rules extracted the note's entities, even if they found none."""
+    """Return whether older rules extracted the note's entities, even if these rules found none."""
     return note.entities_extractor is not None and note.entities_extractor < MARKER
 
 
 def may_extract(note: Note, *, force: bool = False) -> bool:
-    """Return whether a note may be extracted.
+    """Return whether the entities of a note may be extracted.
 
-    Notes with entities that a person chose or that the current rules found are extracted only with `force`.
+    `force` is required if a person chose the note's entities or if the current rules already found them.
     """
     return force or not note.entities or is_stale(note)
 
 
 def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple[str, ...] | None:
-    """Return the entities to store for a note with the current marker, or None to leave the note unchanged.
+    """Return the entities to store for a note with the current marker, or None if the note must not change.
 
-    Entities without a marker were chosen by a person. With `force`, entities are extracted again even for
-    such notes and for notes with the current marker, but a person's choice is never replaced with an empty
-    list.
+    Entities without a marker were chosen by a person. With `force`, entities are extracted even if a person
+    chose them or the note has the current marker. An empty result never replaces a person's choice.
     """
     if not may_extract(note, force=force):
         return None
@@ -275,7 +286,9 @@ def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple
 
 
 def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
-    """Return the names in a body, sorted and unique. If there are more than `limit`, keep the most frequent.
+    """Return the names in a body, sorted and unique.
+
+    If more than `limit` names are found, the most frequent are returned.
 
     The running time is linear in the length of the body.
     """
@@ -286,7 +299,7 @@ def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
     found |= _one_spelling(_named(text.code, mentions), {name.casefold() for name in links})
     contained = _contained(found)
     kept = {name: count for name, count in found.items() if name in links or name.casefold() not in contained}
-    if len(kept) > limit:  # Prefer link targets among equally frequent names, then earlier names.
+    if len(kept) > limit:  # Equally frequent names are sorted: link targets first, then by name.
         most_frequent = sorted(kept, key=lambda name: (-kept[name], name not in links, name))
         return tuple(sorted(most_frequent[:limit]))
     return tuple(sorted(kept))
@@ -299,9 +312,9 @@ def _page(target: str) -> str:
 
 
 def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
-    """Merge names that differ only in case into the most frequent spelling.
+    """Merge names that differ only in case. The most frequent spelling is used.
 
-    Spellings that are already `taken` are skipped.
+    Names that are already `taken`, in any case, are left out.
     """
     kept: dict[str, str] = {}
     total: Counter[str] = Counter()
@@ -313,9 +326,9 @@ def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
 
 
 def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
-    """Return names that are not link targets, with their mentions.
+    """Return the names that are not link targets, with their numbers of mentions.
 
-    A name in code counts only if it also occurs in prose.
+    A name in a code span counts only if it also occurs in prose.
     """
     names = Counter(" ".join(span.split()) for span in code)
     counts = {
@@ -333,10 +346,10 @@ def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
 
 
 def _is_supported(name: str, mentions: Mentions) -> bool:
-    """Return whether a name is mentioned often enough.
+    """Return whether the text mentions a name often enough.
 
-    A phrase needs one mention inside a sentence, a single word needs two. Names that also occur in lower case
-    are not supported.
+    A phrase needs one mention inside a sentence, unless the text has all word pairs of the phrase in lower
+    case. A single word needs two mentions, and it must occur more often inside sentences than in lower case.
     """
     if " " in name:
         pairs = set(map(" ".join, pairwise(name.casefold().split())))
@@ -345,7 +358,7 @@ def _is_supported(name: str, mentions: Mentions) -> bool:
 
 
 def _contained(names: Iterable[str]) -> set[str]:
-    """Return every word and run of words within the names, casefolded."""
+    """Return all words and word sequences that are part of longer names, casefolded."""
     inner: set[str] = set()
     for name in names:
         words = name.casefold().split()[: 2 * MOST_WORDS]

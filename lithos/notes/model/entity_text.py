@@ -1,7 +1,7 @@
-"""The text of a note as extraction uses it: prose, labels, link targets and code spans.
+"""Preparation of a note's text for entity extraction: prose, labels, link targets and code spans.
 
-See docs/spec/memory.md §4. Code fences, tables and reference sections are removed. This module also has the
-rules that reject names: stop words, file names, versions and code. The word lists are in lower case. All
+See docs/spec/memory.md §4. Code fences, tables and reference sections are removed. This module also contains
+the rules that reject names: stop words, file names, versions and code. The word lists are in lower case. All
 functions take time linear in the length of the text.
 """
 
@@ -29,7 +29,7 @@ CALENDAR: Final = word_set(
     tue tues wed thu thur thurs fri sat sun today tomorrow yesterday spring summer autumn winter
     """
 )
-#: Words that are capitalised only because of their position. A name never begins or ends with one.
+#: Words that are capitalised only because of their position. A name never begins or ends with such a word.
 FILLERS: Final = word_set(
     """
     a about above after again against all almost already also although always am an and another any
@@ -52,7 +52,7 @@ FILLERS: Final = word_set(
     you your yours yourself
     """
 )
-#: Words that are not names on their own but may be part of one: New York, Key West.
+#: Words that are not names on their own, but may be part of a name, as in New York and Key West.
 GENERIC: Final = word_set(
     """
     best better case chapter first general good key last level new next old other own part right same
@@ -72,8 +72,8 @@ GENERIC: Final = word_set(
     uri url urls ux xml yaml licence license licenses universal waiver work works
     """
 )
-#: Words that begin commands and instructions. They are cut only from the front, because no name ends with
-#: one.
+#: Words that often begin commands and instructions. They are removed only from the front, because no name
+#: ends with such a word.
 OPENERS: Final = word_set(
     """
     accept access according add adding adjust allow apply ask assign assume avoid based begin bring
@@ -121,10 +121,10 @@ _FILE_SUFFIX: Final = re.compile(
 _DOMAIN: Final = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|edu|gov|dev|app|info|xyz|co)")
 _SCRIPT: Final = re.compile(r"\.js$", re.IGNORECASE)
 _VERSION: Final = re.compile(r"[vV]?\d+(?:[.\-]\w+)*\+?")
-#: Characters and sequences that names in prose never contain.
+#: Characters and sequences that never occur in a name in prose.
 _CODE: Final = re.compile(r"""[(){}\[\]<>=;:\\/|*_$@#"`~^%!?,]|--|\.\.|->|^[-.&+']|[-&]$""")
-#: Characters and sequences that are certainly code. Link targets may contain others, because a person chose
-#: them as names.
+#: Characters and sequences that occur only in code. Link targets may contain the remaining special
+#: characters, because a person chose the targets as names.
 _LINK_CODE: Final = re.compile(r"[(){}\[\]<>=;\\/|*_$@`~^]|::|--|->|\.\.")
 _QUALIFIER: Final = re.compile(r"(?<=\S) \([^()]+\)$")
 _STEM: Final = re.compile(r"[a-z]+")
@@ -132,18 +132,18 @@ _HEXADECIMAL: Final = re.compile(r"(?=.*\d)[0-9A-Fa-f]{6,}")
 
 
 def is_filler(word: str) -> bool:
-    """Return whether a word is one with which no name begins or ends."""
+    """Return whether a word cannot be the first or last word of a name."""
     return word.casefold() in FILLERS
 
 
 def is_stop_word(word: str) -> bool:
-    """Return whether a word is not a name on its own, in upper or lower case."""
+    """Return whether a word is not a name on its own, regardless of case."""
     lower = word.casefold()
     return lower in FILLERS or lower in GENERIC
 
 
 def is_opener(word: str) -> bool:
-    """Return whether a word may precede a name at the start of a sentence: `Install Apache Kafka`."""
+    """Return whether a word may precede a name at the start of a sentence, as in `Install Apache Kafka`."""
     lower = word.casefold()
     return lower in FILLERS or lower in OPENERS or (word.endswith("ing") and not word.isupper())
 
@@ -154,7 +154,7 @@ def is_calendar(word: str) -> bool:
 
 
 def is_numbering(word: str) -> bool:
-    """Return whether a word only gives a number, such as `Step-1`, `Week2`, `Q3` and `V2`."""
+    """Return whether a word is only a number with a label, such as `Step-1`, `Week2`, `Q3` or `V2`."""
     stems = _STEM.findall(word.casefold())
     return any(map(str.isdigit, word)) and all(stem in COUNTED or is_stop_word(stem) for stem in stems)
 
@@ -162,7 +162,7 @@ def is_numbering(word: str) -> bool:
 def is_file_name(text: str) -> bool:
     """Return whether a text is a file name, such as `main.py` or `app.js`.
 
-    A product such as `Node.js` is not a file name, because it is capitalised.
+    A product name such as `Node.js` is not a file name, because it is capitalised.
     """
     if _SCRIPT.search(text):
         return not text[0].isupper() or " " in text
@@ -170,7 +170,7 @@ def is_file_name(text: str) -> bool:
 
 
 def is_entity(text: str) -> bool:
-    """Return whether a text may be a name, because no general rule rejects it."""
+    """Return whether a text may be a name. A text that a general rule rejects is not a name."""
     words = text.split()
     if not SHORTEST <= len(text) <= LONGEST or not words or len(words) > MOST_WORDS:
         return False
@@ -185,7 +185,7 @@ def is_entity(text: str) -> bool:
 
 
 def is_code_name(text: str) -> bool:
-    """Return whether the content of a code span is a name, not a command or plain words."""
+    """Return whether the content of a code span is a name rather than a command or plain words."""
     words = text.split()
     if not is_entity(text) or any(word.startswith("-") for word in words):
         return False
@@ -193,16 +193,16 @@ def is_code_name(text: str) -> bool:
 
 
 def is_link_name(target: str) -> bool:
-    """Return whether a link target is a name. A trailing ` (qualifier)` belongs to the name."""
+    """Return whether a link target is a name. A qualifier in brackets at the end belongs to the name."""
     bare = _QUALIFIER.sub("", target)
-    is_word = any(map(str.isalpha, bare))  # A date is a link target, not a name.
+    is_word = any(map(str.isalpha, bare))  # A date can be a link target, but it is not a name.
     return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 
-#: Marks the places in cleaned text where a name must end: at links, code and removed markup.
+#: Character that marks where a name must end in cleaned text: at links, code and removed markup.
 EDGE: Final = "\x1f"
 LABEL_WORDS: Final = 3
-#: Maximum number of words of a link text that counts as a name.
+#: Maximum number of words in a link text that counts as a name.
 LINK_WORDS: Final = 4
 
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+(.*))?")
@@ -224,9 +224,9 @@ _DASH: Final = re.compile(r"[–—…]|\.{3,}|--+")
 
 @define
 class BodyText:
-    """The parts of a body. Repeated links and code spans are listed as often as they occur."""
+    """The parts of a body. A repeated link or code span is listed once per occurrence."""
 
-    #: Paragraphs and list items, one line each, without markup.
+    #: Paragraphs and list items without markup, each on one line.
     prose: list[str] = field(factory=list)
     #: Headings and bold labels, without markup.
     labels: list[str] = field(factory=list)
@@ -250,7 +250,7 @@ def read_body(body: str) -> BodyText:
 
 
 def _without_comments(body: str) -> str:
-    """Return the text without HTML comments. A comment without an end is kept."""
+    """Return the text without HTML comments. A comment that is not closed remains in the text."""
     parts, position = [], 0
     while (begin := body.find("<!--", position)) >= 0 and (end := body.find("-->", begin)) >= 0:
         parts.append(body[position:begin])
@@ -259,9 +259,9 @@ def _without_comments(body: str) -> str:
 
 
 def _without_references(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the blocks outside reference sections.
+    """Yield the blocks that are not in a reference section.
 
-    A reference section ends at the next heading of its level or above.
+    A reference section ends at the next heading of the same level or of a higher level.
     """
     skipped = 0
     for level, block in blocks:
@@ -290,9 +290,12 @@ def _blocks(body: str) -> Iterator[tuple[int, str]]:
 
 
 def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield (heading level or 0, text) for the lines outside code and tables, without quote marks.
+    """Yield (level, text) for each line outside code and tables, without quote markers.
 
-    An underlined heading is yielded as its text with level 0, followed by an empty line with its level.
+    The level is 0 for a line that is not a heading.
+
+    An underlined heading is yielded as two lines: its text with level 0, and an empty line with the heading
+    level.
     """
     in_table = False
     previous = ""
@@ -336,7 +339,7 @@ def _is_label(label: re.Match[str]) -> bool:
 
 
 def _clean(block: str, text: BodyText) -> str:
-    """Return the words of a block without markup. Add its links and code spans to `text`."""
+    """Return the words of a block without markup. Its links and code spans are added to `text`."""
 
     def take_code(span: re.Match[str]) -> str:
         text.code.append(span[1].strip())
@@ -356,5 +359,5 @@ def _clean(block: str, text: BodyText) -> str:
 
 
 def _link_text(link: re.Match[str]) -> str:
-    """Return the words of a link, or `EDGE` for an embed and for a text too long for a name."""
+    """Return the words of a link. For an embed or a text that is too long for a name, return `EDGE`."""
     return f" {EDGE} " if link[1] or len(link[2].split()) > LINK_WORDS else link[2]

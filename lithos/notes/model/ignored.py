@@ -1,8 +1,8 @@
-"""Files below the notes folder that are not notes, by globs of the configuration and filters of Obsidian.
+"""Files below the notes folder that are ignored, by configured globs and Obsidian filters.
 
 A glob is a path relative to the notes folder. `*` and `?` match within one name and `**` spans folders. A
-glob that names a folder covers everything below the folder. A filter of Obsidian is the beginning of a path,
-or a regular expression between slashes. Both ignore case, like Obsidian.
+glob that names a folder covers everything below the folder. An Obsidian filter is the beginning of a path, or
+a regular expression between slashes. Like Obsidian, Lithos ignores case in both kinds of filters.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from attrs import frozen
 
 from lithos.text.words.analysis import normalise
 
-#: Maximum number of filters in one vault, and maximum number of characters in one filter.
+#: Limits of Obsidian filters: maximum number of filters in one vault, and maximum number of characters in one
+#: filter.
 MOST_FILTERS: Final = 1_000
 LONGEST_FILTER: Final = 500
-#: Maximum number of unbounded repetitions in an expression. Each one multiplies its time by the path length.
+#: Maximum number of unbounded repetitions in an expression. Each repetition multiplies the matching time by
+#: the length of the path.
 _MOST_REPEATS: Final = 2
-#: A repeated group: `*`, `+` or `{n,m}` directly after a closing bracket.
+#: Matches a repeated group: a closing bracket directly before `*`, `+` or `{n,m}`.
 _REPEATED_GROUP: Final = re.compile(r"\)[*+{]")
 _GLOB_PARTS: Final = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 _GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -29,7 +31,7 @@ _GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @frozen
 class Ignored:
-    """Patterns of paths that are not notes. Without patterns, every file is a note."""
+    """Patterns for the paths of ignored files. Without patterns, no file is ignored."""
 
     _globs: re.Pattern[str] | None = None
     _prefixes: tuple[str, ...] = ()
@@ -60,21 +62,24 @@ class Ignored:
         return self.covers_folder(path) or any(each.search(path) for each in self._expressions)
 
     def covers_folder(self, path: str) -> bool:
-        """Return whether all files below a folder (`path` ends with `/`) are ignored. False if unsure."""
+        """Return whether all files below a folder are ignored.
+
+        `path` ends with `/`. The result is False if this is uncertain.
+        """
         if self._globs is not None and self._globs.fullmatch(path) is not None:
             return True
         return bool(self._prefixes) and _folded(path).startswith(self._prefixes)
 
 
 def _folded(path: str) -> str:
-    """Return the path without differences in case and Unicode form, for comparison."""
+    """Return a form of the path for comparisons that ignore case and Unicode form."""
     return path.lower() if path.isascii() else normalise("NFC", normalise("NFC", path).casefold())
 
 
 def check_filter(text: str) -> str | None:
-    """Return why a filter of Obsidian cannot be used, or None if it can.
+    """Return why Lithos cannot use an Obsidian filter, or None if the filter is usable.
 
-    Expressions come from the vault and are not trusted. An expression that may never finish is refused.
+    Expressions come from the vault and are not trusted. An expression that may never finish is rejected.
     """
     if not text or len(text) > LONGEST_FILTER:
         return f"it is empty or longer than {LONGEST_FILTER} characters"
@@ -87,7 +92,7 @@ def check_filter(text: str) -> str | None:
         return f"it is not a regular expression: {failure}"
     repeats = len(re.findall(r"(?<!\\)[*+]|\{\d*,\d*\}", expression))
     if _REPEATED_GROUP.search(expression) or re.search(r"\\[1-9]|\(\?P=", expression):
-        return "it repeats a group or refers back to one, so it may never finish"
+        return "it repeats a group or has a back-reference, so it may never finish"
     if repeats > _MOST_REPEATS:
         return f"it has more than {_MOST_REPEATS} repetitions, so it may never finish"
     return None
@@ -100,20 +105,20 @@ def _is_expression(text: str) -> bool:
 def _compile(expression: str) -> re.Pattern[str]:
     """Compile an expression. Raises `re.error`, `RecursionError` and `OverflowError`."""
     with warnings.catch_warnings():
-        # Python warns that `[[` or `--` in a set may change its meaning. The vault's owner cannot act on
-        # that.
+        # Python warns that the meaning of `[[` or `--` in a set may change. This warning is suppressed
+        # because the vault's owner cannot act on it.
         warnings.simplefilter("ignore", FutureWarning)
         return re.compile(expression, re.IGNORECASE)
 
 
 def _translate(glob: str) -> str:
-    """Return a regular expression for the paths that a glob matches and everything below them."""
+    """Return a regular expression that matches the paths of a glob and everything below these paths."""
     parts = _GLOB_PARTS.findall(glob.strip().strip("/"))
     return f"(?:{''.join(_GLOBS.get(part) or re.escape(part) for part in parts)})(?:/.*)?"
 
 
 def read_filters(document: Any) -> tuple[list[str], list[str]]:
-    """Return the usable filters in Obsidian's parsed `app.json`, and a complaint for each unusable one."""
+    """Return the usable filters in Obsidian's parsed `app.json`, and messages about unusable filters."""
     given = document.get("userIgnoreFilters") if isinstance(document, dict) else None
     if given is None:
         return [], [] if isinstance(document, dict) else ["it does not contain an object"]

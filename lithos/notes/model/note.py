@@ -1,11 +1,12 @@
 """The note model: notes, documents and effective versions.
 
-All values are frozen. All times are aware and in UTC.
+All values are frozen. All times are timezone-aware and in UTC.
 
-A version identifies exact bytes. Tools write a higher version into the file with every update, but a person's
-editor does not. If the bytes differ from the last known version, they get at least the next version. This
-effective version is the file's own version plus one for each edit that did not raise it. Two states of a note
-never share a version, because otherwise an agent that read the first could overwrite the second.
+A version identifies exact bytes. Each update by a tool writes a higher version into the file, but a person's
+editor does not. Bytes that differ from the last known version therefore get at least the next version number.
+This effective version is the version in the file plus one for each edit that did not raise it. Two different
+states of a note never have the same version. Otherwise an agent that read the first state could overwrite the
+second.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
 STATUSES: Final = ("active", "archived", "quarantined")
 
-#: Minimum length of a person's own `id` (such as `202611281200`) by which `[[...]]` may refer to a note.
+#: Minimum length of an `id` that a person wrote (such as `202611281200`) for use in `[[...]]` links.
 LEAST_LINK_ID: Final = 8
 
-#: Frontmatter keys that Lithos defines, in the order in which Lithos writes them (docs/spec/notes.md §3).
+#: Frontmatter keys that Lithos defines, in the order in which Lithos writes the keys (docs/spec/notes.md §3).
 OWNED_KEYS: Final = (
     "id", "title", "author", "created_at", "updated_at", "tags", "aliases", "confidence", "contributors",
     "source", "supersedes", "version", "source_url", "derived_from_ids", "expires_at", "schema_version",
@@ -38,7 +39,7 @@ OWNED_KEYS: Final = (
 
 @frozen(kw_only=True)
 class Note:
-    """The metadata of one note, without its text (docs/spec/notes.md §3)."""
+    """The metadata of a note, without its text (docs/spec/notes.md §3)."""
 
     id: str
     title: str
@@ -56,47 +57,57 @@ class Note:
     derived_from_ids: tuple[str, ...] = ()
     expires_at: datetime | None = None
     schema_version: int = 1
-    #: The namespace written in the file. `None` means that the folder decides
+    #: The namespace that is written in the file. `None` means that the folder determines the namespace
     #: (`notes.model.paths.namespace_of`).
     namespace: str | None = None
     access_scope: str = "shared"
     note_type: str = "observation"
     status: str = "active"
-    #: Reason for the quarantine. None if no reason was given, or if a tool wrote another status.
+    #: Reason for the quarantine. The value is None if no reason was given or if a tool wrote another status.
     quarantine_reason: str | None = None
     summaries: Mapping[str, str] | None = None
     entities: tuple[str, ...] = ()
     entities_extractor: int | None = None
-    #: The top-level keys that Lithos does not own, as JSON-compatible values. YAML dates become ISO text.
+    #: Top-level frontmatter keys that Lithos does not define, as JSON-compatible values. YAML dates are
+    #: converted to ISO text.
     extra: Mapping[str, Any] = field(factory=dict)
-    #: Valid `#tags` in the text. They are never written to the frontmatter.
+    #: Valid `#tags` in the text. These tags are never written to the frontmatter.
     inline_tags: tuple[str, ...] = ()
-    #: `line` and `reason` of a frontmatter error. With an error, only the aliases are read from the
-    #: frontmatter.
+    #: The `line` and the `reason` of a frontmatter error. If there is an error, only the aliases are read
+    #: from the frontmatter.
     frontmatter_error: Mapping[str, Any] | None = None
-    #: True if the text contains conflict markers of git. Never written to the file.
+    #: True if the text contains Git conflict markers. This flag is never written to the file.
     has_conflict_markers: bool = False
 
     @property
     def all_tags(self) -> tuple[str, ...]:
-        """Return the tags of the frontmatter and the text without duplicates, in their first spelling."""
+        """Return the tags of frontmatter and text without duplicates.
+
+        The first spelling of each tag is used.
+        """
         return distinct_tags(self.tags + self.inline_tags) if self.inline_tags else self.tags
 
     @property
     def own_id(self) -> str | None:
-        """Return the `id` that a person wrote into the note, as text. It is not a Lithos id."""
+        """Return the `id` that a person wrote into the note, as text.
+
+        This id is not the Lithos id of the note.
+        """
         value = self.extra.get("id")
         return str(value).strip() if isinstance(value, str | int | float) else None
 
     @property
     def link_id(self) -> str | None:
-        """Return the person's id if links can use it: the id must be too long to be a plain word."""
+        """Return the id that a person wrote if links can use the id.
+
+        Short ids are excluded, because they may be plain words.
+        """
         own = self.own_id
         return own if own is not None and len(own) >= LEAST_LINK_ID else None
 
     @property
     def frontmatter_problem(self) -> str | None:
-        """Return `frontmatter_error` as one text that names the line, or None."""
+        """Return `frontmatter_error` as a text with the line number, or None if there is no error."""
         error = self.frontmatter_error
         if error is None:
             return None
@@ -104,7 +115,10 @@ class Note:
         return reason if reason.startswith(line) else f"{line}: {reason}"
 
     def next_update(self, now: datetime) -> datetime:
-        """Return `updated_at` for the next version: now, or the current one if the clock was set back."""
+        """Return the `updated_at` of the next version.
+
+        This is `now`, or the current `updated_at` if the clock was set back.
+        """
         return max(now, self.updated_at)
 
     def is_stale(self, now: datetime) -> bool:
@@ -114,17 +128,17 @@ class Note:
 
 @frozen(kw_only=True)
 class Document:
-    """A note with its text. `content` is the body without frontmatter and leading H1, stripped."""
+    """A note with its text. `content` is the stripped body, without frontmatter and leading H1."""
 
     note: Note
     content: str
 
 
 def with_creation(note: Note, modified_at: datetime, *known: datetime | None) -> Note:
-    """Return the note with a creation time that is not later than `modified_at`, a known time or its update.
+    """Return the note with a creation time that is not later than its update time or the `known` times.
 
-    A creation time in the file itself is unchanged. If the file has no such time, its modification time is
-    used, and every replacement of the file makes this time later.
+    A creation time in the file itself is not changed. If the file has no creation time, the file's
+    modification time is used instead. Each replacement of the file would make this time later.
     """
     if note.created_at != modified_at:
         return note
@@ -133,22 +147,25 @@ def with_creation(note: Note, modified_at: datetime, *known: datetime | None) ->
 
 
 def not_ahead(note: Note, modified_at: datetime, now: datetime) -> Note:
-    """Return the note. If the file's time replaces `updated_at`, it is limited to the current time."""
+    """Return the note with an `updated_at` that is not in the future.
+
+    Only an `updated_at` that was taken from the file's modification time is limited to `now`.
+    """
     return evolve(note, updated_at=now) if note.updated_at == modified_at > now else note
 
 
 @frozen
 class AssignedVersion:
-    """An assigned version and the hash of its bytes, or "" if the bytes are not in a file."""
+    """An assigned version and the hash of the version's bytes. The hash is "" if no file has these bytes."""
 
     version: int
     digest: str
 
 
 def effective_version(own: int, digest: str, last: AssignedVersion | None) -> int:
-    """Return the version of bytes with this hash.
+    """Return the effective version of the bytes with the hash `digest`.
 
-    `own` is the version in the file, `last` the newest known version.
+    `own` is the version in the file, and `last` is the newest known version.
     """
     if last is None:
         return own
@@ -156,7 +173,10 @@ def effective_version(own: int, digest: str, last: AssignedVersion | None) -> in
 
 
 def newest(standings: Iterable[AssignedVersion | None], digest: str) -> AssignedVersion | None:
-    """Return the item with the highest version. On a tie, prefer the one with this hash."""
+    """Return the item with the highest version.
+
+    If several items have this version, an item with the hash `digest` is preferred.
+    """
     known = (standing for standing in standings if standing is not None)
     return max(known, key=lambda each: (each.version, each.digest == digest), default=None)
 
@@ -169,14 +189,14 @@ WarningKind: TypeAlias = Literal[
 
 @frozen
 class NoteWarning:
-    """One warning about a note.
+    """A warning about a note.
 
-    `id` and `title` name the note that is the cause. For `quarantined`, `expired`, `conflict_markers`,
-    `duplicated` and `conflict_copy` this is the note itself. For `duplicated`, `reason` names the other files
-    with its id, and for `conflict_copy` the files with its other version. For `superseded` the cause is the
-    successor, for `suspect` the nearest note of the lineage that is quarantined or superseded, and for
-    `contradicted` the other note of the contradiction. `distance` is the number of steps to it, 0 for the
-    note itself.
+    `id` and `title` name the note that causes the warning. For `quarantined`, `expired`, `conflict_markers`,
+    `duplicated` and `conflict_copy`, this is the note itself. For `duplicated`, `reason` lists the other
+    files with the note's id. For `conflict_copy`, `reason` lists the files with another version of the note.
+    For `superseded`, the cause is the successor. For `suspect`, the cause is the nearest quarantined or
+    superseded note of the lineage. For `contradicted`, the cause is the contradicting note. `distance` is the
+    number of steps to the cause, or 0 for the note itself.
     """
 
     kind: WarningKind

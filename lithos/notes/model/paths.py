@@ -1,7 +1,7 @@
-"""Slugs, namespaces and paths of notes below `knowledge/` (docs/spec/notes.md §6 and §7), and source URLs.
+"""Slugs, namespaces and paths of notes below `knowledge/`, and source URLs (docs/spec/notes.md §6 and §7).
 
-Paths are checked only as text (path traversal). The store checks that no symlink leads outside. Source
-addresses are normalised, so that each source is stored only once (docs/spec/notes.md §8).
+Path traversal is prevented by checks of the path text. The store checks that no symlink leads outside the
+folder. Source URLs are normalised, so each source is stored only once (docs/spec/notes.md §8).
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from lithos.kernel.values.limits import TITLE
 from lithos.text.words.analysis import normalise
 
 SLUG_MAX: Final = 120
-#: Number of characters of a title that its slug uses. The tools have the same limit, but titles in files may
-#: be longer.
+#: Maximum number of title characters that are used for the slug. Tools limit titles to the same length, but
+#: titles in files may be longer.
 _READ: Final = TITLE
-#: Maximum bytes of one name on common file systems, and of a path with space left for the root folder.
+#: Path limits in bytes: one name on common file systems, and a whole path, which leaves space for the root
+#: folder.
 SEGMENT_MAX: Final = 255
 PATH_MAX: Final = 2048
 DEFAULT_NAMESPACE: Final = "default"
 _SUFFIX: Final = ".md"
 
 _SPACE: Final = re.compile(r"[\s_]+")
-#: ASCII words separated by one space or hyphen.
+#: Matches ASCII words that are separated by single spaces or hyphens.
 _PLAIN_TITLE: Final = re.compile(r"[A-Za-z0-9]+(?:[ -][A-Za-z0-9]+)*+")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9-]+")
 _HYPHENS: Final = re.compile(r"-{2,}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-#: Characters that file systems or wiki-links do not accept in a name.
+#: Matches characters that a file system or a wiki-link does not accept in a name.
 _NOT_NAME: Final = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f-\x9f]')
 _NAME_EDGES: Final = re.compile(r"\A[\s.]+|[\s.]+\Z")
-#: Maximum characters and bytes of a file name made from a title, without its suffix.
+#: Maximum number of characters, and of bytes, in a file name made from a title. The suffix is not included.
 NAME_MAX: Final = 120
 NAME_BYTES: Final = 200
 #: Names that Windows reserves for devices, in any case and with any extension.
@@ -49,7 +50,7 @@ _DEVICES: Final = frozenset(
 
 def slug_of(title: str, note_id: str) -> str:
     """Return the slug of a title: ASCII, lower case, with hyphens, at most 120 characters, never empty."""
-    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # A fast path for ordinary titles.
+    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # This is a fast path for ordinary titles.
         return title.lower().replace(" ", "-")
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
@@ -57,11 +58,11 @@ def slug_of(title: str, note_id: str) -> str:
 
 
 def file_name_of(title: str, note_id: str) -> str:
-    """Return the file name for a title, without suffix, so that `[[title]]` finds the file in Obsidian.
+    """Return the file name for a title, without the suffix. Obsidian finds the file with `[[title]]`.
 
-    The name is in Unicode NFC, so that it is the same on disks that normalise names. Many disks treat names
-    that differ only in case as one. Such names have the same slug, so the check for duplicate slugs separates
-    them.
+    The name is in Unicode NFC, because some disks normalise names. Many disks treat names that differ only in
+    case as the same name. Such names also have the same slug, so the check for duplicate slugs keeps them
+    apart.
     """
     name = _NOT_NAME.sub(" ", normalise("NFC", title[:_READ]))[:NAME_MAX]
     name = name.encode("utf-8", "surrogatepass")[:NAME_BYTES].decode("utf-8", "ignore")
@@ -69,15 +70,15 @@ def file_name_of(title: str, note_id: str) -> str:
 
 
 def is_portable(part: str) -> bool:
-    """Return whether every disk can store a name.
+    """Return whether every disk can store a file with this name.
 
-    Windows device names and names that end with a full stop or a blank are not portable.
+    Windows device names and names that end with a full stop or a space are not portable.
     """
     return part.rstrip(" .") == part and _device_in(part) is None
 
 
 def portable_path(path: str) -> str:
-    """Return the path with its names changed so that every disk can store them."""
+    """Return the path with changes to the names that some disks cannot store."""
     return "/".join(map(_portable, path.split("/")))
 
 
@@ -88,7 +89,7 @@ def _portable(part: str) -> str:
 
 
 def _device_in(part: str) -> str | None:
-    """Return the beginning of a name that Windows reserves for a device, or None."""
+    """Return the Windows device name at the beginning of a file name, or None."""
     base = part.partition(".")[0].rstrip(" ")
     return base if base.lower() in _DEVICES else None
 
@@ -98,28 +99,31 @@ def _hex_of(note_id: str) -> str:
 
 
 def folder_of(path: str) -> str:
-    """Return the folder of a relative path, or "" for the root."""
+    """Return the folder of a relative path. The root folder is ""."""
     return path.rpartition("/")[0]
 
 
 def names_file(path: str | None) -> bool:
-    """Return whether the parameter `path` names a file, not a folder."""
+    """Return whether the parameter `path` names a file rather than a folder."""
     return path is not None and path.endswith(_SUFFIX)
 
 
 def namespace_of(path: str, explicit: str | None) -> str:
-    """Return the explicit namespace, else the folders of the relative `path`, else `default`, in NFC."""
+    """Return the namespace of a note, in Unicode NFC.
+
+    This is `explicit`, or else the folders of the relative `path`, or else `default`.
+    """
     folder = PurePosixPath(path).parent.as_posix()
     return normalise("NFC", explicit or (DEFAULT_NAMESPACE if folder == "." else folder))
 
 
 def resolve_new_path(path: str | None, name: str) -> str:
-    """Return the path of a new note, relative to `knowledge/`, from the parameter `path` and its `name`.
+    """Return the path of a new note relative to `knowledge/`. `path` is the parameter of the request.
 
-    Without `path`, the note is created in the root. If `path` is a folder, the note is created there, and if
-    `path` ends in `.md`, it names exactly that file. A `name` that some disk cannot store is changed. A
-    `path` is not changed: check it with `is_portable`. Raises `InvalidInput` for paths that could leave the
-    vault or are not notes.
+    Without `path`, the note is created in the root folder. If `path` is a folder, the note is created in this
+    folder as `name`. If `path` ends in `.md`, it is the exact path of the file. A `name` that some disk
+    cannot store is changed, but a `path` never is: check the path with `is_portable`. Raises `InvalidInput`
+    for paths that could leave the vault or are not notes.
     """
     name = _portable(name + _SUFFIX).removesuffix(_SUFFIX)
     if path is None or not path.strip():
@@ -128,14 +132,18 @@ def resolve_new_path(path: str | None, name: str) -> str:
     is_file = names_file(path)
     for folder in segments[:-1] if is_file else segments:
         if folder.endswith(_SUFFIX):
-            raise InvalidInput(f"in path {path!r} only the last part may end in {_SUFFIX}, not {folder!r}")
+            raise InvalidInput(
+                f"folder {folder!r} in path {path!r} must not end in {_SUFFIX}; "
+                "only the last part of a path may"
+            )
     return _join(segments if is_file else [*segments, name + _SUFFIX])
 
 
 def resolve_read_path(path: str) -> str:
-    """Return the file for the `path` of a read, relative to `knowledge/`. A missing `.md` is appended.
+    """Return the file for the `path` of a read, relative to `knowledge/`. A missing `.md` is added.
 
-    Every note file ends in `.md`, so text after another full stop is part of the name (`v1.2 notes`).
+    Every note file ends in `.md`. Text after another full stop is therefore part of the name, as in `v1.2
+    notes`.
     """
     segments = _contained_segments(path)
     if not names_file(segments[-1]):
@@ -144,7 +152,7 @@ def resolve_read_path(path: str) -> str:
 
 
 def _contained_segments(path: str) -> list[str]:
-    """Split a path that stays below `knowledge/`.
+    """Return the names in a path that stays below `knowledge/`.
 
     Raises `InvalidInput` for other paths. Symlinks are not checked.
     """
@@ -175,8 +183,8 @@ def _join(segments: list[str]) -> str:
 
 def _refusal(path: str, reason: str) -> InvalidInput:
     return InvalidInput(
-        f"path {path!r} {reason}; it must be relative and stay within knowledge directory, "
-        "like 'folder/note.md'"
+        f"The path {path!r} {reason}. It must be relative and stay within knowledge directory, "
+        "like 'folder/note.md'."
     )
 
 
@@ -191,15 +199,15 @@ _URL_SPACE: Final = re.compile(r"\s")
 def normalise_url(url: str) -> str:
     """Return the stored form of an `http` or `https` address. Raises `InvalidInput` for anything else.
 
-    The function is idempotent: a stored address is returned unchanged.
+    A stored address is returned unchanged, so the function may be applied repeatedly.
     """
     try:
         parts = _split(url.strip())
         host, port = _host(parts), parts.port
     except ValueError:
         raise InvalidInput(
-            f"source_url {url[:200]!r} is not an http or https address; "
-            "give one like 'https://example.org/page' or leave it out"
+            f"source_url {url[:200]!r} is not an http or https address. Give an address such as "
+            "'https://example.org/page', or leave source_url out."
         ) from None
     address = f"{parts.scheme}://{host}"
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
@@ -217,7 +225,7 @@ def host_of(url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    url.encode()  # Lone surrogates raise an error here, because they cannot be stored.
+    url.encode()  # This raises an error for lone surrogates, which cannot be stored.
     if _CONTROL.search(url):
         raise ValueError("control character")
     parts = urlsplit(url)
@@ -239,7 +247,7 @@ def _host(parts: SplitResult) -> str:
 def _path(path: str) -> str:
     """Return the path without trailing slashes and `;params`.
 
-    Removal is repeated, because removing one may reveal another at the end.
+    The removal is repeated, because another slash or parameter may then be at the end.
     """
     segments = path.split("/")
     while segments:

@@ -1,9 +1,9 @@
-"""Write scopes: the paths that an agent may change, and the paths where its changes need approval.
+"""Write scopes: the paths that an agent may change, and the paths where changes need approval.
 
-See docs/spec/scopes.md §1. A scope has two lists of globs over paths in the vault. In a glob, `*` and `?`
-match within one name, and `**` as a whole part spans folders. A glob that ends with `/` covers everything
-below that folder, and a glob that begins with `!` excludes paths. The last matching glob of a list decides.
-Paths are compared case-sensitively after Unicode normalisation (NFC).
+See docs/spec/scopes.md §1. A scope has two lists of globs for paths in the vault. In a glob, `*` and `?`
+match within one name, and a part that is `**` spans folders. A glob that ends with `/` covers everything
+below that folder. A glob that begins with `!` excludes paths. The last matching glob of a list decides. Paths
+are compared case-sensitively after Unicode normalisation (NFC).
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from attrs import field, frozen
 from lithos.kernel.values.errors import Forbidden
 from lithos.kernel.values.principals import ANYONE, OWNER, Principal, fold_name, is_reserved
 
-#: Maximum number of globs in one list, and of characters in one glob.
+#: Maximum number of globs in one list, and maximum number of characters in one glob.
 MOST_GLOBS: Final = 100
 LONGEST_GLOB: Final = 500
 
-#: Access of a caller to a path: it may change the path, only propose changes, or neither.
+#: Access of a caller to a path: `write` allows changes, `propose` only proposals. `outside` and `protected`
+#: allow neither.
 PathAccess = Literal["write", "propose", "outside", "protected"]
 EVERYTHING: Final = ("**",)
-#: Suffix of every note path.
+#: Suffix of all note paths.
 _NOTE: Final = ".md"
 
 
 @frozen
 class Scope:
-    """The paths that one token or agent may change. By default, it may change every path."""
+    """The paths that one token or agent may change. The default scope allows all paths."""
 
     write: tuple[str, ...] = EVERYTHING
     propose: tuple[str, ...] = ()
 
     def place_of(self, path: str) -> PathAccess:
-        """Return the access to the path of a note in this scope."""
+        """Return the access that this scope gives to the path of a note."""
         if covers(self.write, path):
             return "write"
         return "propose" if covers(self.propose, path) else "outside"
@@ -47,14 +48,15 @@ class Scope:
 
     @property
     def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return both lists with their names."""
+        """Return the two lists of globs with their names."""
         return ("write", self.write), ("propose", self.propose)
 
 
 def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Scope | None:
-    """Return the scope with the given globs, or None (no limits) if neither list is given.
+    """Return the scope with the given globs. If neither list is given, return None, which means no limits.
 
-    An agent with only a `propose` list changes nothing directly. Raises `ValueError` for invalid globs.
+    An agent that has only a `propose` list cannot change anything directly. Raises `ValueError` for invalid
+    globs.
     """
     if write is None and propose is None:
         return None
@@ -62,7 +64,7 @@ def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Sc
 
 
 def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
-    """Return the normalised globs. Raises `ValueError` with the invalid glob and the reason."""
+    """Return the normalised globs. Raises `ValueError` for an invalid glob, with the glob and the reason."""
     if len(globs) > MOST_GLOBS:
         raise ValueError(f"a list has at most {MOST_GLOBS} patterns, not {len(globs)}")
     checked = tuple(normalize("NFC", glob.strip()) for glob in globs)
@@ -79,10 +81,10 @@ def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
-    """Return globs that a person typed, like `check_globs`, but refuse globs that can match no note.
+    """Return globs that a person typed, like `check_globs`. Globs that cannot match a note are refused.
 
-    For example, a folder name without `/` matches no note, so it would protect or allow nothing. Raises
-    `ValueError`.
+    For example, a folder name without `/` matches no note, so the glob would protect or allow nothing. Raises
+    `ValueError` for invalid and refused globs.
     """
     checked = check_globs(globs)
     for glob in checked:
@@ -96,9 +98,12 @@ def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Scope]:
-    """Return the scopes in section `agents` of the configuration, by agent name and by folded name.
+    """Return the scopes in the configuration section `agents`, by agent name.
 
-    Raises `ValueError` for an invalid pattern. The message begins with the key, such as `agents.ann.write`.
+    Each scope is also listed by the folded name.
+
+    Raises `ValueError` for an invalid pattern. The message begins with the setting, such as
+    `agents.ann.write`.
     """
     scopes: dict[str, Scope] = {}
     for agent, lists in given.items():
@@ -112,7 +117,10 @@ def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[s
 
 
 def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
-    """Return `check_typed` for a setting. A `ValueError` message begins with its `key`."""
+    """Return the checked globs of a setting, like `check_typed`.
+
+    A `ValueError` message begins with the `key`.
+    """
     try:
         return check_typed(globs)
     except ValueError as problem:
@@ -120,10 +128,10 @@ def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
-    """Return the scope that a person entered in a form. An empty `write` list means everywhere.
+    """Return the scope that a person entered in a form. An empty `write` list allows all paths.
 
-    Paths in `propose` are excluded from `write`, so changes there wait for approval. Return None if both
-    lists are empty. Raises `ValueError` like `check_typed`.
+    Paths in `propose` are excluded from `write`, so changes of these paths need approval. If both lists are
+    empty, the result is None. Raises `ValueError` like `check_typed`.
     """
     if not (write or propose):
         return None
@@ -149,7 +157,7 @@ def _problem_of(glob: str) -> str | None:
 
 
 def covers(globs: Sequence[str], path: str) -> bool:
-    """Return whether a list of globs covers a path. The last matching glob decides."""
+    """Return whether a list of globs covers a path. The last matching glob of the list decides."""
     names = normalize("NFC", path).split("/")
     for glob in reversed(globs):
         if _matches(glob.removeprefix("!"), names):
@@ -158,7 +166,10 @@ def covers(globs: Sequence[str], path: str) -> bool:
 
 
 def _matches(glob: str, names: Sequence[str]) -> bool:
-    """Return whether a glob matches a whole path. The time is proportional to the product of both lengths."""
+    """Return whether a glob matches a whole path.
+
+    The time is proportional to the product of the two lengths.
+    """
     parts = glob.split("/")
     if parts[-1] == "":
         parts[-1] = "**"
@@ -174,9 +185,10 @@ def _name_matches(pattern: str, name: str) -> bool:
 def _match(
     pattern: Sequence[str], text: Sequence[str], star: str, is_one: Callable[[str, str], bool]
 ) -> bool:
-    """Return whether a sequence matches a pattern in which `star` matches any number of items.
+    """Return whether a pattern matches a sequence. `star` in the pattern matches any number of items.
 
-    Only the last star is tried again, because the matches of earlier stars need never change.
+    Only the last star is matched again after a mismatch, because the matches of earlier stars never need to
+    change.
     """
     at = place = 0
     back, taken = -1, 0
@@ -194,15 +206,15 @@ def _match(
     return all(each == star for each in pattern[place:])
 
 
-#: Returns the current scope of a named token, or None if it has no scope.
+#: Function that returns the current scope of a named token, or None if the token has no scope.
 ScopeOfToken: TypeAlias = Callable[[Principal], Scope | None]
 
 
 @frozen
 class WriteScopes:
-    """Access to paths, from the scopes of tokens, the scopes of agent names, and the protected paths.
+    """Access to paths, determined by token scopes, agent name scopes and protected paths.
 
-    `of_token` returns the current scope of a named token, or None if it has no scope.
+    `of_token` returns the current scope of a named token, or None if the token has no scope.
     """
 
     protected: tuple[str, ...] = ()
@@ -210,9 +222,9 @@ class WriteScopes:
     of_token: ScopeOfToken = lambda _: None
 
     def place_of(self, by: Principal | None, agent: str, path: str) -> PathAccess:
-        """Return the access of a caller under an agent name to a path.
+        """Return the access to a path for a caller that uses an agent name.
 
-        With `by` None, Lithos itself is the caller.
+        If `by` is None, the caller is Lithos itself.
         """
         if self.protected and covers(self.protected, path) and not is_person(by, agent):
             return "protected"
@@ -220,11 +232,11 @@ class WriteScopes:
         return "write" if scope is None else scope.place_of(path)
 
     def limits(self, by: Principal | None, agent: str) -> bool:
-        """Return whether there are paths that this caller may not change directly."""
+        """Return whether this caller is prevented from changing some paths directly."""
         return bool(self.protected) or self.scope_of(by, agent) is not None
 
     def scope_of(self, by: Principal | None, agent: str) -> Scope | None:
-        """Return the scope of the token, or else of the agent name. None means no limits."""
+        """Return the scope of the token, or else the scope of the agent name. None means no limits."""
         own = None if by is None else self.of_token(by)
         if own is not None:
             return own
@@ -232,12 +244,13 @@ class WriteScopes:
             return None
         if not self.agents:
             return None
-        # `Junior`, or a name with an invisible character, is treated as `junior` and gets no wider access.
+        # `Junior`, or a name with an invisible character, gets the scope of `junior` rather than wider
+        # access.
         return self.agents.get(agent) or self.agents.get(fold_name(agent))
 
 
 def is_person(by: Principal | None, agent: str) -> bool:
-    """Return whether a person makes the change.
+    """Return whether a person, not an agent, makes the change.
 
     A person uses the console, a command without an agent name, or an `admin` token that is not bound to an
     agent.
@@ -250,16 +263,16 @@ def is_person(by: Principal | None, agent: str) -> bool:
 
 
 def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
-    """Return the refusal for a path that the caller may not change.
+    """Return the error for a path that the caller may not change.
 
-    The refusal names the path and the scope.
+    The error names the path and the scope.
     """
     shown = path[:300]
     if place == "protected":
         return Forbidden(
-            f"{shown} is protected (storage.protected): only people can change it, in an editor or in "
-            "the console. Nothing was changed. Ask a person to make the change, or write a new note in "
-            "another place.",
+            f"{shown} is protected (storage.protected): only people can change it, in an editor "
+            "or in the console. Nothing was changed. Ask a person to make the change, or write a "
+            "new note at another path.",
             path=path,
             scope="protected",
         )

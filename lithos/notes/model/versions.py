@@ -1,4 +1,4 @@
-"""Versions of a note: the differences between two versions, and their retention (docs/spec/history.md §4)."""
+"""Versions of a note: the differences between two versions, and retention (docs/spec/history.md §4)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BODY: Final = "body"
 PATH: Final = "path"
 ADDRESS: Final = "source_url"
 
-#: Compared properties in this order, without properties that every write changes (version, `updated_at`,
-#: contributors) or that no write may change.
+#: The compared properties, in order. Properties that every write changes (version, `updated_at`,
+#: contributors) and properties that no write may change are left out.
 _PROPERTIES: Final = (
     "title", "tags", "aliases", "status", "quarantine_reason", "note_type", "access_scope", "namespace",
     "confidence", "source", ADDRESS, "derived_from_ids", "supersedes", "expires_at", "schema_version",
@@ -32,7 +32,7 @@ _HEADING: Final = re.compile(rb"\A\s*#[ \t][^\n]*(?:\n|\Z)")
 
 
 def changed_properties(old: Note, new: Note) -> tuple[str, ...]:
-    """Return the properties that differ. The text is not compared."""
+    """Return the names of the properties that differ. The texts are not compared."""
     changed = (name for name in _PROPERTIES if getattr(old, name) != getattr(new, name))
     return tuple("metadata" if name == "extra" else name for name in changed)
 
@@ -43,39 +43,43 @@ def have_same_body(one: bytes, other: bytes) -> bool:
 
 
 def head_of(data: bytes) -> bytes:
-    """Return the frontmatter of a file including its delimiter lines, or empty bytes without frontmatter."""
+    """Return the frontmatter of a file with its delimiter lines.
+
+    Without a frontmatter, the result is empty.
+    """
     found = _FRONTMATTER.match(data)
     return data[: found.end()] if found else b""
 
 
 def body_of(data: bytes) -> bytes:
-    """Return the text of a file below its frontmatter and its title heading."""
+    """Return the text of a file below the frontmatter and the title heading."""
     found = _FRONTMATTER.match(data)
     body = data[found.end() :] if found else data
     heading = _HEADING.match(body)
     return _BLANK_LINES.sub(b"", body[heading.end() :] if heading else body, count=1).rstrip()
 
 
-#: Origins of a version.
+#: Origins of a version. `outside` means an external edit.
 CREATED: Final = "created"
 UPDATED: Final = "updated"
 RENAMED: Final = "renamed"
 DELETED: Final = "deleted"
 RESTORED: Final = "restored"
 OUTSIDE: Final = "outside"
-#: The version has the bytes of a conflict copy that was merged into the note.
+#: Origin of a version with the bytes of a conflict copy that was merged into the note.
 COPY: Final = "copy"
 
 
 @frozen(kw_only=True)
 class VersionRow:
-    """One recorded state of a note.
+    """A recorded state of a note.
 
-    `digest` is the SHA-256 of the file's bytes in hex, `size` their number. `changed` lists the differences
-    from the version before ("body", "title", "tags" and other properties). A deletion has the deleted bytes
-    and a version that is one higher. `is_undo` means that the change reverts a change of an agent. Older rows
-    lack this mark. `approved_by` is the person who approved the agent's proposal. `row` numbers the rows in
-    the order of recording, because several rows can share a version, such as an edit and a later move.
+    `digest` is the SHA-256 hash of the file's bytes in hex, and `size` is the number of bytes. `changed`
+    lists the differences from the preceding version ("body", "title", "tags" and other properties). A
+    deletion has the deleted bytes, and its version is one higher. `is_undo` means that the change reverts an
+    agent's change. Older rows do not have this mark. `approved_by` is the person who approved the agent's
+    proposal. `row` is the position in recording order. Several rows can have the same version, such as an
+    edit and a later move.
     """
 
     note_id: str
@@ -93,15 +97,15 @@ class VersionRow:
     row: int = 0
 
 
-#: Minimum age of a version that counts towards `keep_versions`.
+#: Minimum age of a version that the limit `keep_versions` counts.
 COUNTED_AFTER: Final = timedelta(hours=24)
-#: Maximum number of versions per note, including recent ones.
+#: Maximum number of versions per note. This limit includes recent versions.
 MOST_VERSIONS: Final = 100_000
 
 
 @frozen(kw_only=True)
 class VersionLimits:
-    """The limits in `history.*`. 0 means no limit."""
+    """The limits in the settings `history.*`. 0 means no limit."""
 
     keep_days: int
     keep_versions: int
@@ -110,7 +114,7 @@ class VersionLimits:
 
 @frozen
 class KeptVersion:
-    """The fields of a version that retention needs. `place` is its position in the order of recording."""
+    """The version fields that retention needs. `place` is the position in recording order."""
 
     place: int
     at: datetime
@@ -118,10 +122,11 @@ class KeptVersion:
 
 
 def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
-    """Return the places of the versions to delete. `rows` are all versions of one note in recorded order.
+    """Return the positions of the versions to delete. `rows` are all versions of one note in recording order.
 
-    The first and the newest version are kept. If the newest version is an old deletion, all versions are
-    deleted. A version with a time in the future, left by a clock that was set back, counts as new.
+    The first and the newest version are never deleted, unless the newest version is an old deletion: then all
+    versions are deleted. A version with a future time counts as new. Such a time is recorded before a clock
+    is set back.
     """
     if not rows:
         return []
@@ -147,16 +152,16 @@ def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Version
 
 
 def cuts(now: datetime, limits: VersionLimits) -> list[datetime]:
-    """Return the times before which a version is too old for one of the limits."""
+    """Return the times that the retention rules compare with version times, oldest first."""
     found = (before(now, limits.keep_days), before(now, limits.keep_deleted_days), now - COUNTED_AFTER)
     return sorted({each for each in found if each is not None})
 
 
 def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, int]]) -> list[KeptVersion]:
-    """Return the versions with their times corrected to agree with the order of recording.
+    """Return the versions with corrected times that agree with the recording order.
 
-    `firsts` are times, each with the place of the first version recorded after it. A version recorded after
-    such a time is never older than that, even if the clock was at 1970 until a time server answered.
+    `firsts` are pairs of a time and the position of the first version recorded after this time. A version
+    recorded later is never older than this time, even if the clock showed 1970 until a time server answered.
     """
     lifted = []
     for row in rows:
@@ -166,7 +171,7 @@ def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, 
 
 
 def before(now: datetime, days: int) -> datetime | None:
-    """Return the time `days` ago, or None for 0 and for times before the calendar begins."""
+    """Return the time `days` ago. For 0 and for a time that the calendar cannot represent, return None."""
     try:
         return now - timedelta(days=days) if days else None
     except OverflowError:
@@ -181,8 +186,8 @@ class HistoryFailed(StorageFailed):
 class NewVersion:
     """A version to record.
 
-    With `data` None, the version has the bytes of the version before. `before` is the state that the change
-    was made from. This state is recorded first unless the newest kept version has the same bytes.
+    If `data` is None, the version has the bytes of the preceding version. `before` is the state before the
+    change. This state is recorded first, unless the newest kept version has the same bytes.
     """
 
     note_id: str
@@ -197,5 +202,5 @@ class NewVersion:
     is_undo: bool = False
     approved_by: str | None = None
     before: NewVersion | None = None
-    #: True if the file never gets these bytes, because a later version in the same change replaces them.
+    #: True if these bytes are never written to the file. A later version in the same change replaces them.
     is_passed: bool = False

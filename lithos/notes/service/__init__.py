@@ -1,4 +1,4 @@
-"""Note use cases: reading, listing, writing, merging and moving notes.
+"""Note use cases: read, list, write, merge and move notes.
 
 The package `notes` and later packages use this package.
 Never here: rules about writing notes.

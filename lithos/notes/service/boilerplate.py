@@ -1,8 +1,9 @@
 """Boilerplate: texts that most notes of a folder share at their beginning or end, found by sampling.
 
-Excerpts and snippets leave such texts out (`text.hidden`), because a footer of thousands of notes is useless
-in an answer. A folder is sampled when a text in it is first cut, and again when its number of notes has
-doubled or halved. If the folder has few notes, the sample comes from the next parent folder that has enough.
+Excerpts and snippets omit such texts (`text.hidden`), because a footer that thousands of notes share is
+useless in an answer. A folder is sampled before the first excerpt or snippet of its notes, and again when its
+number of notes has doubled or halved. If the folder has few notes, the sample comes from the next parent
+folder that has enough.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.paths import folder_of
 from lithos.text.hidden_text import LEAST_NOTES, NO_FRAME, Frame, names_in, shared_blocks
 
-#: Number of sampled notes per folder, spread evenly, and number of characters that count in each note.
+#: Number of sampled notes per folder, and number of characters that are read in each sampled note.
 SAMPLE: Final = 16
 LONGEST_READ: Final = 64 * 1024
-#: Maximum number of folders whose shared texts are remembered.
+#: Maximum number of folders for which shared texts are remembered.
 KEPT: Final = 1_024
 
 
 class Frames:
-    """The hashes of shared texts by folder. Call `learn` on the event loop. `of` may run in any thread."""
+    """The hashes of shared texts by folder.
+
+    Call `learn` on the event loop. `of` may be called in any thread.
+    """
 
     def __init__(
         self,
@@ -33,21 +37,21 @@ class Frames:
         read: Callable[[Sequence[Entry]], Sequence[str | None]],
         limiter: trio.CapacityLimiter,
     ) -> None:
-        """Create a memory without any shared texts.
+        """Create an instance that has no shared texts yet.
 
-        `read` returns the contents of notes, in a worker thread within `limiter`.
+        `read` returns the contents of notes. It is called in a worker thread within `limiter`.
         """
         self._catalogue = catalogue
         self._read = read
         self._limiter = limiter
         self._counting = trio.Lock()
-        #: Size of each folder when it was last sampled, as the bit length of its number of notes.
+        #: Size of each folder at its last sample, as the bit length of the number of notes.
         self._known: OrderedDict[str, int] = OrderedDict()
-        #: Hashes of shared texts by folder, only for folders that have any.
+        #: Hashes of shared texts by folder. Folders without shared texts are left out.
         self._shared: dict[str, frozenset[int]] = {}
 
     def of(self, entry: Entry) -> Frame:
-        """Return the shared texts of the note's folder, if they are known."""
+        """Return the shared texts of the note's folder. Until the folder is sampled, the result is empty."""
         shared = self._shared.get(folder_of(entry.path)) if self._shared else None
         return NO_FRAME if shared is None else Frame(shared, names_in(folder_of(entry.path)))
 
@@ -56,7 +60,7 @@ class Frames:
         folders = {folder_of(entry.path) for entry in entries}
         if not self._grown(folders):
             return
-        async with self._counting:  # Concurrent searches count a folder only once.
+        async with self._counting:  # Only one search at a time counts a folder.
             grown = self._grown(folders)
             if not grown:
                 return
@@ -70,7 +74,7 @@ class Frames:
                 self._shared.pop(self._known.popitem(last=False)[0], None)
 
     def _grown(self, folders: Iterable[str]) -> dict[str, int]:
-        """Return the size of each folder that is unknown, or has grown or shrunk since the last sample."""
+        """Return the sizes of the folders that are unknown or have grown or shrunk since the last sample."""
         facets = self._catalogue.facets
         grown: dict[str, int] = {}
         for folder in folders:
@@ -81,7 +85,10 @@ class Frames:
         return grown
 
     def _sample(self, folder: str) -> list[int]:
-        """Return serials of notes in the folder, or in the next parent folder that has enough notes."""
+        """Return the serial numbers of some notes in the folder.
+
+        If the folder has too few notes, use the next parent folder that has enough.
+        """
         facets = self._catalogue.facets
         serials = facets.in_folder(folder)
         while len(serials) < LEAST_NOTES and folder:

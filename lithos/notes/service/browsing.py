@@ -1,7 +1,7 @@
-"""Browsing: sorted pages of notes by folder, tag, name and state, and the folders with their counts.
+"""Browsing: sorted pages of notes, filtered by folder, tag, name and state, and the folders with note counts.
 
-Filtering, sorting and counting run in a worker thread on a snapshot of the catalogue. The folders are kept in
-memory until a note changes. Other files of the vault, such as pictures, are shown too.
+Filters, sorting and counting run in a worker thread on a snapshot of the catalogue. The list of folders is
+kept in memory until a note changes. Other files of the vault, such as pictures, can also be opened.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lithos.text.markdown import plain_title
 from lithos.text.snippet import plain_passage
 from lithos.text.words.list_filters import has_tags
 
-#: Number of bytes that one read returns.
+#: Maximum number of bytes that one read returns.
 CHUNK = 256 * 1024
 
 
@@ -40,7 +40,7 @@ CHUNK = 256 * 1024
 class VaultFiles:
     """Opens files of the notes folder by path.
 
-    Paths are limited to the notes folder (docs/spec/notes.md §7).
+    Only paths in the notes folder are accepted (docs/spec/notes.md §7).
     """
 
     _files: NoteFiles
@@ -48,22 +48,25 @@ class VaultFiles:
     _blocking: Blocking
 
     async def open(self, path: str) -> Attachment | None:
-        """Open a file, which the caller must close. Return None if the file is missing or hidden."""
+        """Open a file, which the caller must close. If the file is missing or hidden, return None."""
         return await self._blocking.run(lambda: open_attachment(self._files, path))
 
     async def named(self, path: str) -> str | None:
-        """Return the path of a file with this name in any folder, as wiki-links resolve names, or None."""
+        """Return the path of the file with this name in any folder, or None.
+
+        Names are resolved like those in wiki-links.
+        """
         if path not in self._catalogue.files:
             return None
         paths = self._catalogue.files.paths()
         return await self._blocking.run(lambda: same_name(paths, path))
 
     async def read(self, attachment: Attachment) -> bytes:
-        """Return the next bytes of an open file, or empty bytes at its end."""
+        """Return the next bytes of an open file. The result is empty at the end of the file."""
         return await self._blocking.run(lambda: attachment.file.read(CHUNK))
 
 
-#: Sort orders of a list: the sort key, and whether the order is descending.
+#: Sort orders of a list by name, as pairs: the sort key, and whether the order is descending.
 SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
     "updated": (lambda entry: entry.note.updated_at, True),
     "created": (lambda entry: entry.note.created_at, True),
@@ -71,26 +74,26 @@ SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
     "path": (attrgetter("path"), False),
     "confidence": (lambda entry: entry.note.confidence, False),
 }
-#: Values of the status filter in addition to the statuses of notes.
+#: Values of the status filter that are not note statuses.
 STATES: Final = ("expired", "suspect", "broken")
-#: Maximum number of suggestions for an unknown name, and their minimum similarity (Dice coefficient of
-#: trigrams).
+#: Maximum number of suggestions for an unknown name, and minimum similarity of a suggestion (Dice coefficient
+#: of trigrams).
 MOST_NEAR: Final = 8
 LEAST_ALIKE: Final = 0.3
-#: Maximum number of notes listed in a lineage.
+#: Maximum number of notes in a lineage.
 MOST_ANCESTORS: Final = 50
-#: Markup at the beginning of a list item, heading, quotation or table row.
+#: Matches the markup at the beginning of a list item, heading, quotation or table row.
 _LINE_MARKS: Final = re.compile(r"[\s>|]*(?:#{1,6}\s+|(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?)?")
-#: Number of characters of a name that are compared.
+#: Maximum number of characters of a name that are compared.
 _COMPARED: Final = 200
 
 
 @frozen(kw_only=True)
 class BrowseRequest:
-    """Filters of a list.
+    """Filters, sort order and page of a list of notes.
 
-    `path_prefix` is the beginning of a path. `q` is text in the title, an alias or the path, ignoring case.
-    `status` is a note status or one of `STATES`.
+    `path_prefix` is the beginning of a path. `q` is a text in the title, an alias or the path, and case is
+    ignored. `status` is a note status or one of `STATES`.
     """
 
     path_prefix: str = ""
@@ -115,7 +118,7 @@ class BrowsePage:
 
 @frozen
 class Backlinks:
-    """Some notes that link to a note, each with the sentence of its link, and their total number."""
+    """Some of the notes that link to a note, each with its linking sentence, and their total number."""
 
     rows: Sequence[tuple[Entry, str]]
     total: int
@@ -123,7 +126,7 @@ class Backlinks:
 
 @frozen
 class Folder:
-    """A folder path ending in `/`, with the number of notes directly in the folder and below it."""
+    """A subfolder, with its path (ending in `/`) and the number of notes in it and below it."""
 
     path: str
     name: str
@@ -133,9 +136,9 @@ class Folder:
 
 @frozen
 class Ancestor:
-    """A note that another note depends on, with its distance in steps.
+    """A note that another note depends on. `distance` is the number of steps between the two notes.
 
-    `via` is the kind of the last step: `derived_from_ids` or the type of a typed edge.
+    `via` is the kind of the last step: `derived_from_ids`, or the type of a typed edge.
     """
 
     entry: Entry
@@ -145,7 +148,7 @@ class Ancestor:
 
 @frozen
 class _Folders:
-    """All folders for one state of the notes (`stamp`)."""
+    """All folders of the vault in one state of the notes. `stamp` identifies this state."""
 
     stamp: tuple[int, int]
     below: Mapping[str, int] = field(factory=dict)
@@ -153,7 +156,7 @@ class _Folders:
 
 
 class Browsing:
-    """Reads the catalogue for the lists of the console."""
+    """Service that reads the catalogue for the lists of the console."""
 
     def __init__(
         self,
@@ -195,7 +198,7 @@ class Browsing:
         return await self._blocking.run(find)
 
     async def near(self, name: str) -> Sequence[Entry]:
-        """Return the notes whose titles are most similar to a name that no note has."""
+        """Return the notes whose titles are most similar to an unknown name."""
         entries = list(self._catalogue)
         return await self._blocking.run(lambda: _near(entries, name))
 
@@ -216,7 +219,10 @@ class Browsing:
         )
 
     async def folders(self, parent: str) -> Sequence[Folder]:
-        """Return the direct subfolders of a folder (`""` for the vault) by name, with their note counts."""
+        """Return the direct subfolders of a folder with note counts, sorted by name.
+
+        `""` is the root folder of the vault.
+        """
         found = await self._counted()
         return [
             Folder(path, path[len(parent) : -1], found.below[path], path in found.children)
@@ -224,7 +230,7 @@ class Browsing:
         ]
 
     async def tags(self, most: int) -> tuple[Sequence[tuple[str, int]], int]:
-        """Return the most frequent tags with their note counts, and the total number of tags."""
+        """Return the most frequent tags with note counts, and the total number of tags."""
         counts = self._catalogue.tags.counts()
         found = await self._blocking.run(
             lambda: nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0]))
@@ -243,7 +249,7 @@ class Browsing:
         return found
 
     async def sources(self, note_id: str) -> list[Ancestor]:
-        """Return the notes that a note depends on, nearest first, at most `MOST_ANCESTORS`."""
+        """Return at most `MOST_ANCESTORS` notes that a note depends on, nearest first."""
         seen, level, distance = {note_id}, [note_id], 0
         found: list[Ancestor] = []
         while level and len(found) < MOST_ANCESTORS:
@@ -269,7 +275,7 @@ class Browsing:
         return found
 
     async def _counted(self) -> _Folders:
-        """Return the current folders. They are counted again only after a note has changed."""
+        """Return the current folders. Folders are counted again only after a note has changed."""
         graph = self._catalogue.graph
         while not graph.settle(1):
             await trio.lowlevel.checkpoint()
@@ -281,7 +287,7 @@ class Browsing:
 
 
 def _read_aloud(sentence: str) -> str:
-    """Return a sentence of Markdown without markup. Dots separate the cells of a table."""
+    """Return a Markdown sentence without markup. The cells of a table row are separated with dots."""
     text = plain_title(_LINE_MARKS.sub("", plain_passage(sentence), count=1))
     return text.rstrip("| ").replace(" | ", " · ")
 
@@ -334,10 +340,12 @@ def _is_named(entry: Entry, wanted: str) -> bool:
 
 
 def _rank(entry: Entry, wanted: str, starts: re.Pattern[str]) -> tuple[int, int]:
-    """Return the sort rank of a name: exact match, then a match at its start, then at a word start.
+    """Return the sort rank of a name.
 
-    Within each rank, titles come before aliases and aliases before paths, then shorter titles before longer
-    ones.
+    An exact match comes first, then a match at the start of the name, then at the start of a word.
+
+    Within each rank, titles come before aliases, and aliases before paths. Notes with shorter titles come
+    first.
     """
     names = ((entry.note.title,), entry.note.aliases, (entry.path.removesuffix(".md"), entry.path))
     ranks = (
@@ -359,7 +367,7 @@ def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
     scored: list[tuple[float, str, Entry]] = []
     for entry in entries:
         if not 0.4 <= (len(entry.note.title) + 2) / (len(name) + 2) <= 2.5:
-            continue  # The name is too short or too long to be similar.
+            continue  # The title is too short or too long to be similar to the name.
         there = _trigrams(entry.note.title)
         alike = 2 * len(wanted & there) / (len(wanted) + len(there))
         if alike >= LEAST_ALIKE:

@@ -1,8 +1,8 @@
-"""Memory of partially returned texts, so that a part is not written back as the whole note.
+"""Memory of partially returned texts. It prevents an agent from writing back a part as the whole note.
 
-See docs/spec/tools.md §3. A partial text is remembered by note for the agent that read it, or for all agents
-if the read named no agent. A restart clears the memory. The state belongs to the event loop, so only one task
-at a time uses it.
+See docs/spec/tools.md §3. A partial text is remembered by note for the agent that read it. If the read named
+no agent, the text is remembered for all agents. A restart clears the memory. The memory belongs to the event
+loop, so only one task at a time uses it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
 from lithos.text.yaml.layout import trim_content
 
-#: Maximum characters of all remembered texts, and maximum number of texts per note.
+#: Maximum number of characters in all remembered texts, and maximum number of texts per note.
 _ROOM: Final = 4 * 1024 * 1024
 _PIECES: Final = 8
-#: Minimum share of a text, by characters of its lines, that counts as most of it, and maximum share that
-#: counts as nothing.
+#: Minimum share of a text that counts as most of it, and maximum share that counts as nothing. Shares are
+#: measured in characters of whole lines.
 _MOST, _NOTHING = 0.5, 0.05
-#: Maximum length of a text made from a cut text: this factor of its length plus this number of characters.
+#: Maximum growth of a cut text that an agent edits: a factor for the length, and a number of additional
+#: characters.
 _GROWTH, _ADDED = 1.25, 500
-#: Endings of a cut text: dots, or the remark that `fetch` appends.
+#: Matches the ending of a cut text: dots, or the remark that `fetch` appends.
 _MARKS: Final = re.compile(r"(?:\s*\[There is more: fetch [^\[\]\n]{1,300}\])?\s*(?:\.\.\.|\u2026)?\s*\Z")
-#: Number of characters at the end of a text in which such endings are searched.
+#: Number of characters at the end of a text that are searched for such an ending.
 _MARKED: Final = 400
 
 
 @frozen(kw_only=True)
 class _Piece:
-    """A part of a note's text. `start` is its offset in the text, or None for a section.
+    """A part of a note's text. `start` is the offset of the part in the text, or None for a section.
 
-    `is_read_on` means that the reader has also read the part that follows.
+    `is_read_on` means that the reader has also read the following part.
     """
 
     agent: str | None
@@ -53,7 +54,7 @@ class _Piece:
 
 
 class CutReads(Fitting[int, tuple[_Piece, ...]]):
-    """Partial reads of notes, by the serial number of the note."""
+    """Partial reads of notes, by serial number of the note."""
 
     def __init__(self, catalogue: Catalogue, texts: NoteTexts) -> None:
         super().__init__(_ROOM, lambda pieces: sum(len(piece.text) + 200 for piece in pieces))
@@ -62,14 +63,14 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
         catalogue.when_removed.append(self.forget)
 
     def see(self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool) -> None:
-        """Record that an agent got a note's text from `start` on.
+        """Record that an agent read a note's text from the offset `start`.
 
-        Unless `is_cut`, the agent got the text up to the end.
+        If `is_cut` is False, the agent read the text up to the end.
         """
         entry = self._catalogue.get(note_id)
         known = () if entry is None else self._kept.get(entry.serial, ())
         if entry is None or (not is_cut and start == 0 and not known):
-            return  # The agent got the whole text, which is the most common case.
+            return  # The agent read the whole text, which is the most common case.
         if start is not None:
             known = tuple(_read_on(piece, agent, start) for piece in known)
         if is_cut or start != 0:
@@ -78,7 +79,7 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
         self._keep(entry.serial, known)
 
     async def check(self, request: WriteNote) -> None:
-        """Raise `InvalidInput` for a text that would replace a note but is only a part of the note."""
+        """Raise `InvalidInput` if a text would replace a whole note but is only a part of the note."""
         entry = self._catalogue.get(request.id or "")
         pieces = self._pieces_for(request.id, request.agent)
         if request.content is None or entry is None or not pieces:
@@ -92,15 +93,14 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
                 raise InvalidInput(_refusal(piece, len(given), len(old)))
 
     def check_section(self, note_id: str | None, agent: str, text: str) -> None:
-        """Raise `InvalidInput` for a text that would replace a section but is only a part of the section."""
+        """Raise `InvalidInput` if a text would replace a whole section but is only a part of the section."""
         given = _bare(text)
         cut = (each for each in self._pieces_for(note_id, agent) if each.start is None and each.is_cut)
         if any(piece.text == given for piece in cut):
             raise InvalidInput(
-                "The text is only the part of the section that you were given. The answer was "
-                "cut, and the rest of the section would be lost. Nothing was changed. Read on "
-                "with offset = next_offset, or change one place with op find_replace, append or "
-                "prepend."
+                "The text is only a part of the section: the answer that you read was cut, and "
+                "the rest of the section would be lost. Nothing was changed. Read on with offset "
+                "= next_offset, or change one place with op find_replace, append or prepend."
             )
 
     def _pieces_for(self, note_id: str | None, agent: str) -> list[_Piece]:
@@ -110,7 +110,10 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
 
 
 def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:
-    """Return the piece, marked as read on if its reader has now read the text from `start` on."""
+    """Return the piece.
+
+    If its reader now reads the following text or the whole text, mark the piece as read on.
+    """
     reaches = start == 0 or (
         piece.start is not None and piece.start < start <= piece.start + len(piece.text) + 9
     )
@@ -119,7 +122,7 @@ def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:
 
 
 def _bare(text: str) -> str:
-    """Return a text without the ending of a cut text and without blank lines around it."""
+    """Return a text without surrounding blank lines and without the ending of a cut text."""
     text = trim_content(text.replace("\r\n", "\n"))
     marked = max(0, len(text) - _MARKED)
     return text[:marked] + _MARKS.sub("", text[marked:], count=1)
@@ -128,8 +131,8 @@ def _bare(text: str) -> str:
 def _stands_for_whole(given: str, piece: _Piece, old: str) -> bool:
     """Return whether a text is a piece of the old text, perhaps with changes, and lacks the rest.
 
-    A piece of a section, or a piece that starts at an offset, must match exactly. The beginning of a text
-    must match exactly if its reader has also read the following part.
+    A piece of a section, or a piece that starts at an offset, must match exactly. A piece from the beginning
+    of the text must match exactly if its reader has also read the following part.
     """
     lines = _lines(piece.text)
     if len(given) >= len(old) or _share(lines, old) < _MOST:
@@ -151,7 +154,7 @@ def _lines(text: str) -> set[str]:
 
 
 def _share(lines: set[str], text: str) -> float:
-    """Return the share of the lines that a text contains, by characters.
+    """Return the share of the lines that a text contains. Lines are weighted by their number of characters.
 
     The last line of a cut text may be partial.
     """
@@ -164,8 +167,8 @@ def _share(lines: set[str], text: str) -> float:
 def _refusal(piece: _Piece, given: int, old: int) -> str:
     what = "one section of" if piece.start is None else "a part of"
     return (
-        f"content has {given:,} characters and seems to be {what} the note that you were given, which has "
-        f"{old:,}: the rest would be lost. Nothing was changed. Change one place with lithos_note_edit, or "
-        "read on with offset = next_offset and send the whole text; to replace the whole text with this, "
-        "give replace_all: true."
+        f"content has {given:,} characters and seems to be only {what} the note that you read, "
+        f"which has {old:,}: the rest would be lost. Nothing was changed. Change one place with "
+        "lithos_note_edit, or read on with offset = next_offset and send the whole text; to "
+        "replace the whole text with this, give replace_all: true."
     )

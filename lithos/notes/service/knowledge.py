@@ -1,4 +1,4 @@
-"""The note service: reads, lists, writes, edits and deletes notes, and lists tags."""
+"""The note service, which reads, lists, writes, edits and deletes notes, and lists tags."""
 
 from __future__ import annotations
 
@@ -53,24 +53,25 @@ from lithos.text.snippet import cut, truncate
 from lithos.text.words.analysis import fold, name_key
 from lithos.text.words.list_filters import check_metadata_match, has_all, has_tags, matches_metadata
 
-#: Time limit in seconds for queueing, disk and indexes together. A healthy write takes far less.
+#: Time limit of a write in seconds, including queueing, disk and indexes. A normal write takes far less.
 WRITE_DEADLINE = 60.0
-#: Seconds to retry a file that another program is writing, and pauses between attempts in seconds. Editors
-#: save within milliseconds. Lithos does not wait for a file that stays open for years.
+#: Number of seconds to retry if another program is writing the file, and the pauses between the attempts in
+#: seconds. Editors save within milliseconds. Lithos does not wait for files that stay open for years.
 BUSY_PATIENCE = 5.0
 BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
 
 
-#: Maximum reads of a long note's outline for an edit before the writer reads it itself.
+#: Maximum number of times that an edit reads the outline of a long note in advance. After that, the writer
+#: reads the outline itself.
 OUTLINES_READ = 5
 
 
 @frozen
 class ReadNote:
-    """A note as read. Its text is cut to the requested length, its links come from the whole body.
+    """A note with its text cut to the requested length. The links come from the whole body.
 
-    `length` is the number of characters of the whole content. `next_offset` is the offset to read on from, or
-    None at the end.
+    `length` is the number of characters of the whole content. `next_offset` is the offset at which the next
+    read continues, or None at the end of the content.
     """
 
     entry: Entry
@@ -81,17 +82,20 @@ class ReadNote:
     retrieval_count: int
     length: int
     next_offset: int | None
-    #: The requested version and the number of the current one. None means the current note.
+    #: The requested version, with the number of the current version. None means the current note.
     kept: KeptNote | None = None
-    #: The rows of the sections, if they were requested.
+    #: The rows of the note's sections, if the outline was requested.
     outline: Sequence[OutlineRow] | None = None
-    #: The section that the content is limited to.
+    #: The section to which the content is limited.
     section: OutlineRow | None = None
 
 
 @frozen
 class LinkedFrom:
-    """Some notes that link to a note, their total number, and a sentence on how to restore a deleted note."""
+    """Some of the notes that link to a note, and the total number of these notes.
+
+    `way_back` is a sentence on how to restore a deleted note.
+    """
 
     entries: Sequence[Entry] = ()
     total: int = 0
@@ -100,7 +104,10 @@ class LinkedFrom:
 
 @frozen
 class ListedNotes:
-    """A page of notes and their total number. `message` explains why a query could match nothing."""
+    """A page of notes, and the total number of notes.
+
+    `message` explains why a query could not match any note.
+    """
 
     entries: list[Entry]
     total: int
@@ -109,7 +116,7 @@ class ListedNotes:
 
 @frozen(kw_only=True)
 class ListRequest:
-    """Filters of `lithos_list`. `since` is inclusive."""
+    """The filters of `lithos_list`. `since` includes the given time."""
 
     path_prefix: str | None = None
     tags: tuple[str, ...] | None = None
@@ -124,7 +131,7 @@ class ListRequest:
 
 
 class Knowledge:
-    """The use cases of notes."""
+    """The use cases for notes."""
 
     def __init__(
         self,
@@ -155,9 +162,9 @@ class Knowledge:
     async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
         """Write, patch, delete, import or restore a note.
 
-        `write` returns once the change is on disk, taken by an index and journalled.
+        `write` returns after the change is on disk, accepted by an index and journalled.
         """
-        # Enrichment writes under an author name, but it is not listed as an agent.
+        # Enrichment also writes under an author name, but it must not be listed as an agent.
         if not isinstance(request, PatchNote) or request.source == TOOL:
             self._coordinator.touch(request.agent)
         if isinstance(request, WriteNote | PatchNote):
@@ -172,17 +179,17 @@ class Knowledge:
         note_id: str | None,
         expected_version: int | None,
     ) -> WriteOutcome:
-        """Edit one place of a note's body in its current state.
+        """Edit one place in the current body of a note.
 
-        Like `write`, return once it is journalled.
+        Like `write`, this method returns after the change is journalled.
         """
         check_edit(edit)
         if not note_id:
-            raise InvalidInput("Give the id or the path of the note to edit.")
+            raise InvalidInput("The note to edit is not named. Give its id or its path.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
         is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
-        if is_proposed and note_id not in self._catalogue:  # A proposed note has no file yet.
+        if is_proposed and note_id not in self._catalogue:  # The file of a proposed note does not exist yet.
             request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
             return await self._submit(attrs.evolve(request, expected_version=expected_version))
         entry = self._find(note_id, None)
@@ -201,7 +208,7 @@ class Knowledge:
             await self._sections.learn(loaded.source.data)
 
     async def linked_from(self, note_id: str, most: int) -> LinkedFrom:
-        """Return the notes that link to a note, with `way_back` if there are any."""
+        """Return the notes that link to a note. If there are any, the result includes `way_back`."""
         while not self._catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
         _, starts = self._catalogue.graph.links.neighbours(note_id)
@@ -227,12 +234,12 @@ class Knowledge:
         version: int | None = None,
         as_of: datetime | None = None,
     ) -> ReadNote:
-        """Read a note, from an offset in its content, and record the access in the audit log.
+        """Read a note from an offset in its content. The access is recorded in the audit log.
 
-        With `section`, the content is that section. With only `outline`, the content is empty. With `version`
-        or `as_of`, the note is returned in that state, even if it was deleted.
+        With `section`, the content is limited to that section. With only `outline`, the content is empty.
+        With `version` or `as_of`, the note is returned in that state, even if it was deleted later.
         """
-        truncate("", max_length)  # Refuse an invalid length before anything is read.
+        truncate("", max_length)  # This refuses an invalid length before anything is read.
         if note_id:
             note_id = await self.identify(note_id)
         kept: KeptNote | None = None
@@ -281,18 +288,18 @@ class Knowledge:
         )
 
     def _with_entities(self, document: Document) -> Document:
-        """Return the note with its effective entities, which may differ from those in its file."""
+        """Return the note with its effective entities, which may differ from the entities in its file."""
         shown = self._catalogue.entities.shown(document.note)
         return document if shown is document.note else attrs.evolve(document, note=shown)
 
     async def _find_now(self, note_id: str | None, path: str | None, title: str | None) -> Entry:
-        """Return the current entry of a note. Raises `DocNotFound`."""
+        """Return the current catalogue entry of a note. Raises `DocNotFound` if the note is unknown."""
         if title and not (note_id or path):
             return await self._find_titled(title)
         return await self._find_early(note_id, path) or self._find(note_id, path)
 
     async def _load(self, entry: Entry) -> LoadedNote:
-        """Load a note from its file. Raises `DocNotFound`."""
+        """Load a note from its file. Raises `DocNotFound` if the file is missing or unreadable."""
         loaded = await self._texts.load(entry)
         if loaded is None:
             reason = await self._texts.why_unread(entry)
@@ -310,7 +317,10 @@ class Knowledge:
         version: int | None,
         as_of: datetime | None,
     ) -> KeptNote | None:
-        """Return a kept version, or None if the version is the current one and not in the history yet."""
+        """Return a version from the history.
+
+        If it is the current version and is not in the history yet, return None.
+        """
         await self._opening.wait_known()
         if title and not (note_id or path):
             note_id = (await self._find_titled(title)).note.id
@@ -324,9 +334,9 @@ class Knowledge:
             raise
 
     async def _find_titled(self, title: str) -> Entry:
-        """Return the note with this title, ignoring case.
+        """Return the note with this title. Case is ignored.
 
-        Raises `DocNotFound`, or `InvalidInput` if several notes have the title.
+        Raises `DocNotFound` if no note has the title, and `InvalidInput` if several notes have the title.
         """
         wanted = name_key(one_line(title))
         found: list[Entry] = []
@@ -346,7 +356,7 @@ class Knowledge:
         return found[0]
 
     async def list_notes(self, request: ListRequest) -> ListedNotes:
-        """Return one page (offset, limit) of the notes that pass all filters, and their total number."""
+        """Return one page of the notes that pass all filters, and the total number of these notes."""
         if request.offset < 0 or request.limit < 0:
             raise InvalidInput("limit and offset must not be negative.")
         check_metadata_match(request.metadata_match)
@@ -363,14 +373,14 @@ class Knowledge:
             return ListedNotes(self._catalogue.at_serials(serials[offset:end]), len(serials))
         passing: list[Entry] = []
         async for some in slices(self._catalogue.page(wanted).serials):
-            # Some notes may have changed since the first pass.
+            # Some notes may have changed since the first filtering.
             passing += [
                 entry for entry in self._catalogue.at_serials(some) if self._is_listed(entry, request)
             ]
         return ListedNotes(passing[offset:end], len(passing))
 
     async def _titled(self, wanted: str) -> list[int]:
-        """Return the serials of the notes whose titles contain a case-folded text."""
+        """Return the serial numbers of the notes whose titles contain a case-folded text."""
         serials: list[int] = []
         for number, block in enumerate(self._catalogue.facets.blocks()):
             if number:
@@ -394,7 +404,7 @@ class Knowledge:
         )
 
     def tags(self, prefix: str | None) -> dict[str, int]:
-        """Return the tags with their note counts, sorted by name, each in its most common spelling."""
+        """Return the tags with their note counts, sorted by name. Each tag has its most common spelling."""
         return self._catalogue.tags.counts(prefix or "")
 
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
@@ -404,7 +414,8 @@ class Knowledge:
     async def locate(self, path: str, which: str) -> str:
         """Return the id of the note at a path.
 
-        If `which` is "kept", a note that was at this path before is found too. Raises `DocNotFound`.
+        If `which` is "kept", a former path of a note is accepted too. Raises `DocNotFound` if no note is
+        found.
         """
         await self._opening.wait_known()
         if which == "kept":
@@ -414,7 +425,9 @@ class Knowledge:
         return self._find(None, path).note.id
 
     async def identify(self, note_id: str) -> str:
-        """Return the id of the note whose own property `id` is this text, or else the text itself.
+        """Return the id of the note whose frontmatter property `id` is this text.
+
+        Without such a note, return the text itself.
 
         Raises `InvalidInput` if several notes have this property.
         """
@@ -424,7 +437,7 @@ class Knowledge:
         return self._catalogue.identify(note_id)
 
     def extra_of(self, note_id: str | None) -> Mapping[str, Any]:
-        """Return the keys of a note's file that Lithos does not own.
+        """Return the frontmatter keys of a note that Lithos does not define, with their values.
 
         The result is empty for an unknown note.
         """
@@ -432,7 +445,7 @@ class Knowledge:
         return {} if entry is None else entry.note.extra
 
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
-        """Return a note by path during the first pass of the scan, when lookups by id wait.
+        """Return a note by path during the first pass of the scan, when lookups by id are not possible yet.
 
         After the first pass, the result is None.
         """
@@ -443,7 +456,7 @@ class Knowledge:
             try:
                 entry = await self._texts.find_unread(resolved)
             except AliasedPath:
-                entry = None  # Only the scan knows the name of this file.
+                entry = None  # Only the scan has the exact name of this file.
             else:
                 if entry is None:
                     raise DocNotFound(f"No note exists at {resolved!r}. Find the path with lithos_list.")
@@ -456,7 +469,7 @@ class Knowledge:
         if note_id:
             return self._catalogue.require(note_id)
         if not path:
-            raise InvalidInput("Give the id, the path or the title of the note to read.")
+            raise InvalidInput("The note to read is not named. Give its id, its path or its title.")
         resolved = resolve_read_path(path)
         entry = self._catalogue.spelled(resolved)
         if entry is None:
@@ -473,23 +486,23 @@ class Knowledge:
             return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
         if skipped.copy is not None:
             return DocNotFound(
-                f"The file {path!r} is not a note: another machine wrote it as a version of {holder.path!r}. "
-                f"Read that note, {holder.note.id}."
+                f"The file {path!r} is not a note, but a version of {holder.path!r} that another "
+                f"machine wrote. Read that note instead: {holder.note.id}."
             )
         return DocNotFound(
             f"The file {path!r} is not served: it has the id {holder.note.id} of the note "
-            f"{holder.path!r}, perhaps as a copy. Read that note by its id. To keep both, remove "
-            "the id line of the file or run lithos validate --fix ids."
+            f"{holder.path!r}, perhaps because it is a copy. Read that note by its id. To keep "
+            "both files, remove the id line from the copy or run lithos validate --fix ids."
         )
 
 
 async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: float) -> WriteOutcome:
-    """Return the writer's answer, retrying while another program writes the file.
+    """Return the writer's answer. If another program is writing the file, the request is repeated.
 
-    Other requests are not delayed meanwhile.
+    Other requests are not delayed by the repetitions.
 
     `within` is the number of seconds to wait for space in the mailbox. The whole call takes at most
-    `WRITE_DEADLINE`.
+    `WRITE_DEADLINE` seconds.
     """
     deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
     with trio.fail_after(WRITE_DEADLINE):
@@ -505,14 +518,14 @@ async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: fl
 
 
 async def _links_of(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
-    """Return the links of a note. A long note is searched in a worker thread."""
+    """Return the links of a note. The text of a long note is parsed in a worker thread."""
     if len(data) <= CHARACTERS_INLINE:
         return links_in(data, content, path)
     return await trio.to_thread.run_sync(lambda: links_in(data, content, path))
 
 
 def _facets_of(request: ListRequest) -> FacetFilter:
-    """Return the filters for which the catalogue has an index."""
+    """Return the filters that the catalogue can answer from an index."""
     return FacetFilter(
         tags=request.tags or (),
         author=request.author,
@@ -522,7 +535,7 @@ def _facets_of(request: ListRequest) -> FacetFilter:
 
 
 def _predicates_of(request: ListRequest) -> list[str]:
-    """Return the names of the filters that must be checked for each note."""
+    """Return the names of the filters that must be checked for each note separately."""
     given = {
         "title_contains": request.title_contains is not None,
         "metadata_match": bool(request.metadata_match),
@@ -532,7 +545,10 @@ def _predicates_of(request: ListRequest) -> list[str]:
 
 
 def _is_listed(entry: Entry, request: ListRequest) -> bool:
-    """Return whether a note passes all filters except entities. An unused filter costs one comparison."""
+    """Return whether a note passes all filters except the entities filter.
+
+    An unused filter costs one comparison.
+    """
     note = entry.note
     return (
         (request.path_prefix is None or entry.path.startswith(request.path_prefix))

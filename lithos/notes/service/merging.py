@@ -1,4 +1,4 @@
-"""Merges of changes: updates with `on_conflict: merge`, and files of one note."""
+"""Merges of changes: updates with `on_conflict: merge`, and different versions of a note's file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lithos.notes.writing.ports import VersionStore
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: The largest version number that a store can hold.
+#: Largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
 
 R = TypeVar("R", bound=UpdateRequest)
@@ -29,20 +29,20 @@ R = TypeVar("R", bound=UpdateRequest)
 
 @define(eq=False)
 class Merging:
-    """Loads the base version of requests from the history."""
+    """Service that loads the base version of an update from the history."""
 
     _catalogue: Catalogue
-    #: The store of versions, or None if the history is disabled.
+    #: The version store, or None if the history is disabled.
     _history: VersionStore | None
     _reading: Blocking
 
     async def submit(self, request: R, submit: Callable[[R], Awaitable[WriteOutcome]]) -> WriteOutcome:
-        """Submit a request. If it is outdated and may be merged, add its base first.
+        """Submit a request. If the request is outdated and may be merged, add its base version first.
 
-        The base is read only when it is needed: when the note is known to be at a later version, or when the
-        writer reports one. A version newer than the catalogue may belong to a change that is being refused.
-        The writer deletes that row before it answers. Raises the errors of `submit`, and `VersionConflict` if
-        the base is missing.
+        The base version is read only if the catalogue or the writer knows a later version of the note. A
+        version that is newer than the catalogue may belong to a change that is being refused. The writer
+        deletes the row of such a version before it answers. Raises the errors of `submit`, and
+        `VersionConflict` if the base version is missing.
         """
         expected = request.expected_version
         if request.on_conflict != MERGE or request.id is None or expected is None:
@@ -69,9 +69,9 @@ class Merging:
 
     def _no_base(self, expected: int, refusal: VersionConflict) -> VersionConflict:
         current = refusal.extras["current_version"]
-        reason = f"version {expected} is not kept, or never existed"
+        reason = f"version {expected} is not in the history"
         if self._history is None:
-            reason = "no versions are kept (history.enabled is off)"
+            reason = "the history is disabled (history.enabled is off)"
         return VersionConflict(
             f"The note is at version {current}, not {expected}, and cannot be merged: {reason}. "
             "Nothing was written. Read the note again, combine both changes and retry with "
@@ -82,11 +82,11 @@ class Merging:
 
 @frozen
 class MergedFile:
-    """The bytes to write, or None if nothing must be written.
+    """The bytes to write, or None if the file does not need to change.
 
-    `is_merged` means that the bytes differ from both sides.
+    `is_merged` means that the bytes were combined from both sides.
 
-    Without a merge, the bytes are those of `mine`, unchanged.
+    If no merge was necessary, the bytes are those of `mine`.
     """
 
     data: bytes | None
@@ -103,17 +103,16 @@ def merge_files(
     refused: str,
     with_contributors: bool = False,
 ) -> MergedFile:
-    """Return new bytes for a note's file: `theirs` with the changes from `base` to `mine` applied. Blocks.
+    """Return new bytes for a note's file: `theirs`, with the changes from `base` to `mine`. Blocks.
 
-    `with_contributors` also adds the contributors that `mine` adds. Raises `VersionConflict` with the
-    `conflicts` and the message `refused`, and `StorageFailed` for files that are not notes.
+    With `with_contributors`, the contributors that `mine` adds are added too. Raises `VersionConflict` with
+    the `conflicts` and the message `refused`, and `StorageFailed` for files that are not notes.
     """
     modified = from_nanoseconds(theirs.source.state.mtime_ns)
     if base == theirs.source.data:
         return MergedFile(None if mine == base else mine)
     try:
-        # Base, request and file get the same path and time for missing values, so that these values never
-        # differ.
+        # For missing values, all three documents use the same path and time, so these values never differ.
         before, wanted, now = (
             parse_document(data, entry.path, modified, entry.note.id, style)
             for data in (base, mine, theirs.source.data)
@@ -154,11 +153,11 @@ def merge_files(
 
 
 def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, style: VaultStyle) -> bool:
-    """Return whether `current` has the bytes of `base`, except values that every write sets.
+    """Return whether `current` differs from `base` only in values that every write sets.
 
     `now` is the parsed form of `current`.
 
-    If a person rearranged or commented the file, the result is False, so that the file keeps its layout.
+    If a person rearranged the file or added comments, the result is False, and the file keeps its layout.
     """
     try:
         keys = given_keys(base, style) & {"id", "version", "updated_at", "contributors"}
@@ -169,7 +168,7 @@ def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, 
 
 
 def says(document: Document) -> tuple[Any, str]:
-    """Return all values of a note except those that every write sets."""
+    """Return the values and the text of a note, without the values that every write sets."""
     note = attrs.evolve(
         document.note,
         version=0,

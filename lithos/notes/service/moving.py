@@ -1,7 +1,7 @@
-"""The move service: moves a note to another path, then updates the links of other notes in small batches.
+"""The move service, which moves a note and then updates the links in other notes in small batches.
 
-A server task carries out moves one after another, even if their callers give up. Moves that an earlier
-process began are finished first. Other writes run between two batches of links.
+A server task performs the moves one after another, even if their callers disconnect. Moves that an earlier
+process started are finished first. Other writes are possible between two batches of links.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ from lithos.notes.writing.moving import RelinkCanvas
 
 log = get_logger("lithos.moving")
 
-#: Maximum notes whose links are rewritten at once: a quarter of the writer's mailbox.
+#: Maximum number of notes whose links are rewritten at once. This is a quarter of the writer's mailbox.
 BATCH: Final = 16
-#: Maximum moves in the queue. Further callers wait in their own tasks.
+#: Maximum number of moves in the queue. Additional callers wait in their own tasks.
 CAPACITY: Final = 64
-#: The author of a resumed move. The move was approved with all its links, so no new approval is requested.
+#: The author of a resumed move. The move and all its link changes were already approved, so no new approval
+#: is requested.
 RESUMED: Final = evolve(COMMAND, is_person=True)
-#: Seconds for which a caller waits for its move and all earlier moves.
+#: Number of seconds that a caller waits for its move and all earlier moves.
 DEADLINE: Final = 600.0
 
 
-#: Canvases that could not be updated after a move: the reason by path.
+#: The canvases that could not be updated after a move: path and reason.
 _Unchanged: TypeAlias = dict[str, Exception]
 
 
 @frozen
 class MoveOutcome:
-    """The reply to a move: ids of the notes with rewritten links, and of the notes that could not be written.
+    """The reply to a move, with the ids of rewritten notes and of notes that could not be written.
 
-    `canvases` are the paths of canvases with rewritten links. `unchanged` are the canvases that could not be
-    updated, with the reasons.
+    `canvases` are the paths of canvases with rewritten links. `unchanged` maps the paths of canvases that
+    could not be updated to the reasons.
     """
 
     outcome: WriteOutcome
@@ -67,7 +68,7 @@ class _Job:
 
 
 class Moving:
-    """Moves notes. `run` must be running."""
+    """Service that moves notes. Its method `run` must be running."""
 
     def __init__(
         self,
@@ -82,11 +83,11 @@ class Moving:
         self._moves = moves
         self._blocking = Threads()
         self._send, self._receive = trio.open_memory_channel[_Job](CAPACITY)
-        #: Set once all moves of an earlier process are finished.
+        #: This event is set when all moves of an earlier process are finished.
         self.resumed = trio.Event()
 
     async def move(self, request: MoveNote) -> MoveOutcome:
-        """Move a note. Return once it and all rewritten notes are on disk and journalled."""
+        """Move a note. Return after the note and all rewritten notes are on disk and journalled."""
         self._coordinator.touch(request.agent)
         job = _Job(request)
         with honest_outcome("Read the note again before you retry."), trio.fail_after(DEADLINE):
@@ -98,12 +99,12 @@ class Moving:
             raise job.reply
 
     async def run(self) -> None:
-        """Finish moves of an earlier process, then serve moves until cancelled."""
+        """Finish the moves of an earlier process, then process new moves until cancelled."""
         try:
             for intent in await self._blocking.run(self._moves.pending):
                 await self._resume(intent)
         except OSError as failure:
-            log.error("begun moves cannot be finished", reason=str(failure))
+            log.error("interrupted moves could not be finished", reason=str(failure))
         self.resumed.set()
         async for job in self._receive:
             try:
@@ -134,14 +135,14 @@ class Moving:
         return evolve(finished, outcome=evolve(outcome, version=version), rewritten=others)
 
     async def _finish_unanswered(self, request: MoveNote) -> None:
-        """Update the links of a note that was moved, although its caller gets an error."""
+        """Update the links to a note that was moved although its caller gets an error."""
         intent = await self._blocking.run(lambda: self._moves.find(request.id))
         entry = self._catalogue.get(request.id)
         if intent is not None and entry is not None and entry.path == intent.relinking.new:
             await self._finish(intent, request.by)
 
     async def _resume(self, intent: MoveIntent) -> None:
-        """Finish a move whose file an earlier process renamed.
+        """Finish a move for which an earlier process already renamed the file.
 
         A move that cannot be finished is dropped and logged.
         """
@@ -150,19 +151,22 @@ class Moving:
             if entry is not None and entry.path == moved.new:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
-                # No caller got a success reply for this move.
+                # No caller was notified that this move succeeded.
                 log.warning("move dropped, note not at its new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
             await self._blocking.run(lambda: self._moves.remove(intent.id))
-        except (ActorDown, ShuttingDown, OSError) as failure:  # The next start tries again.
+        except (ActorDown, ShuttingDown, OSError) as failure:  # The next start will try again.
             log.error("move not finished yet", path=moved.old, new=moved.new, reason=str(failure))
 
     async def _finish(
         self, intent: MoveIntent, by: Principal | None, *, is_resumed: bool = False
     ) -> MoveOutcome:
-        """Rewrite the links. Return the changes, and the links that cannot be changed now."""
+        """Rewrite the links.
+
+        Return the changed notes and canvases, and those that could not be changed now.
+        """
         rewritten: list[str] = []
         left: list[str] = []
         refused: list[str] = []
@@ -199,7 +203,8 @@ class Moving:
     ) -> tuple[list[str], _Unchanged]:
         """Rewrite the links on canvases.
 
-        Return the paths of changed canvases, and the paths of canvases that could not be changed.
+        Return the paths of the changed canvases, and the canvases that could not be changed, with the
+        reasons.
         """
         changed: list[str] = []
         unchanged: _Unchanged = {}
@@ -227,7 +232,7 @@ class Moving:
             results[request.id] = None
 
     async def _settle(self, intent: MoveIntent, left: Sequence[str], canvases: Sequence[str]) -> None:
-        """Remove the intent, or keep it if work is left for the next start."""
+        """Remove the intent. If links remain for the next start, keep the intent for them."""
         if left or canvases:
             rest = evolve(intent, sources=tuple(left), canvases=tuple(canvases))
             await self._blocking.run(lambda: self._moves.write(rest))
@@ -236,13 +241,13 @@ class Moving:
 
 
 def _may_pass(failure: Exception) -> bool:
-    """Return whether a canvas that could not be changed is retried at the next start."""
+    """Return whether the next start should retry a canvas that could not be changed."""
     return isinstance(failure, OSError | FileBusy | FileChanged)
 
 
 def _told(failure: Exception) -> str:
     if isinstance(failure, FileBusy | FileChanged):
-        return "another program is writing it"
+        return "another program is writing to the file"
     if isinstance(failure, OSError):
         return failure.strerror or str(failure)
     return str(failure)

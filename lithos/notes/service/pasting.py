@@ -1,4 +1,7 @@
-"""Interpretation of content that is a whole note file: its frontmatter becomes arguments of the write."""
+"""Interpretation of content that is a whole note file.
+
+Its frontmatter is converted to arguments of the write.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,23 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
 from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at
 
-#: Argument names of a write that differ from the field names of a note.
+#: Arguments of a write whose names differ from the fields of a note: argument name by field name.
 _ARGUMENTS: Final = {"source": "source_task"}
 
 
 @attrs.define(eq=False)
 class Pasting:
-    """Interprets the content that an agent writes to a note."""
+    """Service that interprets the content that an agent writes to a note."""
 
     _catalogue: Catalogue
     _texts: NoteTexts
 
     async def understood(self, request: WriteNote) -> WriteNote:
-        """Return the request with the frontmatter of its content applied. Explicit arguments win.
+        """Return the request with the frontmatter of its content applied. Explicit arguments have priority.
 
-        A content that begins like the note's current text is left unchanged. So is an empty frontmatter,
-        which may be two thematic breaks, unless the note's file has one too. Raises `InvalidInput` for an
-        unreadable frontmatter, and for a new note without a title.
+        Content that begins like the note's current text is not changed. An empty frontmatter may consist of
+        two thematic breaks, so it is not changed either, unless the note's file also has an empty
+        frontmatter. Raises `InvalidInput` for an unreadable frontmatter, and for a new note without a title.
         """
         if request.content is not None and frontmatter_at(request.content) is not None:
             entry = self._catalogue.get(request.id or "")
@@ -38,7 +41,7 @@ class Pasting:
             head = _head_of(request.content)
             if loaded is None or _head_of(loaded.document.content) != head:
                 style = self._catalogue.style
-                if loaded is None:  # A new note is managed, so Lithos owns its keys in the frontmatter.
+                if loaded is None:  # Lithos manages new notes, so it defines the frontmatter keys.
                     style = attrs.evolve(style, minimal_frontmatter=False)
                 found = read_pasted(request.content, style)
                 file = None if loaded is None else loaded.source.data.decode("utf-8", "replace")
@@ -49,12 +52,12 @@ class Pasting:
                         request, found, {} if loaded is None else loaded.document.note.extra
                     )
         if request.id is None and not request.title:
-            raise InvalidInput("A new note needs title. To change an existing note, give its id.")
+            raise InvalidInput("A new note needs a title. To change an existing note, give its id.")
         return request
 
 
 def _head_of(content: str) -> str | None:
-    """Return the frontmatter at the start of a content, or None."""
+    """Return the frontmatter at the start of the content, or None."""
     start = frontmatter_at(content)
     found = None if start is None else FRONTMATTER.find(content[start:].removeprefix("\ufeff"))
     return None if found is None else found[0]

@@ -1,4 +1,7 @@
-"""Interfaces that the notes need from later packages. `lithos.kernel.parts` provides them."""
+"""Interfaces through which the note services use packages above them.
+
+`lithos.kernel.parts` provides the implementations.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from lithos.text.words.similarity import Match
 
 @frozen
 class KeptNote:
-    """A note in one version. `current_version` is `None` if the note is deleted."""
+    """A version of a note. `current_version` is `None` if the note is deleted."""
 
     entry: Entry
     document: Document
@@ -27,39 +30,41 @@ class KeptNote:
 
 
 class EarlierVersions(Protocol):
-    """The kept versions of notes. Each method raises `HistoryDisabled` if no versions are kept."""
+    """The kept versions of notes. Every method raises `HistoryDisabled` if the history is disabled."""
 
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
     ) -> KeptNote:
-        """Return a note in a version or at a time, even if it was deleted.
+        """Return a version of a note, by version number or time, even if the note was deleted.
 
-        Raises `VersionNotFound`, `DocNotFound`.
+        Raises `VersionNotFound` or `DocNotFound`.
         """
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """Return the id of a note by id or path, or of a deleted note by its former path.
+        """Return the id of the note with this id or path. A former path of a deleted note is accepted too.
 
-        Return None if neither is given. Raises `DocNotFound` for a path that no note has or had.
+        If neither argument is given, the result is None. Raises `DocNotFound` if no note has or had the path.
         """
 
     async def way_back(self, note_id: str) -> str:
-        """Return a sentence for people and agents on whether and how a deleted note can be restored."""
+        """Return a sentence that explains whether and how a deleted note can be restored."""
 
 
 class TextMatches(Protocol):
-    """Finds notes by a full-text query."""
+    """Interface of the full-text search for notes."""
 
     async def match_text(self, query: str) -> tuple[list[Entry], str]:
-        """Return all matching notes, best first. If the query cannot be parsed, return the reason.
+        """Return all matching notes, best first, and a message.
 
-        Raises `SearchBackendFailed`.
+        The message explains why a query cannot be parsed.
+
+        Raises `SearchBackendFailed` if the search fails.
         """
 
 
 @frozen
 class Similar:
-    """A note that may have the same content, and its similarity."""
+    """A note that may have the same content as another note, and the similarity of the two notes."""
 
     entry: Entry
     match: Match
@@ -67,7 +72,7 @@ class Similar:
 
 @frozen
 class NewNote:
-    """The text and author of a note that is being created."""
+    """The text and the author of a note that is being created."""
 
     title: str
     content: str
@@ -75,31 +80,31 @@ class NewNote:
 
 
 class SimilarNotes(Protocol):
-    """Finds notes with content similar to a new note."""
+    """Interface that finds existing notes with content similar to a new note."""
 
     async def beside(
         self, new: NewNote, write: Callable[[], Awaitable[WriteOutcome]]
     ) -> tuple[WriteOutcome, Sequence[Similar]]:
-        """Return the outcome of a write, and some similar notes, most similar first.
+        """Perform a write. Return the outcome, and some notes similar to the new note, most similar first.
 
         Raises the errors of the write.
         """
 
 
 class OtherFiles(Protocol):
-    """Files of the vault that are not notes but are read and listed like notes."""
+    """Interface to vault files that are not notes, but can be read and listed like notes."""
 
     @property
     def is_enabled(self) -> bool:
-        """Return whether the configuration enables these files."""
+        """Return whether such files are enabled in the configuration."""
 
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
-        """Return whether the arguments of a read name such a file rather than a note."""
+        """Return whether the arguments of a read refer to such a file rather than a note."""
 
     async def read_row(
         self, file_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
     ) -> Mapping[str, Any]:
-        """Return the answer of a read. Raises `DocNotFound` and `InvalidInput`."""
+        """Return the answer to a read of such a file. Raises `DocNotFound` or `InvalidInput`."""
 
     def list_rows(
         self,
@@ -109,4 +114,4 @@ class OtherFiles(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of the files that pass the filters, by path, and their total number."""
+        """Return a page of the files that pass the filters, sorted by path, and the total number of files."""

@@ -1,4 +1,4 @@
-"""Related notes: neighbours by wiki-links, by provenance and by typed edges."""
+"""Related notes: neighbours in wiki-links, provenance and typed edges."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from attrs import frozen
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.edges import Edge, EdgeFilter
 
-#: The sections of a `lithos_related` reply, in order.
+#: The sections of a `lithos_related` reply, in this order.
 SECTIONS = ("links", "provenance", "edges")
 DEEPEST = 3
 
-#: Returns the typed edges that pass each filter, oldest first.
+#: Function that returns, for each filter, the typed edges that pass the filter, oldest first.
 ListEdges: TypeAlias = Callable[..., Awaitable[Sequence[Sequence[Edge]]]]
 
 
 async def no_edges(*wanted: EdgeFilter) -> Sequence[Sequence[Edge]]:
-    """Return an empty result, as the `ListEdges` of a server without an edge store."""
+    """Return an empty result. A server without an edge store uses this function as `ListEdges`."""
     return [() for _ in wanted]
 
 
 def clamp_depth(depth: int) -> int:
-    """Return the nearest allowed depth, 1..3."""
+    """Return the allowed depth (1 to 3) that is nearest to `depth`."""
     return max(1, min(depth, DEEPEST))
 
 
 @frozen(kw_only=True)
 class Related:
-    """The related notes of one note. A section that was not requested is `None`."""
+    """The notes that are related to one note. A section that was not requested is `None`."""
 
     links: Links | None = None
     provenance: Provenance | None = None
@@ -40,7 +40,7 @@ class Related:
 
 @frozen
 class Links:
-    """Outgoing and incoming links (backlinks) by distance, nearest first."""
+    """Outgoing links and incoming links (backlinks), by distance, nearest first."""
 
     outgoing: tuple[Entry, ...]
     incoming: tuple[Entry, ...]
@@ -48,7 +48,7 @@ class Links:
 
 @frozen
 class Provenance:
-    """Notes that the note is derived from and notes derived from it, by id, and its missing sources."""
+    """The sources of a note, the notes derived from it, and the ids of missing sources."""
 
     sources: tuple[Entry, ...]
     derived: tuple[Entry, ...]
@@ -57,14 +57,14 @@ class Provenance:
 
 @frozen
 class EdgesOfNote:
-    """Typed edges that start at the note, and typed edges that end at it."""
+    """The typed edges that start at a note, and the typed edges that end at this note."""
 
     outgoing: tuple[Edge, ...]
     incoming: tuple[Edge, ...]
 
 
 class Graph:
-    """Read-only queries on the link graph, the provenance graph and the typed edges."""
+    """Read-only queries on the graphs of links, provenance and typed edges."""
 
     def __init__(self, catalogue: Catalogue, list_edges: ListEdges = no_edges) -> None:
         self._catalogue = catalogue
@@ -73,7 +73,7 @@ class Graph:
     async def relate(
         self, note_id: str, sections: Iterable[str], depth: int, namespace: str | None
     ) -> Related:
-        """Return the requested sections of related notes. Raises `DocNotFound`."""
+        """Return the requested sections of related notes. Raises `DocNotFound` for an unknown note."""
         self._catalogue.require(note_id)
         depth = clamp_depth(depth)
         links = await self._links(note_id, depth) if "links" in sections else None
@@ -89,7 +89,7 @@ class Graph:
 
     async def _links(self, note_id: str, depth: int) -> Links:
         outgoing = self._catalogue.graph.links.reach([note_id], depth, "outgoing")
-        await trio.lowlevel.checkpoint()  # Each direction may take a few milliseconds.
+        await trio.lowlevel.checkpoint()  # The queries in each direction may take a few milliseconds.
         incoming = self._catalogue.graph.links.reach([note_id], depth, "incoming")
         return Links(self._entries(note_id, outgoing), self._entries(note_id, incoming))
 
@@ -106,7 +106,7 @@ class Graph:
         )
 
     def _entries(self, note_id: str, steps: Mapping[str, int]) -> tuple[Entry, ...]:
-        """Return the notes by number of steps, then by id, without the starting note."""
+        """Return the notes by number of steps, then by id. The starting note is left out."""
         order = sorted(steps, key=lambda other: (steps[other], other))
         entries = (self._catalogue.get(other) for other in order if other != note_id)
         return tuple(entry for entry in entries if entry is not None)

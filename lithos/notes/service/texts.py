@@ -1,4 +1,4 @@
-"""Note contents, read from the files through an LRU cache, with snippets for results, and sections."""
+"""Note contents, read from the files through an LRU cache, and the snippets and sections of notes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 @frozen
 class OutlineRow:
-    """A section as returned: its path, level, number of characters and hash."""
+    """A section in an answer, with its path, level, number of characters and hash."""
 
     section: str
     level: int
@@ -50,7 +50,7 @@ class OutlineRow:
 
 @frozen
 class OutlinedText:
-    """The outline of a note: its rows, and the text and row of one section."""
+    """The outline of a note: the rows of all sections, and the text and the row of one section."""
 
     text: str
     rows: Sequence[OutlineRow] | None
@@ -58,26 +58,27 @@ class OutlinedText:
 
 
 class Sections:
-    """Outlines of note files. Outlines that the writer already has are reused."""
+    """Outlines of note files. Outlines that the writer has already made are reused."""
 
     def __init__(self, outlines: Outlines, *, keeps_heading: bool) -> None:
-        """Use the outlines of the writer.
+        """Create an instance that uses the outlines of the writer.
 
-        With `keeps_heading`, a leading H1 is a section, because the title is stored elsewhere.
+        If `keeps_heading` is set, a leading H1 counts as a section. In that case the title is stored
+        elsewhere.
         """
         self._outlines = outlines
         self._keeps_heading = keeps_heading
         self._limiter = trio.CapacityLimiter(1)
 
     async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> OutlinedText:
-        """Return the outline of a note file, and the text of one section if it is named.
+        """Return the outline of a note file. If `section` is given, include the text of that section.
 
-        Raises `SectionNotFound`, and `InvalidInput` for a body with too many lines.
+        Raises `SectionNotFound` for an unknown section, and `InvalidInput` for a body with too many lines.
         """
         return await trio.to_thread.run_sync(self._show, data, section, with_rows, limiter=self._limiter)
 
     async def learn(self, data: bytes) -> None:
-        """Load the outline of a note file for the writer.
+        """Read the outline of a note file in advance for the writer.
 
         Raises `InvalidInput` for a body with too many lines.
         """
@@ -105,28 +106,30 @@ def _row(outline: Outline, section: Section, newline: str) -> OutlineRow:
 
 T = TypeVar("T")
 
-#: Number of reader threads. On two cores, more threads would only queue for the GIL.
+#: Number of reader threads. On two cores, additional threads would only wait for the GIL.
 READERS: Final = 2
-#: Maximum bytes of cached contents, enough for about 10,000 ordinary notes.
+#: Maximum number of bytes in all cached contents. This is enough for about 10,000 ordinary notes.
 KEPT_BYTES: Final = 24 * 1024 * 1024
-#: Maximum bytes of a cached content. Larger contents are read each time, so that a few cannot evict all
-#: others.
+#: Maximum number of bytes in one cached content. Larger contents are always read from the file, because a few
+#: of them would evict all others.
 LARGEST_KEPT: Final = 64 * 1024
-#: Maximum bytes of cached visible texts, from which snippets are cut. Only cached contents have one.
+#: Maximum number of bytes in cached visible texts, from which snippets are cut. A visible text is cached only
+#: if the content is cached.
 KEPT_VISIBLE_BYTES: Final = 8 * 1024 * 1024
-#: Maximum number of times a file is read again because the note got a new version meanwhile.
+#: Maximum number of attempts to read a file. An attempt fails if the note gets a new version during the read.
 REREADS: Final = 20
-#: Share of a query's weight from which a passage is shown instead of the nearest chunk.
+#: Minimum share of a query's weight in a passage. Below this share, the nearest chunk is shown instead.
 FAIR_SHARE: Final = 0.35
-#: Maximum characters processed on the event loop, which takes about a millisecond when cutting snippets.
+#: Maximum number of characters that are processed on the event loop. Cutting snippets from this length takes
+#: about a millisecond.
 CHARACTERS_INLINE: Final = 64 * 1024
 
 
 @frozen
 class LoadedNote:
-    """A note as its file is now, with the effective version of these bytes.
+    """A note as it is now in its file, with the effective version of the file's bytes.
 
-    `fingerprint` identifies the same file state later, on systems where that is reliable.
+    `fingerprint` identifies this state of the file later, on systems where fingerprints are reliable.
     """
 
     source: ReadFile
@@ -136,20 +139,20 @@ class LoadedNote:
 
 @frozen
 class _Content:
-    """The current content of a file, and the hash of the file."""
+    """The current content of a file, and the hash of the whole file."""
 
     text: str
     digest: str
 
 
 class NoteTexts:
-    """Reads notes in worker threads and caches contents.
+    """Service that reads notes in worker threads and caches their contents.
 
-    A cached content is valid for one state of the catalogue entry.
+    A cached content is valid only for one state of the note's catalogue entry.
 
-    Each system call of a thread releases the GIL, and taking it back from a busy event loop takes up to a
-    switch interval. Under load, reading ten files delays a search by a tenth of a second. Contents of indexed
-    states therefore come from the cache where possible.
+    Each system call in a thread releases the GIL. If the event loop is busy, the thread waits up to a switch
+    interval to get the GIL back. Under load, reading ten files delays a search by a tenth of a second.
+    Contents of indexed states are therefore read from the cache if possible.
     """
 
     def __init__(self, files: NoteFiles, catalogue: Catalogue, opening: Opening | None = None) -> None:
@@ -161,11 +164,14 @@ class NoteTexts:
         self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
         self._recall = Recall(files.fingerprint)
         catalogue.when_removed += [self._kept.forget, self._visible.forget, self._recall.forget]
-        #: Texts that the notes of a folder share. Snippets leave them out.
+        #: The texts that the notes of a folder share. These texts are omitted from snippets.
         self.frames = Frames(catalogue, self._read_texts, self._limiter)
 
     async def recall(self, entry: Entry) -> tuple[Document, tuple[WikiLink, ...]] | None:
-        """Return the note and the links in its content, if it was read before and its file is unchanged."""
+        """Return the note and its links from the cache, or None.
+
+        The file must not have changed since the note was read.
+        """
         standing = self._catalogue.standing(entry.note.id)
         if standing is None or standing.digest != entry.digest:
             return None
@@ -178,7 +184,7 @@ class NoteTexts:
         return Document(note=note, content=known.content), known.links
 
     def remember(self, loaded: LoadedNote, links: tuple[WikiLink, ...]) -> None:
-        """Cache a loaded note for `recall`, if it matches the state in the catalogue."""
+        """Cache a loaded note for `recall`, if the note is in the same state as its catalogue entry."""
         note = loaded.document.note
         entry = self._catalogue.get(note.id)
         if entry is None or loaded.fingerprint is None or entry.digest != loaded.source.digest:
@@ -188,10 +194,10 @@ class NoteTexts:
             self._recall.put(entry, loaded.fingerprint, kept if kept == content else content, links)
 
     async def load(self, entry: Entry) -> LoadedNote | None:
-        """Load one note. Return None if its file is missing or cannot be read.
+        """Load one note. If its file is missing or unreadable, return None.
 
-        The version of bytes that were never seen before is stored first, so that no later edit gets the same
-        version.
+        If the bytes are new, their version is stored before this method returns, so no later edit gets the
+        same version.
         """
         for _ in range(REREADS):
             before = self._catalogue.standing(entry.note.id)
@@ -204,29 +210,29 @@ class NoteTexts:
                 continue
             if version is None:
                 if await self._catalogue.records.decided(entry.note.id):
-                    continue  # The file was read during a write, which may have been reverted.
+                    continue  # The file was read during a write that may have been reverted.
                 version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._save(loaded.document.note.id)
                 return _with_version(loaded, version, self._catalogue.get(entry.note.id))
-        return None  # The file keeps changing.
+        return None  # The file changed during every attempt.
 
     def _known_version(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
-        """Return the version if the bytes equal those of `before`, else None."""
+        """Return the version if the bytes are those of `before`, else None."""
         note = loaded.document.note
         if before is None or before.digest != loaded.source.digest or note.id != note_id:
             return None
         return max(before.version, note.version)
 
     def _judge(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
-        """Return the version of new bytes, or None if a tool may have written since `before`."""
+        """Return the version of new bytes. If a tool may have written since `before`, return None."""
         if before != self._catalogue.standing(note_id):
             return None
         note = loaded.document.note
         return self._catalogue.see_version(note.id, loaded.source.digest, note.version)
 
     async def find_unread(self, path: str) -> Entry | None:
-        """Return the note at a path that no scan has reached yet, or None. Raises `AliasedPath`."""
+        """Return the note at a path that the scan has not reached yet, or None. Raises `AliasedPath`."""
         stand_in, style = self._catalogue.records.id_at(path), self._catalogue.style
 
         def find() -> Entry | None:
@@ -240,7 +246,7 @@ class NoteTexts:
         return await trio.to_thread.run_sync(find, limiter=self._limiter)
 
     async def _save(self, note_id: str) -> None:
-        """Wait until the returned version is on disk. Raises `StorageFailed` after too long."""
+        """Wait until the assigned version is on disk. Raises `StorageFailed` after the time limit."""
         try:
             await self._catalogue.records.save(note_id)
         except trio.TooSlowError:
@@ -249,13 +255,13 @@ class NoteTexts:
             ) from None
 
     async def why_unread(self, entry: Entry) -> str:
-        """Return a colon and the reason why a file is only in the cloud, or an empty text."""
+        """If a file is only in the cloud, return a colon and the reason, else an empty string."""
 
         def look() -> str:
             try:
                 self._files.read(entry.path)
             except FileInCloud as away:
-                return f": {away.strerror}; open it, so that it is downloaded"
+                return f": {away.strerror}; open the file to download it"
             except (OSError, OutsideKnowledge):
                 return ""
             return ""
@@ -263,13 +269,14 @@ class NoteTexts:
         return await trio.to_thread.run_sync(look, limiter=self._limiter)
 
     async def load_bytes(self, entry: Entry) -> bytes | None:
-        """Return the stored bytes of a note's file, or None if it is missing or unreadable."""
+        """Return the stored bytes of a note's file. If the file is missing or unreadable, return None."""
         return await trio.to_thread.run_sync(self._load_bytes, entry.path, limiter=self._limiter)
 
     async def versioned(self, entries: Sequence[Entry]) -> list[tuple[str, int] | None]:
-        """Return each note's content with the effective version of that content, or None if unreadable.
+        """Return the content and its effective version for each note, or None for an unreadable note.
 
-        Contents of indexed states come from the cache. A file that has changed since is read like in `load`.
+        The content of an indexed state comes from the cache. If a file has changed since it was indexed, it
+        is read as in `load`.
         """
         found: list[tuple[str, int] | None] = []
         missing: list[int] = []
@@ -292,17 +299,17 @@ class NoteTexts:
         return found
 
     def _version_of(self, entry: Entry) -> int:
-        """Return the version of the state that an entry describes."""
+        """Return the version of the note state that an entry describes."""
         standing = self._catalogue.standing(entry.note.id)
         if standing is None or standing.digest != entry.digest:
             return entry.note.version
         return max(standing.version, entry.note.version)
 
     async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
-        """Run `work` on the content of each note. The result is None for a note that cannot be read.
+        """Run `work` on the content of each note. For an unreadable note, the result is None.
 
-        `work` gets the position and the content of the indexed state, or of the file if the file has changed
-        since. `work` may run in a worker thread.
+        `work` gets the position of the note and its content in the indexed state. If the file has changed
+        since then, `work` gets the new content. `work` may run in a worker thread.
         """
         contents = await self._contents(entries)
 
@@ -316,7 +323,10 @@ class NoteTexts:
     async def map_visible(
         self, entries: Sequence[Entry], work: Callable[[int, str, str], T]
     ) -> list[T | None]:
-        """Run `work` like `map_contents`, but pass also the visible text, which is made once per state."""
+        """Run `work` like `map_contents`, but also pass the visible text.
+
+        This text is made once per state.
+        """
         visible = [self._visible.get(entry) for entry in entries]
         if None in visible:
             unseen = [entry for entry, text in zip(entries, visible, strict=True) if text is None]
@@ -333,7 +343,8 @@ class NoteTexts:
 
         results = await self.map_contents(entries, run)
         for entry, content, text in made:
-            # This is the indexed content, not that of a file that has changed since.
+            # The text is cached only if it was made from the indexed content, not from a file that has
+            # changed since then.
             if self._kept.get(entry) is content:
                 self._visible.put(entry, text)
         return results
@@ -377,7 +388,7 @@ class NoteTexts:
         return [self._read_content(entry) for entry in entries]
 
     def _read_content(self, entry: Entry) -> _Content | None:
-        """Return only the content, because reading the frontmatter too costs ten times as much."""
+        """Return only the content of a note. Reading the frontmatter too would take ten times as long."""
         try:
             data = self._files.read(entry.path).data
             keeps_heading = self._catalogue.style.is_foreign
@@ -387,7 +398,10 @@ class NoteTexts:
 
 
 def _with_version(loaded: LoadedNote, version: int, known: Entry | None) -> LoadedNote:
-    """Return the note with its version. Values missing from these bytes come from the catalogue."""
+    """Return the note with its version.
+
+    If the file is unchanged, the update time comes from the catalogue.
+    """
     document = loaded.document
     values: dict[str, Any] = {"version": version}
     if known is not None and known.digest == loaded.source.digest:
@@ -399,13 +413,16 @@ def _with_version(loaded: LoadedNote, version: int, known: Entry | None) -> Load
 
 
 class _KeptContents(Fitting[int, tuple[int, str]]):
-    """An LRU cache of contents, bounded in bytes. An entry is valid for one stamp of the catalogue entry."""
+    """An LRU cache of contents with a size limit in bytes.
+
+    An item is valid for one stamp of its catalogue entry.
+    """
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, lambda kept: sys.getsizeof(kept[1]))
 
     def get(self, entry: Entry) -> str | None:
-        """Return the cached content of exactly this state, or None."""
+        """Return the cached content for exactly this state of the note, or None."""
         found = self._kept.get(entry.serial)
         if found is None or found[0] != entry.stamp:
             return None
@@ -417,13 +434,13 @@ class _KeptContents(Fitting[int, tuple[int, str]]):
             self._keep(entry.serial, (entry.stamp, content))
 
 
-#: Number of JSON characters of a compact row without its title, path and snippet.
+#: Number of JSON characters in a compact row, not counting title, path and snippet.
 ROW_BESIDE: Final = 157
 
 
 @frozen
 class Snippets:
-    """Creates the snippets of search results."""
+    """Service that creates the snippets of search results."""
 
     _texts: NoteTexts
     _sizes: ChunkSizes
@@ -437,13 +454,13 @@ class Snippets:
         of_chunks: bool = False,
         room: int = 0,
     ) -> list[str | None]:
-        """Return one snippet per note, or None for a note whose file is missing or cannot be read.
+        """Return one snippet per note. If the file of a note is missing or unreadable, its snippet is None.
 
-        `room` is the maximum number of JSON characters of all rows with their ids, titles and paths. 0 means
+        `room` is the maximum number of JSON characters in all rows, including ids, titles and paths. 0 means
         no limit.
 
-        `chunks` maps serials to the nearest chunk. The chunk is shown if no passage has a fair share of the
-        query's weight, and always with `of_chunks`.
+        `chunks` maps the serial number of a note to its nearest chunk. The chunk is shown if no passage has a
+        fair share of the query's weight. With `of_chunks`, the chunk is always shown.
         """
 
         def cut_one(position: int, content: str, visible: str) -> str:
@@ -464,9 +481,9 @@ class Snippets:
         return [each and shorten(each, terms, most) for each, most in zip(snippets, shares, strict=True)]
 
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
-        """Return a chunk as readable text, extended to whole lines or sentences.
+        """Return a chunk as readable text. The chunk is extended to whole lines or sentences.
 
-        A chunk that has only headings is replaced by the next or the previous chunk.
+        If a chunk contains only headings, the next or the preceding chunk is used.
         """
         spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
         shown = hide(content, self._texts.frames.of(entry))
@@ -485,7 +502,7 @@ class Snippets:
 
 
 def _reply(shown: str, end: int) -> str:
-    """Return the readable block that follows a chunk ending with a question or a colon."""
+    """Return the readable block after a chunk that ends with a question or a colon."""
     begin = len(shown) - len(shown[end:].lstrip())
     reply = plain_passage(without_hidden(shown[begin : first_block(shown, begin, len(shown))]))
     return f"\n{reply}" if reply else ""

@@ -1,10 +1,9 @@
-"""Snapshots and comparisons of the folder for the watcher, and the search for moved notes.
+"""Snapshots of the notes folder and comparisons for the watcher, and the search for moved notes.
 
-All functions of this module block.
+All functions of this module block, so they must run in a worker thread.
 
-Run these functions in a worker thread. If a file moves during a listing, from a folder not yet visited to a
-visited one, the listing misses it. A note is therefore gone only if `find_moved` does not find it in a tree
-that has stopped changing.
+A listing can miss a file that moves during the listing, from a folder that is not yet visited to one that is.
+A note is therefore gone only if `find_moved` does not find it in a tree that no longer changes.
 """
 
 from __future__ import annotations
@@ -23,16 +22,17 @@ from lithos.notes.format.document import parse_document
 from lithos.notes.model.plan import claim_order, plan_files
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Maximum number of listings until two successive ones are equal. In a tree that never stops changing, the
-#: last one counts.
+#: Maximum number of listings. The search ends earlier if two successive listings are equal. If the tree never
+#: stops changing, the last listing is used.
 LOOKS = 6
-#: Number of characters at the end of an id that are the same in all spellings: the last group of a UUID.
+#: Number of characters at the end of an id that are the same in every spelling. This is the last group of a
+#: UUID.
 _TAIL = 12
 
 
 @frozen
 class _Sight:
-    """One file in a listing. A file with the same values need not be read again."""
+    """A file in a listing. If all values are the same in the next listing, the file is not read again."""
 
     path: str
     size: int
@@ -45,15 +45,15 @@ class _Search:
     files: NoteFiles
     wanted: Mapping[str, FileState]
     known: Mapping[str, FileState]
-    #: Hashes of the files without an id.
+    #: Hashes of the files of missing notes that have no id in their text, by note id.
     nameless: Mapping[str, str] = field(factory=dict)  # bounded: ends with its search
-    #: Files of other notes with the same bytes.
+    #: Paths of other notes whose files have the same bytes as a missing note.
     twins: Container[str] = ()
     read: dict[_Sight, str | None] = field(factory=dict)
     found: dict[str, str] = field(factory=dict)
 
     def look(self) -> frozenset[_Sight]:
-        """List the tree, and read each file that may be a wanted note at once. Return the listing."""
+        """List the tree. Read each file that may be a missing note immediately. Return the listing."""
         states = set(self.wanted.values())
         met: set[_Sight] = set()
         for path, status in self.files.walk():
@@ -70,7 +70,7 @@ class _Search:
         return frozenset(met)
 
     def _recognise(self, path: str, status: os.stat_result) -> str | None:
-        """Return the id of the wanted note in this file, or None."""
+        """Return the id of the missing note in this file, or None."""
         if status.st_size > LARGEST_FILE:
             return None
         try:
@@ -96,11 +96,11 @@ def find_moved(
     nameless: Mapping[str, str] | None = None,
     twins: Container[str] = (),
 ) -> dict[str, str]:
-    """Return the new paths of missing notes by id (rename detection). `wanted` has their last file states.
+    """Return the new paths of missing notes by id. `wanted` contains the last file states of these notes.
 
-    `nameless` has the hashes of files without an id, which are recognised by their bytes. Files at the paths
-    `twins` are other notes with the same bytes. Files whose state equals the one in `known` were examined
-    before and are not read again.
+    `nameless` contains the hashes of files without an id, which are recognised by their bytes. `twins`
+    contains the paths of other notes with the same bytes. A file whose state equals its state in `known` was
+    examined before and is not read again.
     """
     search = _Search(files, wanted, known, nameless or {}, twins)
     before: frozenset[_Sight] | None = None
@@ -114,11 +114,11 @@ def find_moved(
 
 @frozen
 class TouchedFiles:
-    """Files that may have changed, and paths without a file.
+    """Files that may have changed, and touched paths without a file.
 
-    `is_unclear` means that a full comparison is needed.
+    `is_unclear` means that a full comparison with the tree is needed.
 
-    `others` are files that are not notes, each with True if it exists.
+    `others` lists files that are not notes, as pairs of the path and whether the file exists.
     """
 
     found: tuple[FoundFile, ...]
@@ -127,16 +127,16 @@ class TouchedFiles:
     others: tuple[tuple[str, bool], ...] = ()
 
 
-#: Snapshot of the tree, for a watcher that polls every second. The ctime is compared too, because no program
-#: can set it back: it detects a replaced file with the same size and mtime. A snapshot keeps only hashes, so
-#: it is small even for 10,000 notes.
+#: Snapshot of the tree for a watcher that polls every second. The snapshot includes the ctime, which no
+#: program can set back, so it detects a replaced file with the same size and mtime. A snapshot stores only
+#: hashes, so it is small even for 10,000 notes.
 Sights = Mapping[str, int]
 
 
 def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[str] | None]:
-    """Return the current tree, and the new, changed and missing paths since `before`.
+    """Return a snapshot of the tree, and the paths that are new, changed or missing since `before`.
 
-    The list of paths is None without `before`.
+    If `before` is None, the list of paths is None.
     """
     now = {
         path: hash((status.st_size, status.st_mtime_ns, status.st_ctime_ns)) for path, status in files.walk()
@@ -150,9 +150,9 @@ def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[st
 
 
 def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: TouchedFiles) -> TouchedFiles:
-    """Compare size and time of every file with the known values, as an incremental scan of a running server.
+    """Compare size and time of all files with the known values, like an incremental scan.
 
-    The result includes the files found at the `touched` paths.
+    The result also includes the files at the `touched` paths.
     """
     listed = {file.path: file for file in files.list_notes()}
     plan = plan_files(known, {path: file.state for path, file in listed.items()})
@@ -161,12 +161,12 @@ def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: Touch
 
 
 def _in_order(found: Iterable[FoundFile]) -> tuple[FoundFile, ...]:
-    """Return the files in the order in which they claim their ids."""
+    """Return the files in the order in which their claims to an id have priority."""
     return tuple(sorted(found, key=lambda file: claim_order(file.path, file.state.mtime_ns)))
 
 
 def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
-    """Examine single touched paths."""
+    """Examine touched paths without a comparison of the whole tree."""
     found: list[FoundFile] = []
     absent: list[str] = []
     others: list[tuple[str, bool]] = []
@@ -174,7 +174,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
     for path in paths:
         target = os.path.join(files.root, path)
         if not is_note_name(path):
-            # The path is or was a folder, and no notification reports the files in it.
+            # The path is a folder or was one. No notification reports the files in such a folder.
             is_unclear |= os.path.isdir(target) or not os.path.lexists(target)
             if is_watched(path) and not path.endswith(".md"):
                 others.append((path, os.path.isfile(target)))
@@ -185,7 +185,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
             is_unclear = True
             continue
         except OSError:
-            file = FoundFile(path, UNKNOWN_STATE)  # Reading the file will give the reason.
+            file = FoundFile(path, UNKNOWN_STATE)  # A later attempt to read the file will return the reason.
         if file is not None:
             found.append(file)
             continue
@@ -195,8 +195,8 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
 
 
 def is_watched(path: str) -> bool:
-    """Return whether no part of a relative path starts with a dot.
+    """Return whether the watcher covers a relative path. No part of the path may start with a dot.
 
-    Files in dot-named folders are not notes.
+    Files in folders whose names start with a dot are not notes.
     """
     return bool(path) and not any(part.startswith(".") for part in path.split("/"))

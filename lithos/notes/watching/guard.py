@@ -1,9 +1,9 @@
-"""The deletion guard: a mass loss of notes is probably an unmounted folder, not a deletion.
+"""The deletion guard. A mass loss of notes is probably caused by an unmounted folder, not by deletions.
 
-Notes that the guard keeps stay in the catalogue and the indexes until the files return or an operator gives
-them up (docs/spec/lifecycle.md §6). Losses in several batches are added up over a sliding window of `WINDOW`
-seconds. While the guard keeps a note, it also keeps all notes that vanish later. The list of kept files
-survives a restart.
+Notes that the guard keeps remain in the catalogue and the indexes until the files return or an operator
+accepts the loss (docs/spec/lifecycle.md §6). Losses in several batches are added up over a sliding window of
+`WINDOW` seconds. As long as the guard keeps a note, it also keeps all notes that vanish later. The list of
+kept files survives a restart.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from lithos.notes.model.plan import MASS_LOSS, VanishRule, is_mass_loss
 
 log = get_logger("lithos.guard")
 
-#: Length in seconds of the window over which losses add up. It is longer than any `rm -r`, but shorter than a
-#: person needs for the next action.
+#: Length in seconds of the window in which losses are added up. An `rm -r` takes less time, and a person
+#: needs more time between two actions.
 WINDOW = 10.0
-#: Hint that warnings give to operators.
-WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
+#: Advice to operators in warnings about vanished files.
+WAY_OUT = "put the files back, or, if their deletion was intended, run `lithos reconcile --accept-vanished`"
 
 
 @define(eq=False)
 class DeletionGuard:
-    """Decides which missing notes may be dropped.
+    """Guard that decides which missing notes may be dropped.
 
-    The server start is the first to change the guard, later only the watcher changes it.
+    The server start sets up the guard. After that, only the watcher changes it.
     """
 
     catalogue: Catalogue
@@ -50,20 +50,23 @@ class DeletionGuard:
 
     @property
     def kept(self) -> Mapping[str, str]:
-        """The kept notes by id, with the last known path of each."""
+        """The kept notes: last known path by note id."""
         return self._kept
 
     def start_rule(self) -> VanishRule:
-        """Return the rule by which the start scan keeps vanished notes. Blocks."""
+        """Return the rule that determines which vanished notes the scan at start keeps. Blocks."""
         return VanishRule(MASS_LOSS, self.files.root_was_missing, self._store.kept(), self._store.approved())
 
     async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
-        """Start with the notes that the scan kept. `is_settled` means that the scan consumed the approval."""
+        """Start with the notes that the scan kept. If `is_settled`, the scan has carried out the approval."""
         self._keep(entry for note_id in vanished if (entry := self.catalogue.get(note_id)) is not None)
         await self._save(settle_approval=is_settled)
 
     async def admit(self, missing: Sequence[Entry], now: float, *, is_folder_gone: bool) -> list[str]:
-        """Check missing notes for mass loss. Return the ids that may be dropped. All other notes are kept."""
+        """Check missing notes for a mass loss.
+
+        Return the ids that may be dropped. The guard keeps the rest.
+        """
         lost = self._lost(missing)
         while self._dropped and self._dropped[0][0] <= now - WINDOW:
             self._dropped.popleft()
@@ -77,7 +80,7 @@ class DeletionGuard:
         return [entry.note.id for entry in missing if entry.note.id not in self._kept]
 
     async def release(self, note_ids: Iterable[str]) -> None:
-        """Stop keeping these notes, because they are back, moved or dropped."""
+        """Stop keeping notes that have returned, moved or been dropped."""
         for note_id in note_ids:
             self._kept.pop(note_id, None)
         if not self._kept:
@@ -85,7 +88,10 @@ class DeletionGuard:
         await self._save()
 
     async def take_approval(self) -> list[str] | None:
-        """Return the ids of kept notes that an operator has given up, or None without a new approval."""
+        """Return the ids of kept notes whose loss an operator accepted.
+
+        Without a new approval, return None.
+        """
         if not await self.blocking.run(self._store.is_approval_waiting):
             return None
         approved = await self.blocking.run(self._store.approved)
@@ -94,13 +100,14 @@ class DeletionGuard:
         return given_up
 
     async def settle_approval(self) -> None:
-        """Consume the approval after it was carried out."""
+        """Delete the operator's approval after it was carried out."""
         await self._save(settle_approval=True)
 
     def _lost(self, missing: Sequence[Entry]) -> list[Entry]:
-        """Return the lost notes.
+        """Return the missing notes that count as lost.
 
-        Ignored notes do not count as lost. Neither do files without an id that moved and became another note.
+        Ignored notes do not count as lost. Files without an id that moved and became different notes do not
+        count either.
         """
         missing = [entry for entry in missing if not self.files.ignored.covers(entry.path)]
         nameless = [entry for entry in missing if not entry.identified]

@@ -1,4 +1,4 @@
-"""Ingest by the watcher: examine touched paths, pass their files to the writer, drop missing notes."""
+"""Ingest of changes: examine touched paths, pass their files to the writer, and drop missing notes."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ log = get_logger("lithos.watcher")
 
 T = TypeVar("T")
 
-#: Maximum files of one request to the writer, so that writes by tools can run in between.
+#: Maximum number of files in one request to the writer. Writes by tools can run between two requests.
 SLICE = 32
-#: Maximum entries checked in one turn of the event loop, which takes a few milliseconds.
+#: Maximum number of entries that are checked in one turn of the event loop. This takes a few milliseconds.
 LOOK_SLICE = 1_000
 WRITER_DEADLINE = 120.0
 
 
 class Ingest:
-    """The ingest pipeline for one batch of touched paths. Unsettled paths return to the queue `pending`."""
+    """The ingest of one batch of touched paths.
+
+    Paths that must be checked later return to the queue `pending`.
+    """
 
     def __init__(
         self, guard: DeletionGuard, writer: WriterMailbox, pending: Pending, count: Callable[[str], None]
@@ -51,20 +54,20 @@ class Ingest:
         self._blocking = guard.blocking
         self._pending = pending
         self._count = count
-        #: Files that seem to have lost their id, with their hash at that time.
+        #: Files that seem to have lost their id, with the hash of the file at that time.
         self._doubtful: dict[str, str] = {}
-        #: New files that were empty when they were found.
+        #: Paths of new files that were empty when they were found.
         self._empty: set[str] = set()
 
     async def settle(self, noticed: TouchedBatch) -> None:
-        """Ingest one batch, then drop the missing notes whose wait is over."""
+        """Process one batch, then drop the missing notes whose wait is over."""
         survey = await self._survey(noticed)
         await self._take_survey(survey, noticed)
         await self._take_waiting(noticed)
         await self._drop_missing()
 
     async def drop(self, note_ids: Sequence[str]) -> None:
-        """Remove notes whose files are gone."""
+        """Remove notes whose files no longer exist."""
         for some in _slices(note_ids):
             taken = await self._ask(OutsideRemovals(tuple(some)))
             self._pending.find(some)
@@ -83,12 +86,15 @@ class Ingest:
         return await self._blocking.run(lambda: survey_tree(self._files, known, survey))
 
     async def _compare_others(self) -> tuple[tuple[str, bool], ...]:
-        """Return the files that are not notes and were added or removed."""
+        """Return the added and removed files that are not notes."""
         known = self._catalogue.files.paths()
         return await self._blocking.run(lambda: compare_attachments(str(self._files.root), known))
 
     async def _known(self) -> dict[str, FileState]:
-        """Return every known file, indexed or skipped, with its last examined state (size, mtime)."""
+        """Return the last examined state (size, mtime) of all known files, by path.
+
+        Skipped files are included.
+        """
         known: dict[str, FileState] = {}
         async for some in slices(self._catalogue.serials(), LOOK_SLICE):
             for entry in self._catalogue.at_serials(some):
@@ -111,11 +117,11 @@ class Ingest:
             await self._take_files(some)
 
     def _put_off_empty(self, found: Sequence[FoundFile], now: float) -> list[FoundFile]:
-        """Requeue new files that are empty, because most programs create a file before they write it.
+        """Put empty new files back into the queue, because most programs create a file before they write it.
 
-        Return the files that are not empty.
+        Return the remaining files.
 
-        A file that is empty at the second check counts as a note.
+        If a file is still empty at the second check, it counts as a note.
         """
         put_off = {
             file.path
@@ -148,9 +154,10 @@ class Ingest:
     def _put_off_doubtful(
         self, examined: Sequence[Examined], known: Sequence[Entry | None]
     ) -> list[Examined]:
-        """Requeue files that seem to have lost their id, because another program may be saving them.
+        """Put files that seem to have lost their id back into the queue. Return the remaining files.
 
-        A file that is unchanged at the next check is accepted.
+        Another program may still be saving such a file. If the file has not changed by the next check, it is
+        accepted.
         """
         believed: list[Examined] = []
         for each, entry in zip(examined, known, strict=True):
@@ -164,7 +171,7 @@ class Ingest:
         return believed
 
     async def _take_waiting(self, noticed: TouchedBatch) -> None:
-        """Ingest skipped duplicates of an id that its former file has given up."""
+        """Process skipped files with the id of another file that no longer has this id."""
         ripe = frozenset(self._pending.ripe(trio.current_time()))
         catalogue = self._catalogue
         waiting = [
@@ -178,11 +185,11 @@ class Ingest:
             await self._take_survey(survey, noticed)
 
     def _is_free(self, note_id: str, copy: ConflictCopy | None, ripe: Container[str]) -> bool:
-        """Return whether an id is free, because its holder is gone or no longer contains it.
+        """Return whether an id is free because its file is gone or no longer contains the id.
 
-        For a copy recognised by its lines, return whether the note of the copy has moved elsewhere.
+        For a conflict copy that was recognised by its lines, return whether the note of the copy has moved.
 
-        A note that has just vanished may appear elsewhere and then keeps its id.
+        A note that has just vanished may appear at another path. Its id is not free until its wait is over.
         """
         entry = self._catalogue.get(note_id)
         if copy is not None and not copy.names_id:
@@ -202,9 +209,9 @@ class Ingest:
         await self.drop([*admitted, *displaced])
 
     async def _find_gone(self, ripe: Sequence[Entry]) -> list[Entry]:
-        """Return the missing notes that are nowhere in the tree.
+        """Return the missing notes whose files are not found anywhere in the tree.
 
-        Moved notes return to the queue at their new paths.
+        Moved notes return to the queue with their new paths.
         """
         owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(lambda: held_notes(self._files, owned, self._catalogue.style))

@@ -1,10 +1,11 @@
-"""File system notifications (such as inotify), a probe that tests their arrival, and their coverage.
+"""File system notifications (such as inotify), a test of whether they arrive, and a check of their coverage.
 
-Every kind of notification leads to an examination of its path. The library reports neither an overflow of the
-kernel's queue nor the files of a folder that was not watched yet. A listener must therefore also compare the
-tree, after each start and periodically. Linux watches each folder separately and limits the watches of each
-user (`fs.inotify.max_user_watches`, shared with editors and sync programs). Beyond that limit the library
-silently leaves the rest of the tree unwatched. `WatchCoverage` counts the kernel's watches for this process.
+Every notification leads to an examination of its path, whatever its kind. The library does not report that
+the kernel's queue overflowed, and it does not report files in a folder that was not watched yet. A listener
+must therefore also compare the tree, after each start and periodically. Linux watches each folder separately
+and limits the number of watches per user (`fs.inotify.max_user_watches`), which editors and synchronisation
+programs share. Beyond this limit, the library leaves the rest of the tree unwatched without an error.
+`WatchCoverage` counts the kernel's watches for this process.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from lithos.kernel.actors.threads import Blocking
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
-#: Number of successive checks that must find missing watches, because a new folder has no watch at first.
+#: Number of successive checks that must find missing watches. A new folder has no watch at first, so one
+#: check is not enough.
 LOOKS = 3
 _DESCRIPTORS = "/proc/self/fd"
 _DETAILS = "/proc/self/fdinfo"
 
 
 class WatchCoverage:
-    """Compares the number of folders with the number of watches after folders may have been added."""
+    """Comparison of the number of folders with the number of watches, when folders may have been added."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._files = files
@@ -38,15 +40,15 @@ class WatchCoverage:
 
     @property
     def is_short(self) -> bool:
-        """True while folders are known to have no watch."""
+        """True if some folders are known to be unwatched."""
         return self._short >= LOOKS
 
     def doubt(self) -> None:
-        """Make the next `shortage` count again, because folders may have been added."""
+        """Request a new count for the next call of `shortage`, because folders may have been added."""
         self._is_doubted = True
 
     async def shortage(self) -> str | None:
-        """Return the health warning about missing watches, or None."""
+        """Return the health warning about missing watches, or None if all folders are watched."""
         if self._is_doubted:
             folders, watches = await self._blocking.run(self._count)
             self._is_doubted = False
@@ -58,8 +60,8 @@ class WatchCoverage:
         if not self.is_short:
             return None
         return (
-            "notifications do not come from every folder, because the system's limit of watches is reached; "
-            "raise fs.inotify.max_user_watches and start again"
+            "notifications from some folders are missing, because the system's limit of watches "
+            "is reached; raise fs.inotify.max_user_watches and start Lithos again"
         )
 
     def _count(self) -> tuple[int, int | None]:
@@ -67,7 +69,7 @@ class WatchCoverage:
 
 
 def count_watches() -> int | None:
-    """Return the number of inotify watches of this process, or None without `/proc`. Blocks."""
+    """Return the number of inotify watches of this process. Without `/proc`, return None. Blocks."""
     try:
         descriptors = os.listdir(_DESCRIPTORS)
     except OSError:
@@ -80,12 +82,12 @@ def count_watches() -> int | None:
             with open(f"{_DETAILS}/{descriptor}") as details:
                 number += sum(line.startswith("inotify wd:") for line in details)
         except OSError:
-            continue  # The descriptor was closed meanwhile.
+            continue  # The descriptor was closed in the meantime.
     return number
 
 
 def _folders(top: str) -> Iterator[str]:
-    """Yield every readable folder, including dot-named folders, because they need watches too."""
+    """Yield all readable folders. Folders whose names start with a dot need a watch too."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()
@@ -97,25 +99,29 @@ def _folders(top: str) -> Iterator[str]:
         yield folder
 
 
-# The library logs every change at level info.
+# The library logs every change at level info, so this raises its log level.
 logging.getLogger("watchfiles").setLevel(logging.WARNING)
 
-#: Exceptions of the library. Its own errors are RuntimeErrors, for example for names that are not UTF-8.
+#: Exceptions that the library raises. Its own errors are RuntimeErrors, for example for names that are not
+#: UTF-8.
 ListeningFailed = (OSError, RuntimeError)
 
 PROBE_NAME = f"{TEMPORARY_PREFIX}probe{TEMPORARY_SUFFIX}"
 PROBE_BOUND = 2.0
 PROBE_PAUSE = 0.1
 
-#: Times of the library in milliseconds: interval of its queue checks, maximum time it collects changes, and
-#: interval at which it reports silence.
+#: Times of the library in milliseconds: interval between checks of its queue, maximum time to collect
+#: changes, and interval between reports that nothing changed.
 _STEP = 40
 _GATHER = 200
 _SILENCE = 1_000
 
 
 class FolderWatch:
-    """One watch on the folder until `stop` or an error. Paths are relative to the folder, with `/`."""
+    """A watch on the folder, which ends with `stop` or an error.
+
+    Paths are relative to the folder, with `/`.
+    """
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._root = os.path.abspath(files.root)
@@ -123,15 +129,15 @@ class FolderWatch:
         self._stop = threading.Event()
 
     def stop(self) -> None:
-        """End the watch within 50 ms. There is no other way to cancel it."""
+        """End the watch within 50 ms. The watch cannot be cancelled in another way."""
         self._stop.set()
 
     async def notices(self) -> AsyncGenerator[set[str], None]:
         """Yield batches of touched paths.
 
-        The first batch, which may be empty, signals that the watch is active.
+        The first batch may be empty. It signals that the watch is active.
 
-        Raises `ListeningFailed`.
+        Raises `ListeningFailed` if the library fails.
         """
         changes = watchfiles.watch(
             self._root,
@@ -160,24 +166,27 @@ class FolderWatch:
 
 
 def _is_passing(path: str) -> bool:
-    """Return whether a path is a temporary file of Lithos next to the notes, other than the probe's."""
+    """Return whether a path is a temporary file of Lithos. The file of the probe does not count."""
     name = os.path.basename(path)
     return name.startswith(TEMPORARY_PREFIX) and name != PROBE_NAME
 
 
 def _has_no_name(change: watchfiles.Change, path: str) -> bool:
-    """Return whether a file was written without a name.
+    """Return whether a notification is about a written file that has no name.
 
-    The kernel reports a file without a name as `#` and its inode number.
+    For such a file, the kernel reports `#` and the inode number.
 
-    A real folder with such a name is reported as added or deleted.
+    A folder that really has such a name is reported as added or deleted.
     """
     name = os.path.basename(path)
     return change == watchfiles.Change.modified and name[0] == "#" and name[1:].isdecimal()
 
 
 class Probe:
-    """A dot-named probe file whose writes a working watch must report."""
+    """A probe file whose name starts with a dot.
+
+    If notifications work, they report each write to the file.
+    """
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._path = os.path.join(files.root, PROBE_NAME)
@@ -185,16 +194,16 @@ class Probe:
         self._seen = trio.Event()
 
     def look_for_it(self, noticed: set[str]) -> None:
-        """Check a batch of notifications for the probe file."""
+        """Check whether a batch of notifications contains the probe file."""
         if PROBE_NAME in noticed:
             self._seen.set()
 
     async def is_noticed(self) -> bool:
-        """Write the file until it is reported. Return False `PROBE_BOUND` seconds after the first write.
+        """Write the file until a notification reports it. Return False after `PROBE_BOUND` seconds.
 
-        `PROBE_BOUND` does not include the wait for a turn among other calls. The removal of the file waits
-        for its turn without a limit. Otherwise the file would be left behind when another start runs on a
-        slow disk. Raises `OSError`.
+        The time starts with the first write, so waiting for a free thread does not count. The removal of the
+        file waits for a free thread without a time limit. Otherwise the file could remain if another start
+        runs on a slow disk. Raises `OSError`.
         """
         try:
             await self._blocking.run(self._write)

@@ -1,8 +1,9 @@
-"""The watcher: detects changes by other programs, by file system notifications or by polling.
+"""The watcher, which detects changes by other programs with file system notifications or by polling.
 
 The watcher listens, debounces, examines the touched paths and passes them to the writer. A full comparison
-with the tree finds lost notifications, every second when polling and every minute otherwise. Once a second,
-the watcher also checks the folder itself (unmounted, replaced) and the deletion guard.
+with the tree finds changes that notifications missed. With polling it runs every second, otherwise every
+minute. Once a second, the watcher also checks the deletion guard and whether the folder itself was unmounted
+or replaced.
 """
 
 from __future__ import annotations
@@ -32,25 +33,26 @@ from lithos.notes.writing.ports import NoteIndex
 log = get_logger("lithos.watcher")
 
 Mode = Literal["native", "poll", "off"]
-#: The configured mode. `auto` uses notifications if a probe shows that they work, and polls otherwise.
+#: The configured mode. `auto` uses notifications if a probe shows that they work. Otherwise it polls.
 WantedMode = Literal["auto", "native", "poll", "off"]
 
 TICK = 1.0
-#: Ticks between two full comparisons while notifications work, because an overflowing queue loses
-#: notifications silently.
+#: Number of ticks between two full comparisons while notifications work. The comparisons are needed because
+#: an overflowing queue loses notifications without an error.
 SAFETY_TICKS = 60
-#: Seconds until a failed step is retried.
+#: Seconds until a failed task is retried.
 RETRY = 1.0
-#: Maximum seconds between two checks, even on a slow disk.
+#: Maximum number of seconds between two checks, even on a slow disk.
 LONGEST_PAUSE = 60.0
-#: Number of failures within a number of seconds after which mode `auto` falls back to polling.
+#: Number of failures, and the time in seconds within which they must occur, for mode `auto` to fall back to
+#: polling.
 FAILURES, FAILURES_WITHIN = 3, 30.0
 
 
 class Watcher:
-    """The watcher's state and its tasks.
+    """The state of the watcher, and its tasks.
 
-    The watcher's mailbox takes no messages. The supervisor restarts the watcher after a crash.
+    The watcher's mailbox accepts no messages. After a crash, the supervisor restarts the watcher.
     """
 
     def __init__(
@@ -64,10 +66,12 @@ class Watcher:
     ) -> None:
         """Create a watcher.
 
-        `debounce` is in seconds. `count` is called for every created, updated, deleted or renamed note.
+        `debounce` is in seconds. `count` is called with the kind of change for every created, updated,
+        deleted or renamed note.
         """
         self.mailbox: Mailbox[None] = Mailbox("watcher", 1)
-        #: Called with every path that notifications report, including files that are not notes.
+        #: Function that is called with every path that notifications report, including files that are not
+        #: notes.
         self.on_noticed: Callable[[Collection[str]], None] = lambda _: None
         self.mode: Mode = "native" if mode == "auto" else mode
         self._troubles: dict[str, str] = {}
@@ -79,7 +83,7 @@ class Watcher:
         self._indexers = indexers
         self._blocking = guard.blocking
         self._pending = Pending(debounce)
-        #: The tree at the last comparison, or None before the first one.
+        #: The tree at the last comparison, or None before the first comparison.
         self._seen: Sights | None = None
         self._coverage = WatchCoverage(guard.files, guard.blocking)
         self._taking = Ingest(guard, writer, self._pending, count)
@@ -92,25 +96,28 @@ class Watcher:
 
     @property
     def failure(self) -> str | None:
-        """Return why external changes are not ingested properly, for the health report, or None."""
+        """Return why external changes are not processed properly, for the health report, or None."""
         return "; ".join(self._troubles.values()) or None
 
     @property
     def is_told(self) -> bool:
-        """Whether notifications arrive now."""
+        """Whether notifications are arriving now."""
         return self.mode == "native" and self._is_armed
 
     @property
     def is_settled(self) -> bool:
-        """Whether the mode is decided, because it is known whether notifications work."""
+        """Whether the mode is decided.
+
+        It is decided when the watcher has found out whether notifications work.
+        """
         return not self._is_undecided and (self.mode != "native" or self._is_armed or bool(self.failure))
 
     async def start(self, inbox: Inbox[None], *, task_status: trio.TaskStatus[None]) -> None:
-        """Watch until the mailbox closes or the task is cancelled."""
+        """Run the watcher until the mailbox closes or the task is cancelled."""
         self._identity = await self._blocking.run(lambda: folder_identity(self._files))
         self._is_armed = False
         if self.mode != "off":
-            self._compare()  # Notifications received before a crash may be lost.
+            self._compare()  # Notifications that arrived before a crash may be lost.
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_looking)
@@ -127,14 +134,16 @@ class Watcher:
             try:
                 await self._listen()
             except ListeningFailed as failure:
-                self._tell("listening", f"notifications of the folder failed: {failure}")
+                self._tell("listening", f"file system notifications failed: {failure}")
                 self._give_up_listening(trio.current_time())
             self._is_armed = False
             await trio.sleep(RETRY)
 
     def _give_up_listening(self, now: float) -> None:
-        """Fall back to polling when listening keeps failing (names that are not UTF-8), unless the folder is
-        gone.
+        """Fall back to polling if listening keeps failing.
+
+        While the folder is missing, the mode does not change. Names that are not UTF-8 are one cause of
+        failures.
         """
         if not self._may_poll or self._identity is None:
             return
@@ -150,7 +159,7 @@ class Watcher:
         self._stop_listening()
 
     async def _listen(self) -> None:
-        """Enqueue the paths of notifications until the watch ends."""
+        """Add the paths of notifications to the queue until the watch ends."""
         self._listening = FolderWatch(self._files, Threads())
         async with aclosing(self._listening.notices()) as notices:
             async for noticed in notices:
@@ -168,7 +177,10 @@ class Watcher:
                 self._wake.set()
 
     async def _stop_listening_at_end(self) -> None:
-        """Set the event that ends the listening thread, because a waiting thread cannot be cancelled."""
+        """When this task is cancelled, set the event that ends the listening thread.
+
+        A waiting thread cannot be cancelled.
+        """
         try:
             await trio.sleep_forever()
         finally:
@@ -179,9 +191,9 @@ class Watcher:
             self._listening.stop()
 
     async def _decide_mode(self) -> None:
-        """Probe whether notifications arrive. Fall back to polling if not.
+        """Find out whether notifications arrive. If they do not, fall back to polling.
 
-        In a served vault no probe file is created. Instead, the kind of file system decides.
+        In a served vault, no probe file is created. The mode then depends on the type of the file system.
         """
         if self._files.is_foreign:
             kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))
@@ -195,7 +207,7 @@ class Watcher:
             works = await self._probe.is_noticed()
         except OSError as failure:
             if await self._blocking.run(lambda: folder_identity(self._files)) is None:
-                return  # The mode is still undecided, because the folder is gone.
+                return  # The folder is missing, so the mode remains undecided.
             log.warning("watch mode not tested", reason=str(failure))
             works = False
         finally:
@@ -218,12 +230,12 @@ class Watcher:
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            # The watcher is never busy for more than half of the time. But if one check hung for hours, for
-            # example while the machine slept, the next one is not delayed equally long.
+            # The watcher is busy for at most half of the time. The pause is limited, because a check may hang
+            # for hours, for example while the machine sleeps.
             await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:
-        """Run one tick: check folder identity, watch coverage, comparisons and deletion guard."""
+        """Run one tick: check the folder's identity, watch coverage, changed files and the deletion guard."""
         self._ticks += 1
         identity, is_other = await self._blocking.run(
             lambda: (folder_identity(self._files), self._files.refresh_ignored())
@@ -259,7 +271,10 @@ class Watcher:
             self._tell("coverage", shortage)
 
     async def _compare_with_memory(self) -> None:
-        """Compare the tree with its last snapshot when polling, and enqueue only the paths that differ."""
+        """When polling, compare the tree with the last snapshot.
+
+        Add only the differing paths to the queue.
+        """
         look = partial(look_again, self._files, self._seen)
         self._seen, touched = await self._blocking.run(look)
         if touched is None:
@@ -269,7 +284,7 @@ class Watcher:
             self._wake.set()
 
     async def _look_after_guard(self) -> None:
-        """Release notes from the guard: returned files, moved or deleted notes, and notes given up."""
+        """Release notes from the guard that returned, moved or were deleted, or whose loss was accepted."""
         given_up = await self._guard.take_approval()
         if given_up is not None:
             await self._taking.drop(given_up)
@@ -285,7 +300,7 @@ class Watcher:
                 self._pending.touch((kept[note_id] for note_id in over), trio.current_time())
                 self._wake.set()
                 for indexer in self._indexers:
-                    indexer.mark_stale()  # An index that was built meanwhile must catch up.
+                    indexer.mark_stale()  # An index that was built in the meantime may lack the note.
         if given_up is not None:
             await self._guard.settle_approval()
 
@@ -317,9 +332,9 @@ class Watcher:
                 return
 
     def _tell(self, part: str, trouble: str | None) -> None:
-        """Set or clear a health problem of one part.
+        """Set or clear the health problem of one part of the watcher.
 
-        A problem is logged once and shown until it is cleared.
+        A problem is logged once. It is shown in the health report until it is cleared.
         """
         if trouble is None:
             self._troubles.pop(part, None)

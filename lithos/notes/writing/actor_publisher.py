@@ -1,10 +1,10 @@
-"""The publisher: acknowledges and announces each change once an index has applied it.
+"""The publisher, which acknowledges and announces each change after an index has applied it.
 
-For each change, in order, the publisher waits for the first index, journals the event and replies to the
-caller. The other index follows later, and searches wait for it (read your writes). If no index can apply a
-change, the change is withheld: its caller gets a refusal, and its event is announced after the index is
-repaired. The manifest is updated a little later, in batches, because it must never be ahead of the journal
-but may be behind it.
+The publisher processes changes in order: it waits for the first index, journals the event and replies to the
+caller. The second index may follow later, and searches wait for it (read your writes). If no index can apply
+a change, the change is withheld: the caller gets an error, and the event is announced after an index is
+repaired. The manifest is updated a little later, in batches. It may be behind the journal, but never ahead of
+it.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from lithos.notes.writing.ports import PATIENCE, NoteIndex
 
 log = get_logger("lithos.publisher")
 
-#: Queue size: one batch of the writer can wait while another is announced.
+#: Queue size. One batch of the writer can wait while the publisher announces the batch before it.
 CAPACITY = 64
 BATCH = 64
-#: Seconds during which rows are collected for the manifest (debounce), and maximum rows per manifest write.
+#: Number of seconds in which rows for the manifest are collected (debounce), and maximum number of rows in
+#: one manifest write.
 RECORD_DELAY = 0.1
 RECORD_LIMIT = 10.0
 
 
-#: Pending updates of the manifest by path: a row to upsert, or None to delete the row.
+#: Pending updates of the manifest by path: the row to insert or update, or None to delete the row.
 _Rows = dict[str, Entry | None]
 PublisherMailbox = Mailbox[Publication]
 
 
 class Publisher:
-    """The actor between the indexers and the journal: ordering, acknowledgement, manifest updates."""
+    """The actor between indexers and journal. It orders and acknowledges changes and updates the manifest."""
 
     def __init__(
         self,
@@ -60,23 +61,24 @@ class Publisher:
         self._blocking = blocking
         self._records = records
         self._withheld: list[CommittedChange] = []
-        #: Rows of announced changes that the journal refused. The manifest must not be ahead of the journal.
+        #: Rows of changes whose events the journal could not append yet. The manifest must not be ahead of
+        #: the journal.
         self._unjournalled: _Rows = {}
         #: Rows of journalled changes that are not in the manifest yet.
         self._unrecorded: _Rows = {}
-        #: The journal position (seq) up to which the manifest is complete.
+        #: The journal position (seq) up to which the manifest contains all changes.
         self._position: int | None = None
         self._has_news = trio.Event()
 
     @property
     def withheld(self) -> int:
-        """Number of stored changes that wait for an index to be repaired."""
+        """Number of stored changes that are withheld until an index is repaired."""
         return len(self._withheld)
 
     async def tell(self, events: Sequence[EventDraft]) -> None:
-        """Journal events that belong to no note change.
+        """Journal events that do not belong to a change of a note.
 
-        A failure is only logged, because clients can read the facts elsewhere.
+        If this fails, the failure is only logged, because clients can read the same facts in other ways.
         """
         try:
             await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
@@ -84,11 +86,12 @@ class Publisher:
             log.warning("events not journalled", events=len(events), reason=repr(failure))
 
     def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
-        """Queue manifest rows whose events the journal refused.
+        """Queue manifest rows for changes whose events the journal could not append.
 
-        The rows are written when the journal next accepts events.
+        The rows are written after the journal accepts events again.
 
-        Without these rows, the journal position in the manifest would be wrong for their files.
+        Without these rows, the journal position in the manifest would be wrong for the files of these
+        changes.
         """
         for path in removed:
             _place_last(self._unjournalled, path, None)
@@ -96,7 +99,7 @@ class Publisher:
             _place_last(self._unjournalled, row.path, row)
 
     async def start(self, inbox: Inbox[Publication], *, task_status: trio.TaskStatus[None]) -> None:
-        """Serve publications until the mailbox closes."""
+        """Process publications until the mailbox closes."""
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._remember_withheld)
@@ -127,11 +130,11 @@ class Publisher:
         return replies
 
     async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
-        """Return True once an index has applied the change, or False if every index has failed.
+        """Return True after an index has applied the change. If all indexes have failed, return False.
 
-        An index that defers the change until its model is loaded has not failed. Then the publisher waits for
-        the other indexes. While clients search, it waits for all indexes until the deadline, because
-        otherwise each search would have to wait.
+        An index that defers the change until its model is loaded has not failed, but the publisher then waits
+        for the remaining indexes. While clients search, the publisher waits for all indexes until the
+        deadline. Otherwise each search would have to wait.
         """
         is_taken = is_deferred = False
         waiting = list(receipts)
@@ -154,20 +157,21 @@ class Publisher:
         return is_taken or is_deferred
 
     def _promise(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
-        """Make searches wait for the change before it is acknowledged or announced (read your writes)."""
+        """Make searches wait for the change before anyone is notified of the change (read your writes)."""
         for indexer, receipt in zip(self.indexers, receipts, strict=True):
             indexer.promise(receipt)
 
     def _take_earlier(self, change: CommittedChange) -> list[CommittedChange]:
-        """Remove and return the withheld changes of the same note or file, so that a note's events stay in
-        order.
+        """Remove and return the withheld changes of the same note or file.
+
+        They must be announced before `change`.
         """
         earlier = [old for old in self._withheld if _is_same_note(old, change)]
         self._withheld = [old for old in self._withheld if not _is_same_note(old, change)]
         return earlier
 
     def _take_repaired(self) -> list[CommittedChange]:
-        """Remove and return all withheld changes if an index has been repaired."""
+        """If an index has been repaired, remove and return all withheld changes."""
         if not self._has_repaired_index():
             return []
         changes, self._withheld = self._withheld, []
@@ -178,7 +182,10 @@ class Publisher:
         return any(indexer.is_converged for indexer in self.indexers)
 
     async def _announce(self, changes: Sequence[CommittedChange]) -> None:
-        """Append the events to the journal, then update the manifest. A crash in between loses no event."""
+        """Append the events to the journal, then update the manifest.
+
+        A crash between these two steps loses no event.
+        """
         if not changes:
             return
         journalled = await self._coordinator.ask(
@@ -196,9 +203,9 @@ class Publisher:
         self._has_news.set()
 
     async def _keep_records(self) -> None:
-        """Write pending rows to the manifest in batches. Runs as a background task, off the critical path."""
+        """Write pending rows to the manifest in batches. This background task delays no caller."""
         if self._unrecorded:
-            self._has_news.set()  # Write rows that are left over from before a crash.
+            self._has_news.set()  # Write the rows that remain from the time before a crash.
         while True:
             await self._has_news.wait()
             await trio.sleep(RECORD_DELAY)
@@ -207,9 +214,10 @@ class Publisher:
                 await self._record()
 
     async def _record(self) -> None:
-        """Write the pending rows.
+        """Write the pending rows to the manifest.
 
-        A failure is only logged, and the write is retried, because the manifest can be rebuilt.
+        If the write fails, this is only logged, and the write is retried later. The manifest can always be
+        rebuilt.
         """
         rows, self._unrecorded = self._unrecorded, {}
         if not rows:
@@ -220,7 +228,7 @@ class Publisher:
         try:
             await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
             is_stored = True
-            for each in kept:  # The next start does not need these intents.
+            for each in kept:  # The next start no longer needs these intents.
                 self._records.fulfil(each.note.id, each.note.version)
         except (DatabaseFailed, OSError) as failure:
             log.error("manifest not writable", waiting=len(rows), reason=str(failure))
@@ -231,7 +239,7 @@ class Publisher:
                     _place_last(self._unrecorded, path, row)
 
     async def _remember_withheld(self) -> None:
-        """Announce the withheld changes in order once an index is repaired. Runs as a background task."""
+        """Announce the withheld changes in order after an index is repaired. This is a background task."""
         while True:
             await trio.sleep(1.0)
             if self._withheld and self._has_repaired_index():
@@ -239,7 +247,10 @@ class Publisher:
 
 
 def _remember(change: CommittedChange, rows: _Rows) -> None:
-    """Add the manifest updates of a change. Later changes override earlier ones."""
+    """Add the manifest updates of a change to `rows`.
+
+    Later changes replace earlier updates of the same path.
+    """
     if change.vacated is not None:
         _place_last(rows, change.vacated, None)
     if change.document is not None:
@@ -252,7 +263,7 @@ def _place_last(rows: _Rows, path: str, row: Entry | None) -> None:
 
 
 async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
-    """Wait for the first reply and return whether one came before the deadline."""
+    """Wait for the first reply. Return whether a reply arrived before the deadline."""
     is_any = trio.Event()
     for receipt in receipts:
         receipt.on_done = is_any.set

@@ -1,9 +1,9 @@
-"""The writer: the only actor that changes note files and the catalogue (single writer).
+"""The writer, the only actor that changes note files and the catalogue (single writer).
 
 The writer checks a whole batch against the catalogue and writes all files in one thread job (group commit:
-the files share their folder syncs). It then passes each stored change on to the indexers and the publisher.
-Two requests that conflict on a note, slug, URL or path are never decided together. The later one waits for
-the next round, so that a refusal always refers to a state on disk.
+the files share their folder syncs). Then it passes each stored change on to the indexers and the publisher.
+Two requests that conflict in a note, slug, URL or path are never decided in the same round. The later request
+waits for the next round, so every refusal refers to a state on disk.
 """
 
 from __future__ import annotations
@@ -88,50 +88,53 @@ from lithos.text.outline.section_edit import Edited
 
 log = get_logger("lithos.writer")
 
-#: Queue size for a few dozen agents. Further requests wait in their own tasks, which creates backpressure.
+#: Queue size, sufficient for a few dozen agents. If the queue is full, requests wait in their own tasks,
+#: which creates backpressure.
 CAPACITY = 64
-#: Maximum requests in one batch. A batch shares its folder syncs and its journal commit.
+#: Maximum number of requests in a batch. The requests of a batch share folder syncs and a journal commit.
 BATCH = 32
-#: Time limit for a batch in seconds. It exceeds the publisher's limit, because waiting for a slow index is
-#: not a crash.
+#: Time limit for a batch in seconds. This is more than the publisher's limit, because waiting for a slow
+#: index is not a crash.
 LIMIT = 1_000.0
-#: Maximum retries of a request whose file another program changes meanwhile (compare-and-swap failed).
+#: Maximum number of retries if another program keeps changing the file of a request (compare-and-swap
+#: failed).
 RETRIES = 5
 
-#: Tools send write requests and get `Accepted`. External changes and canvases get `ExternalReply`.
+#: Messages of the writer. Write requests of tools get the reply `Accepted`. External changes and canvases get
+#: the reply `ExternalReply`.
 WriterMessage = WriteRequest | OutsideRequest | RelinkCanvas
 WriterMailbox = Mailbox[WriterMessage]
 
 
 @attrs.define(eq=False)
 class _Job:
-    """One request of a batch, with its source file, prepared change, retries and reply."""
+    """A request of a batch, with its source file, prepared change, number of attempts, and reply."""
 
     request: WriteRequest
     reply: Accepted | Exception | None = None
     attempts: int = 0
     source: ReadFile | Exception | None = None
-    #: The path from which the source was read.
+    #: The path at which the source was read.
     path: str | None = None
-    #: The source file with rewritten links, if the request rewrites links.
+    #: The source file with rewritten links, for a request that rewrites links.
     rewritten: bytes | None = None
-    #: The newest version known when the source was read.
+    #: The newest known version at the time when the source was read.
     standing: AssignedVersion | None = None
-    #: The request merged with its source file, if the request has a base.
+    #: The request merged with its source file, for a request with a base version.
     rebased: Rebased | None = None
-    #: For an edit: the edited body, or the reason why the edit failed.
+    #: For an edit request: the edited body, or the error if the edit failed.
     edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
-    #: The agent's earlier proposal for the note, if the source is this proposal.
+    #: The agent's earlier proposal for the note, if this proposal is the source.
     own: ProposedText | None = None
-    #: Known link targets of paths that contain a symbolic link.
+    #: Known targets of paths that lead through a symbolic link.
     reals: dict[str, str] = attrs.field(factory=dict)
-    #: For an edit: the next edits of the same note, which may share its file write.
+    #: For an edit request: the following edits of the same note, which may share its file write.
     followers: list[_Job] = attrs.field(factory=list)
 
 
 class Writer:
-    """The state of the writer and its batches."""
+    """The state of the writer, and the processing of its batches."""
 
     def __init__(
         self,
@@ -143,10 +146,10 @@ class Writer:
         gate: ChangeGate | None = None,
         versions: VersionsOf = lambda note_id: (),
     ) -> None:
-        """Create the writer. `keep` passes the displaced files of a change to the keeper.
+        """Create the writer. `keep` receives the displaced files of each change.
 
-        `outlines` are the known outlines of bodies. `gate` stores changes that need approval. Without a gate,
-        such changes are refused. `versions` reads the kept versions of a note.
+        `outlines` contains the known outlines of bodies. `gate` stores changes that need approval. Without a
+        gate, such changes are refused. `versions` returns the kept versions of a note.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = preparation.catalogue
@@ -162,18 +165,18 @@ class Writer:
         self._restoring = RestorePreparation(preparation)
         self._editing = EditPreparation(preparation)
         self._outlines = outlines
-        #: The paths that each agent may change. The services add the rules of tokens.
+        #: The paths that each agent may change. The services add the rules for tokens.
         self.scopes = WriteScopes()
         self._gate = gate
         self._outside = Outside(
             preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
         )
         self._tell = publisher.tell
-        #: Reason why the disk refused the last change, or None once a write succeeds.
+        #: Reason why the disk refused the last change. After a successful write, the reason is None.
         self._refusal: str | None = None
 
     async def trouble(self) -> str | None:
-        """Return why notes cannot be written, or None. After a failed write, this attempts another write."""
+        """Return why notes cannot be written, or None. If the last write failed, this tries another write."""
         if self._refusal is not None:
             try:
                 await self._blocking.run(self._files.try_writing)
@@ -210,7 +213,7 @@ class Writer:
         return [reply for number in range(len(messages)) if (reply := replies[number]) is not None]
 
     async def _take(self, request: OutsideRequest) -> ExternalReply:
-        """Apply external changes, and pass them on like other changes."""
+        """Apply external changes. Then pass them on to the indexers and the publisher."""
         taken = await self._outside.take(request)
         if isinstance(request, CopyRemoval | CopyKeeping):
             self._keep(self._files.take_kept())
@@ -223,9 +226,9 @@ class Writer:
         return taken
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
-        """Apply the jobs that do not conflict with each other. Return the jobs without a reply."""
+        """Apply the jobs that do not conflict with one another. Return the jobs that still have no reply."""
         for job in waiting:
-            # Drop the values of an earlier round.
+            # Values of an earlier round are no longer valid.
             job.prepared, job.source, job.own, job.followers = None, None, None, []
         chosen = _choose(waiting)
         await self._read_sources(chosen)
@@ -238,7 +241,8 @@ class Writer:
         for job in chosen:
             if job.reply is None:
                 ready += await self._decide(job, makes)
-        # Refusals and new versions depend on versions assigned to external edits.
+        # Refusals and new versions depend on the versions assigned to external edits, so these must be stored
+        # first.
         await self._catalogue.records.save()
         results = await self._applying.apply(
             [decided_on(job.prepared, job.reals) for job in ready if job.prepared is not None],
@@ -248,18 +252,18 @@ class Writer:
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged | PathRedirected) and job.attempts < RETRIES:
                 job.attempts += 1
-                if isinstance(result, PathRedirected):  # Decide again, now with known link targets.
+                if isinstance(result, PathRedirected):  # Decide again with the link target.
                     job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
-        # Jobs stay in order, including jobs behind a refused one.
+        # The jobs stay in order, even if a job before them was refused.
         return [job for job in waiting if job.reply is None]
 
     async def _decide(self, job: _Job, makes: NewPaths) -> list[_Job]:
-        """Prepare a job. Return the jobs to write with it now, beginning with this job.
+        """Prepare a job. Return the jobs to write together now, starting with this job.
 
-        The result is empty if the job is refused, kept as a proposal, or must be decided again, for example
-        because another job of the round creates the same path in another spelling.
+        The result is empty if the job is refused, kept as a proposal, or must be decided again. A job is
+        decided again, for example, if another job of the round creates the same path in a different spelling.
         """
         if self._is_outdated(job):
             job.attempts += 1
@@ -276,16 +280,18 @@ class Writer:
         if place == "propose":
             job.reply = await self._propose(job)
         elif job.own is not None:
-            job.attempts += 1  # The change could only be proposed so far. Decide again from the file.
+            job.attempts += 1  # Approval is no longer needed. Decide again from the file.
         elif makes.take(job.prepared.makes):
             return await self._join(job)
         return []
 
     async def _place_of(self, job: _Job) -> PathAccess:
-        """Return the access to the paths of a prepared change, including link targets. Raises the refusal.
+        """Return the access to the paths of a prepared change and to their link targets.
 
-        For a direct change, link targets are found when its file is written (`PathRedirected`). For a
-        proposal, and for changes after a move, they must be found before.
+        Raises `Forbidden` or `InvalidInput`.
+
+        The link targets of a direct change are found when its file is written (`PathRedirected`). Proposals
+        and moves need the link targets earlier.
         """
         assert job.prepared is not None
         scopes, catalogue, request, prepared = self.scopes, self._catalogue, job.request, job.prepared
@@ -299,9 +305,9 @@ class Writer:
         return place
 
     async def _find_reals(self, prepared: Prepared) -> dict[str, str]:
-        """Return the link targets of a change's paths.
+        """Return the link targets of the paths of a change.
 
-        Raises `InvalidInput` if the change may not follow the links.
+        Raises `InvalidInput` if the change must not follow these links.
         """
         paths, operation = paths_of(self._catalogue, prepared), prepared.operation
 
@@ -316,7 +322,7 @@ class Writer:
             raise self._preparation.explain(prepared, failure) from failure
 
     async def _start_from_own(self, gate: ChangeGate, jobs: Sequence[_Job]) -> None:
-        """Use the agent's earlier proposals as the source of changes that can only be proposed."""
+        """Use the agent's earlier proposals as the source of changes that need approval."""
         for job in jobs:
             request = job.request
             if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:
@@ -341,7 +347,7 @@ class Writer:
                 job.edited = await self._blocking.run(partial(self._edit, request, source))
 
     async def _propose(self, job: _Job) -> Accepted | Exception:
-        """Store a prepared change as a proposal for a person's approval. The note is not changed."""
+        """Store a prepared change as a proposal that needs a person's approval. The note does not change."""
         assert job.prepared is not None
         assert not isinstance(job.request, RelinkNote)
         if self._gate is None:
@@ -349,7 +355,7 @@ class Writer:
         return await self._gate.keep(job.request, job.prepared, job.source, job.own)
 
     async def _join(self, first: _Job) -> list[_Job]:
-        """Return a prepared job and, for an edit, the follow-up edits to write with it, in order."""
+        """Return a prepared job. For an edit, also return the following edits to write with it, in order."""
         if not first.followers:
             return [first]
         assert first.prepared is not None
@@ -366,7 +372,7 @@ class Writer:
     def _is_outdated(self, job: _Job) -> bool:
         """Return whether a reader has already seen a newer state of the file than the job has read.
 
-        The result is also true if the missing file was found at another path.
+        The result is also True if the missing file was found at another path.
         """
         if job.request.id is None or job.attempts >= RETRIES:
             return False
@@ -389,9 +395,11 @@ class Writer:
         ]
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
-        """Read the current files of the notes to change in one thread job, because people edit them too.
+        """Read the current files of the notes to change, in one thread job.
 
-        If another program has a file open for writing, the request is refused without waiting.
+        People may have edited these files.
+
+        A request is refused without waiting if another program has its file open for writing.
         """
         wanted = [
             (job, entry) for job in jobs if job.request.id and (entry := self._catalogue.get(job.request.id))
@@ -409,7 +417,7 @@ class Writer:
         await self._blocking.run(read)
 
     async def _follow(self, jobs: Sequence[_Job]) -> None:
-        """Find missing files at new paths, because another program renamed them or their folders."""
+        """Find missing files at new paths. Another program may have renamed the files or their folders."""
         entries = [entry for job in jobs if (entry := self._catalogue.get(job.request.id or "")) is not None]
         if not entries:
             return
@@ -420,7 +428,7 @@ class Writer:
             await self._take(OutsideFiles(new))
 
     def _read_source(self, job: _Job, path: str, known: str) -> None:
-        """Read the file, and apply the parts of the request that need no other note. Blocks."""
+        """Read the file, and apply the parts of the request that do not depend on other notes. Blocks."""
         request = job.request
         try:
             job.source = source = self._files.read_quiet(path, known)
@@ -437,7 +445,7 @@ class Writer:
         return edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
 
     async def _rebase(self, jobs: Sequence[_Job]) -> None:
-        """Merge requests that have a base with their current files, in one thread job."""
+        """Merge all requests that have a base version with their current files, in one thread job."""
         wanted = [
             (job, entry, job.request, job.source)
             for job in jobs
@@ -473,7 +481,10 @@ class Writer:
         return self._preparation.prepare_update(job.request, job.source, job.rebased)
 
     async def _settle(self, job: _Job, result: FileState | Exception | None) -> Accepted | Exception:
-        """Record a written change in the catalogue and pass it on, or return the refusal."""
+        """Record a written change in the catalogue and pass the change on.
+
+        If the write failed, return the error.
+        """
         prepared = job.prepared
         assert prepared is not None
         if not isinstance(result, Exception):
@@ -491,13 +502,13 @@ class Writer:
         if isinstance(result, StorageFailed):
             return result
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
-            result = None  # The file is already gone, but the note must still be deleted.
+            result = None  # The file is already gone, but the note must still be removed.
         if isinstance(result, Exception):
             return self._preparation.explain(prepared, result)
         return await self._enter(prepared, result)
 
     async def _enter(self, prepared: Prepared, state: FileState | None) -> Accepted:
-        """Update the catalogue entry. The file is the source of truth, and the catalogue follows it."""
+        """Update the catalogue entry. The file is the source of truth, so the catalogue follows the file."""
         entry = prepared.entry
         vacated: str | None = None
         if state is None:
@@ -525,9 +536,9 @@ class Writer:
 
 
 def _choose(waiting: Sequence[_Job]) -> list[_Job]:
-    """Return jobs of one round that do not conflict, each with the edits that may follow it."""
+    """Return the jobs of one round, which do not conflict. An edit includes the edits that may follow it."""
     taken: set[tuple[str, str]] = set()
-    editing: dict[str, _Job] = {}  # Notes that have only edits in this round so far.
+    editing: dict[str, _Job] = {}  # The edits of notes that have only edits in this round so far, by note id.
     chosen: list[_Job] = []
     for job in waiting:
         keys, note_id = keys_of(job.request), job.request.id or ""
@@ -540,7 +551,7 @@ def _choose(waiting: Sequence[_Job]) -> list[_Job]:
             editing[note_id].followers.append(job)
         else:
             editing.pop(note_id, None)
-        taken |= keys  # Postponed requests count too, so that requests for one note stay in order (FIFO).
+        taken |= keys  # Keys of postponed requests count too, so requests for a note stay in order (FIFO).
     return chosen
 
 

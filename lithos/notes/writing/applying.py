@@ -1,7 +1,7 @@
-"""Application of one writer round: intents, versions and files are each stored in one step.
+"""The application of one writer round. Intents, versions and files are each stored in one step.
 
 Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written. Both are
-on disk before any reader or caller sees the change.
+on disk before a reader or caller sees the change.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from lithos.notes.writing.recording import NotKept, is_undone
 
 log = get_logger("lithos.writer")
 
-#: Waits for a commit that has begun.
+#: Function that waits until a started commit is finished.
 Committed = Callable[[], Awaitable[object]]
 _UNSAVED = (trio.TooSlowError, ActorDown, ShuttingDown)
 
 
 @define(eq=False)
 class Applying:
-    """Changes note files. Only the writer may call it."""
+    """Service that changes note files. Only the writer may call it."""
 
     _records: NoteRecords
     files: NoteFiles
     _moves: Moves
     blocking: Blocking
     recorder: VersionRecorder
-    #: Databases that must work before a note is changed.
+    #: Databases that must work before Lithos changes a note.
     needed: Sequence[Database | VersionStore] = ()
 
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
     ) -> Sequence[FileState | Exception | None]:
-        """Change the files. Return each file's result, in order.
+        """Change the files. Return the result for each file, in order.
 
-        Intents and versions are committed in parallel, and are on disk before a reader sees them. States
-        that exist only in their files are recorded first. If recording versions failed lately, all
-        states are recorded first, because no file is changed without its version. The same applies to notes
-        from another vault, whose past must be recorded before them.
+        Intents and versions are committed in parallel, and they are on disk before a reader sees them. States
+        that exist only in their files are recorded before the files change. If recording failed recently, all
+        versions are recorded first, because no file may change without its version. For notes from another
+        vault, all versions are recorded first too, because their past must precede the new version.
         """
         if not prepared:
             return []
@@ -93,8 +93,8 @@ class Applying:
             async with trio.open_nursery() as nursery:
                 if versions:
                     nursery.start_soon(record)
-                # This does not run in its own task, because starting and ending a task costs one more turn of
-                # the event loop.
+                # This does not run in a separate task, because starting and ending a task takes an additional
+                # turn of the event loop.
                 committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
             await self._wait_saved(committed)
@@ -113,9 +113,9 @@ class Applying:
         return results
 
     async def _save_intents(self) -> Committed:
-        """Begin to commit the intents.
+        """Start to commit the intents. Return a function that waits for the commit.
 
-        Files are written even if the commit fails, because the journal reports a broken database.
+        Files are written even if the commit fails, because the journal will report the broken database.
         """
         try:
             return await self._records.save_intents()
@@ -130,7 +130,7 @@ class Applying:
             log.error("write intents not recorded", reason=repr(failure))
 
     def _carry_out(self, changes: Sequence[Prepared]) -> list[FileState | Exception | None]:
-        """Journal the intents of moves, then change the files. Blocks."""
+        """Journal the intents of moves, then change the files. Return the results in order. Blocks."""
         for database in self.needed:
             database.look()
             if database.loss is not None:
@@ -150,7 +150,8 @@ class Applying:
         done = list(self.files.apply(operations))
         results: list[FileState | Exception | None] = []
         for number, change in reversed([*enumerate(changes)]):
-            # A passed state comes directly before the last change of its note.
+            # Passed states are placed directly before the last change of their note, and get the result of
+            # this change.
             if not isinstance(change.operation, Passed):
                 result = failures[number] if number in failures else done.pop()
             results.append(result)

@@ -1,7 +1,7 @@
-"""Access check of a change: it is allowed, only a proposal, or refused.
+"""Access check of changes: a change is allowed, needs approval, or is refused.
 
-See docs/spec/scopes.md. The writer checks access in the same step as the change. A change of several paths,
-such as a move with its links, gets the strictest access of all its paths.
+See docs/spec/scopes.md. The writer checks access and applies the change in the same step. A change of several
+paths, such as a move with its links, gets the strictest access of these paths.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from lithos.notes.writing.messages import RelinkNote, WriteRequest
 from lithos.notes.writing.ports import OwnProposal
 from lithos.notes.writing.preparation import Passed, Prepared
 
-#: Maximum number of paths in a refusal.
+#: Maximum number of paths that a refusal lists.
 _LISTED: Final = 20
 
 
 def agent_of(request: WriteRequest) -> str:
-    """Return the agent in whose name a change is requested."""
+    """Return the name of the agent that requests a change."""
     return request.intent.agent if isinstance(request, RelinkNote) else request.agent
 
 
-#: Link targets of paths that contain a symbolic link.
+#: Targets of paths that lead through a symbolic link, by path.
 Reals = Mapping[str, str]
-#: Kinds of access, from least to most strict.
+#: Kinds of access, in ascending order of strictness.
 _STRICTNESS: Final[tuple[PathAccess, ...]] = ("write", "propose", "outside", "protected")
 
 
 def may_write(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> bool:
-    """Return whether a request may directly change the note at this path and at its link target."""
+    """Return whether a request may directly change the note at this path, including its link target."""
     return _place_of(scopes, request, path, reals) == "write"
 
 
@@ -51,10 +51,11 @@ def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Real
 def check_scope(
     scopes: WriteScopes, catalogue: Catalogue, request: WriteRequest, prepared: Prepared, reals: Reals
 ) -> PathAccess:
-    """Return the access to a prepared change: `write` or `propose`. Raises `Forbidden`, which names the
-    path.
+    """Return the access to a prepared change, either `write` or `propose`.
 
-    `reals` are the known link targets. The change is refused if a link leads to a hidden folder.
+    If the change is not allowed, raise `Forbidden`, which names the path.
+
+    `reals` contains the known link targets. The change is refused if a link leads to a hidden folder.
     """
     agent = agent_of(request)
     _refuse_hidden(request, reals)
@@ -73,7 +74,7 @@ def check_scope(
 
 
 def proposes_nothing(prepared: Prepared, agent: str) -> Forbidden:
-    """Return the refusal for a change that needs approval but cannot be proposed."""
+    """Return the error for a change that needs approval but cannot be made as a proposal."""
     return Forbidden(
         f"{prepared.entry.path} changes only after a person's approval, but {agent} makes no "
         "proposals. Nothing was changed."
@@ -81,7 +82,8 @@ def proposes_nothing(prepared: Prepared, agent: str) -> Forbidden:
 
 
 def _refuse_hidden(request: WriteRequest, reals: Reals) -> None:
-    # Links in a note that can never be changed are not retried at the next start.
+    # The class decides whether the next start tries again. Links in a note that may never be changed are not
+    # retried.
     kind = Forbidden if isinstance(request, RelinkNote) else InvalidInput
     for path, real in reals.items():
         if any(part.startswith(".") for part in real.split("/")):
@@ -101,7 +103,10 @@ def _refusal(
     *,
     is_only: bool,
 ) -> Forbidden:
-    """Return the refusal for the first of several paths. It names the link target if that is refused."""
+    """Return the error for a refused change of several paths.
+
+    The message is about the first refused path, or its link target if only the target is refused.
+    """
     agent, first = agent_of(request), refused[0]
     scope = scopes.scope_of(request.by, agent)
     is_spelled = scopes.place_of(request.by, agent, first) == place
@@ -115,9 +120,9 @@ def _refusal(
 
 
 def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
-    """Return the paths that a change touches.
+    """Return all paths that a change affects.
 
-    A move touches both paths and the notes whose links it rewrites.
+    A move affects its two paths, and the notes and canvases whose links change.
     """
     operation = prepared.operation
     if not isinstance(operation, Move):
@@ -126,7 +131,7 @@ def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
 
 
 def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
-    """Return the change with the approving person recorded in its version, event and rewritten links."""
+    """Return the change with the approving person recorded in its version and event."""
     approval = getattr(request, "approval", None)
     by = request.intent.approved_by if isinstance(request, RelinkNote) else getattr(approval, "by", None)
     if by is None:
@@ -136,7 +141,7 @@ def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
 
 
 def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
-    """Return the change with the link targets on which its access decision was based."""
+    """Return the change with the link targets that the access decision was based on."""
     operation = prepared.operation
     if isinstance(operation, Passed):
         return prepared
@@ -148,7 +153,7 @@ def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
 
 
 def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
-    """Yield the paths of the other notes and the canvases whose links a move rewrites."""
+    """Yield the paths of the canvases and other notes whose links change because of a move."""
     intent = prepared.intent
     if intent is None or not intent.update_links:
         return
@@ -160,8 +165,8 @@ def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
 
 
 def only_proposed(own: OwnProposal) -> InvalidInput:
-    """Return the refusal for an operation that needs an approved note."""
+    """Return the error for an operation that is possible only on approved notes."""
     return InvalidInput(
-        f"This note is only proposed, as {own.id}, so it has no file yet. Withdraw the proposal "
-        "(lithos_proposal_withdraw), or write the note again with its id."
+        f"This note is only proposed, as {own.id}, so its file does not exist yet. Withdraw the "
+        "proposal (lithos_proposal_withdraw), or write the note again with its id."
     )

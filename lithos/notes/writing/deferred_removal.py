@@ -1,8 +1,8 @@
-"""The keeper: deletes displaced note files once no program can be writing to them.
+"""The keeper, which deletes displaced note files when no program can still be writing to them.
 
-A displaced file lost its name to a change by Lithos. If another program saved bytes to it, or its bytes were
-never announced, they are copied to `.lithos/displaced/` before the file is deleted. The keeper owns the
-queue.
+A displaced file is a file that lost its name because of a change by Lithos. If another program saved bytes to
+such a file, or its bytes were never announced, the bytes are copied to `.lithos/displaced/` before the file
+is deleted. The keeper manages the queue of these files.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from lithos.notes.files.values import LEAST_GRACE, FileBusy, Kept
 
 log = get_logger("lithos.keeper")
 
-#: Maximum files in the queue. Beyond it, the oldest files are settled before their grace period ends. With
-#: 100 changes a second and the longest grace period, the queue has 6,000 files.
+#: Maximum number of files in the queue. If there are more, the oldest files are processed before their grace
+#: period ends. At 100 changes a second and with the longest grace period, the queue has 6,000 files.
 CAPACITY = 10_000
-#: Maximum files settled in one thread job, which takes a few milliseconds.
+#: Maximum number of files that one thread job processes. This takes a few milliseconds.
 SLICE = 100
-#: Seconds before a file that another program has open is tried again, doubled each time up to the maximum.
+#: Number of seconds before the next attempt to delete a file that another program has open. The time doubles
+#: after each attempt, up to the maximum.
 PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: Seconds between deletions of old files in `.lithos/displaced/`.
+#: Number of seconds between two deletions of old files in `.lithos/displaced/`.
 PRUNING = 24 * 3600.0
 
 
@@ -44,9 +45,11 @@ class _Waiting:
 
 @frozen
 class _Outcome:
-    """Result of one attempt: settled, or to be retried (`again`). `saved` are the kept copies.
+    """Result of an attempt to delete a displaced file.
 
-    `is_lost` means that the file no longer has its former name.
+    `again` requests another attempt, and `saved` lists the stored copies.
+
+    `is_lost` means that the file is no longer at its former path.
     """
 
     again: bool = False
@@ -57,17 +60,18 @@ class _Outcome:
 
 @define(eq=False)
 class Keeper:
-    """The queue of displaced files, and the background task that settles them when they are due."""
+    """The queue of displaced files, and the background task that processes each file when it is due."""
 
     files: NoteFiles
     displaced: Displaced
     _blocking: Blocking
     clock: Callable[[], datetime]
-    #: Returns the time up to which copies are deleted.
+    #: Function that returns the time up to which old copies are deleted.
     _settled: Callable[[], datetime]
-    #: Called after bytes were preserved.
+    #: Function that is called after bytes were saved as a copy.
     _on_saved: Callable[[], None] = lambda: None
-    #: Returns the latest accepted time. New copies are never older, even if the clock is set back.
+    #: Function that returns the latest accepted time. Even if the clock is set back, new copies do not get an
+    #: earlier time.
     _reached: Callable[[], datetime] = lambda: datetime.min.replace(tzinfo=UTC)
     _waiting: list[_Waiting] = field(factory=list, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
@@ -79,11 +83,11 @@ class Keeper:
         return len(self._waiting)
 
     def stamp(self) -> datetime:
-        """Return the time to record for new copies, which retention uses."""
+        """Return the time to record for new copies. Retention uses this time."""
         return max(self.clock(), self._reached())
 
     def take(self, kept: Sequence[Kept]) -> None:
-        """Enqueue displaced files. Each is due when its grace period ends."""
+        """Add displaced files to the queue. Each file is due when its grace period ends."""
         now = trio.current_time()
         self._waiting += [_Waiting(each, now, now + each.grace) for each in kept]
         for early in self._waiting[: max(0, len(self._waiting) - CAPACITY)]:
@@ -92,7 +96,7 @@ class Keeper:
             self._wake.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Settle files when they are due, until cancelled."""
+        """Process each file when it is due, until cancelled."""
         task_status.started()
         while True:
             due = min((each.due for each in self._waiting), default=self._pruned + PRUNING)
@@ -106,8 +110,8 @@ class Keeper:
                 await self._blocking.run(partial(self.displaced.prune, self._settled()))
 
     async def finish(self) -> None:
-        """Settle the leased files at shutdown. The next start settles the other files."""
-        for _ in range(2):  # The first turn finds files whose folder was renamed, the second settles them.
+        """Process the leased files at shutdown. The remaining files are processed by the next start."""
+        for _ in range(2):  # The first pass finds files in renamed folders, and the second pass settles them.
             leased = [each for each in self._waiting if each.kept.is_leased]
             if leased:
                 await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
@@ -120,7 +124,7 @@ class Keeper:
             for each, outcome in zip(some, outcomes, strict=True):
                 self._note(each, outcome)
             lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
-            if lost:  # Folders were renamed, and the files keep their names in the new folders.
+            if lost:  # The folders of these files were renamed, but the file names are the same.
                 self.take(await self._blocking.run(lambda lost=lost: self.files.find_renamed(lost)))  # type: ignore[misc]
         gone = {id(each) for each in ripe if each.due == -math.inf}
         self._waiting = [each for each in self._waiting if id(each) not in gone]
@@ -139,7 +143,7 @@ class Keeper:
         each.pause = min(2 * each.pause, LONGEST_PAUSE)
 
     def _try(self, kept: Kept) -> _Outcome:
-        """Try to settle one file. Blocks."""
+        """Try to delete one displaced file, after copying its bytes if necessary. Blocks."""
         saved: list[str] = []
 
         def save(of: Kept, data: bytes) -> None:

@@ -1,7 +1,9 @@
-"""Edits of one place of a note, applied to the file as the writer reads it, so that no edit undoes another.
+"""Edits of one place of a note.
+
+They are applied to the file as the writer reads it, so no edit undoes another edit.
 
 The body is changed in the worker thread that reads the file (`edit_source`). Decisions that need the
-catalogue, such as the version, are made on the event loop (`EditPreparation`).
+catalogue, such as the new version, are made on the event loop (`EditPreparation`).
 """
 
 from __future__ import annotations
@@ -44,22 +46,22 @@ from lithos.text.outline.section_edit import FIND_REPLACE, Edited, OtherHash, Se
 from lithos.text.yaml.layout import Layout, frontmatter_at, read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Maximum characters of a body that the writer parses itself. This takes up to 0.1 s, during which no other
-#: note is written.
+#: Maximum number of characters in a body that the writer parses itself. Parsing takes up to 0.1 s, and no
+#: other note is written meanwhile.
 PARSED_BY_WRITER: Final = 128 * 1024
-#: Maximum bytes of a file whose waiting edits are made on the event loop (at most 9 ms each), and maximum
-#: bytes of all such edits in one turn (about 5 ms for short ones).
+#: Maximum number of bytes in a file whose waiting edits are made on the event loop (at most 9 ms per edit),
+#: and maximum number of bytes of all such edits in one turn (about 5 ms for short edits).
 TOGETHER: Final = 64 * 1024
 TURN: Final = 8 * 1024
-#: Maximum number of outlines in memory, and maximum characters of their bodies.
+#: Maximum number of outlines in memory, and maximum number of characters in all their bodies.
 KEPT: Final = 64
 KEPT_CHARACTERS: Final = 8 * 1024 * 1024
-#: Maximum characters of a section in a refusal.
+#: Maximum number of characters of a section in an error.
 SHOWN: Final = 20_000
 
 
 class Outlines:
-    """The outlines of the bodies that were read or written last. Thread-safe."""
+    """The outlines of the bodies that were read or written most recently. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, tuple[int, int] | None], Outline] = OrderedDict()
@@ -67,7 +69,7 @@ class Outlines:
         self._lock = threading.Lock()
 
     def known(self, body: str, title: tuple[int, int] | None) -> Outline | None:
-        """Return the outline of a body if it is in memory."""
+        """Return the outline of a body, or None if it is not in memory."""
         key = _key(body, title)
         with self._lock:
             found = self._kept.get(key)
@@ -76,7 +78,7 @@ class Outlines:
             return found
 
     def read(self, layout: Layout) -> Outline:
-        """Return the outline of a file's body and keep it.
+        """Return the outline of a file's body and store it in memory.
 
         Raises `InvalidInput` for a body with too many lines. Blocks.
         """
@@ -86,7 +88,7 @@ class Outlines:
         return outline
 
     def keep(self, outline: Outline) -> None:
-        """Keep an outline, and drop the least recently used ones."""
+        """Store an outline in memory. The least recently used outlines are dropped."""
         key = _key(outline.body, outline.title)
         with self._lock:
             if key not in self._kept:
@@ -105,9 +107,9 @@ def _key(body: str, title: tuple[int, int] | None) -> tuple[str, tuple[int, int]
 def edit_source(
     request: EditNote, data: bytes, outlines: Outlines, *, keeps_heading: bool
 ) -> Edited | LithosError | None:
-    """Return the edited body of a note file, or the refusal. Return None if the file is not a note. Blocks.
+    """Return the edited body of a note file, or the error. If the file is not a note, return None. Blocks.
 
-    If the request `is_patient`, a long body with an unknown outline gives the refusal `OutlineNeeded`.
+    If the request `is_patient` and the outline of a long body is unknown, the error is `OutlineNeeded`.
     """
     try:
         layout = read_layout(data, keeps_heading=keeps_heading)
@@ -131,21 +133,21 @@ def edit_source(
 
 
 def refuse_frontmatter(edit: SectionEdit, layout: Layout, body: str) -> None:
-    """Raise `InvalidInput` for an edit that inserts a frontmatter into the text, where it has no effect."""
+    """Raise `InvalidInput` if an edit inserts a frontmatter into the text, where it would have no effect."""
     given = edit.op != FIND_REPLACE and begins_with_note_keys(edit.text or "")
     title = title_of(layout)
     top = title[1] if title is not None and body.startswith(layout.body[: title[1]]) else 0
     if given or (frontmatter_at(body, top) is not None and frontmatter_at(layout.body, top) is None):
         raise InvalidInput(
-            "The text begins with a frontmatter, which would end up in the middle of the note. "
+            "The text begins with a frontmatter, which would become part of the note's body. "
             "Nothing was changed. Leave the frontmatter out, and change title, tags and metadata "
-            "with lithos_note_update, or give the whole file to lithos_write as content. A rule "
-            "can be written ***."
+            "with lithos_note_update, or give the whole file to lithos_write as content. Write a "
+            "thematic break as ***."
         )
 
 
 class EditPreparation:
-    """Prepares edits against the current catalogue. Its methods raise refusals."""
+    """Preparation of edits against the current catalogue. Its methods raise errors for refused edits."""
 
     def __init__(self, preparation: Preparation) -> None:
         self._catalogue = preparation.catalogue
@@ -159,9 +161,10 @@ class EditPreparation:
         edited: Edited | LithosError | None,
         former: Entry | None = None,
     ) -> Prepared:
-        """Prepare the next version of a note. `edited` is the result of `edit_source` for its file.
+        """Prepare the next version of a note. `edited` is the result of `edit_source` for the note's file.
 
-        With `former`, the note after the previous edit, `source` contains the bytes of that edit.
+        If `former` is given, it is the note after the previous edit, and `source` contains the bytes of that
+        edit.
         """
         entry, source = find_note(self._catalogue, request, source)
         try:
@@ -186,7 +189,7 @@ class EditPreparation:
             if old.note.id != entry.note.id:
                 raise no_such_note(request)
             version = entry.note.version
-            if is_read:  # A person's edit since the last version counts as a version.
+            if is_read:  # An edit by a person since the last version counts as a version.
                 version = version_read(self._catalogue, entry, source, old.note.version)
             note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)
@@ -228,11 +231,11 @@ class EditPreparation:
         requests: Sequence[EditNote],
         edit: Callable[[EditNote, ReadFile], Edited | LithosError | None],
     ) -> list[Prepared]:
-        """Return an edit based on `source`, and the following edits to write to the file with it.
+        """Return an edit based on `source`, and the following edits that are written to the file with it.
 
-        Each edit gets its own version, but the file gets only the last one (group commit). The series ends
-        before the first request that is refused or belongs to a long file. That request is decided after the
-        others are on disk.
+        Each edit gets its own version, but the file is written only once, after the last edit (group commit).
+        The series ends before a request that is refused or for which the file is too long. This request is
+        decided after the preceding edits are on disk.
         """
         edits, worked = [first], 0
         for request in requests:
@@ -255,7 +258,7 @@ class EditPreparation:
 
 
 def _put_once(edits: Sequence[Prepared]) -> list[Prepared]:
-    """Change the file only once, from the source of the first edit to the result of the last."""
+    """Write the file only once: from the source of the first edit to the result of the last edit."""
     first, last = edits[0].operation, edits[-1]
     assert isinstance(first, Put)
     assert isinstance(last.operation, Put)

@@ -1,9 +1,9 @@
-"""External changes: adoption of other programs' changes to note files in the catalogue.
+"""External changes: how changes that other programs make to note files enter the catalogue.
 
-The watcher reads files and reports missing ones. The writer decides here, so that no tool writes at the same
-time. Because the watcher's data may be stale by then, every file is checked again (optimistic check), and
-changed files are returned to the watcher. The id in the file identifies a note. If the old file no longer has
-the note's id, the note has moved to the new file (docs/spec/lifecycle.md §5).
+The watcher reads files and reports missing files. The decisions are made here in the writer, because no tool
+can then write at the same time. The watcher's data may be outdated by then, so every file is checked again
+(optimistic check), and changed files are returned to the watcher. The id in the file identifies a note. If
+the old file no longer contains the note's id, the note has moved to the new file (docs/spec/lifecycle.md §5).
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ log = get_logger("lithos.outside")
 
 @define  # bounded: ends with its call
 class ExternalReply:
-    """The reply to a request with external changes.
+    """The reply to a request about external changes.
 
-    `changes` were applied in order, with `versions` for the history. `again` are files that changed meanwhile
-    and must be read again. `displaced` are ids of notes whose file now belongs to another note. `present` are
-    ids whose file exists again. `copies` are events about newly found conflict copies. `failure` is the
-    reason why a conflict copy was not removed, or a canvas not changed. `rewritten` are the paths of changed
-    canvases.
+    `changes` lists the applied changes in order, and `versions` their versions for the history. `again` lists
+    files that changed meanwhile and must be read again. `displaced` contains the ids of notes whose files now
+    belong to other notes. `present` contains the ids of notes whose files exist again. `copies` contains
+    events about newly found conflict copies. `failure` is the reason why a conflict copy was not removed or a
+    canvas was not changed. `rewritten` contains the paths of changed canvases.
     """
 
     changes: list[CommittedChange] = field(factory=list)
@@ -78,17 +78,20 @@ class ExternalReply:
 
 @frozen
 class OutsideFiles(Command[ExternalReply]):
-    """Files that the watcher has read, in the order in which they claim ids, and paths without a file."""
+    """Files that the watcher has read, and paths without a file.
+
+    Files with a stronger claim to an id come first.
+    """
 
     files: tuple[Examined, ...]
     absent: tuple[str, ...] = ()
-    #: Files that are not notes, each with True if it exists.
+    #: Files that are not notes, as pairs of the path and whether the file exists.
     others: tuple[tuple[str, bool], ...] = ()
 
 
 @frozen
 class OutsideRemovals(Command[ExternalReply]):
-    """Notes whose files are permanently gone."""
+    """Ids of notes whose files are permanently gone."""
 
     ids: tuple[str, ...]
 
@@ -97,22 +100,22 @@ class OutsideRemovals(Command[ExternalReply]):
 class OutsideBytes(Command[ExternalReply]):
     """Bytes that another program saved to the file at `path`, and that now exist only as a copy.
 
-    `current` are the bytes of the file in the history, or None if the history does not have them.
+    `current` contains the file's bytes from the history, or None if the history does not contain them.
     """
 
     path: str
     data: bytes
     current: bytes | None
-    #: Operation and agent that the history records for the bytes.
+    #: The operation that the history records for the bytes, and the agent.
     op: str = OUTSIDE
     agent: str = WATCHER_AGENT
 
 
 @frozen
 class CopyRemoval(Command[ExternalReply]):
-    """Command to remove the conflict copy at `path` if its bytes still have this hash.
+    """Command to remove the conflict copy at `path`, if its bytes still have the hash `digest`.
 
-    The text of the copy is already in the note.
+    The note already contains the text of the copy.
     """
 
     path: str
@@ -127,16 +130,17 @@ class CopyKeeping(Command[ExternalReply]):
 
 
 OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval | CopyKeeping
-#: Maximum attempts to read a file again if another program saves it while it becomes a separate note.
+#: Maximum number of attempts to make a file a separate note while another program keeps saving the file.
 _TRIES: Final = 5
 
 
 @frozen
 class _Look:
-    """The re-check of a file: whether it is unchanged since it was read, and whether `rival` keeps its id.
+    """The result of checking a file again. `is_current` means that the file is unchanged.
 
-    `heir_of` is the id of the note without an id whose missing file moved here. `is_yielded` means that the
-    rival may still exist but gives up the id.
+    `rival` is the path of another file with the same id, and `rival_has_id` means that this file still has
+    the id. `heir_of` is the id of a note without an id in its file, if its missing file has moved here.
+    `is_yielded` means that the rival may still exist but must give up the id.
     """
 
     is_current: bool
@@ -148,19 +152,20 @@ class _Look:
 
 @define(eq=False)
 class Outside:
-    """Applies external changes to the catalogue. Only the writer may call it."""
+    """Service that applies external changes to the catalogue. Only the writer may call it."""
 
     _catalogue: Catalogue
     _files: NoteFiles
     _blocking: Blocking
     _clock: Callable[[], datetime]
-    #: Returns the kept versions of a note. A file without an id may be the note's conflict copy. Blocks.
+    #: Function that returns the kept versions of a note. They help to recognise a file without an id as a
+    #: conflict copy. Blocks.
     _versions: VersionsOf = lambda note_id: ()
 
     async def take(self, request: OutsideRequest) -> ExternalReply:
-        """Apply the files that are still current.
+        """Apply the changes that are still current.
 
-        The caller passes the changes on to indexers and publisher in order.
+        The caller must pass the changes on to the indexers and the publisher in order.
         """
         if isinstance(request, OutsideBytes):
             return await self._take_bytes(request)
@@ -183,8 +188,8 @@ class Outside:
         for number, (examined, known) in enumerate(zip(request.files, before, strict=True)):
             now = self._standing(examined)
             if now is not None and now != known and now.digest != examined.digest:
-                # A reader has already seen a later state of the file, so the state checked here must not
-                # count again.
+                # A later state of the file was already returned to a reader, so the state checked here must
+                # not count again.
                 looks[number] = attrs.evolve(looks[number], is_current=False)
         named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
         originals = await self._find_originals(named)
@@ -198,7 +203,7 @@ class Outside:
             if not look.is_current or look.rival != (rival.path if rival else None):
                 taken.again.append(examined.path)
             elif examined.document is None:
-                # An unreadable file has no known state, so that the next comparison reads it again.
+                # An unreadable file gets no known state, so the next comparison reads it again.
                 state = examined.state if examined.digest else UNKNOWN_STATE
                 self._skip(examined.path, SkippedFile(examined.reason, state))
             else:
@@ -206,7 +211,7 @@ class Outside:
         return taken
 
     async def _find_originals(self, named: Sequence[tuple[Examined, _Look]]) -> dict[str, str]:
-        """Return the original note's id for each conflict copy without an id, by path."""
+        """Return the original notes of conflict copies without an id: note id by path."""
         catalogue, found = self._catalogue, dict[str, str]()
         if not catalogue.style.knows_copies:
             return found
@@ -226,7 +231,7 @@ class Outside:
         ]
 
         def find() -> dict[str, str]:
-            # A copy of a copy has the longer name, so its original is decided first.
+            # The name of a copy of a copy is longer, so shorter names are decided first.
             for path, own_id, data, is_note in sorted(doubtful, key=lambda each: len(each[0])):
                 original = kinship.find_original(path, own_id, data, is_note=is_note)
                 if original is not None:
@@ -240,7 +245,7 @@ class Outside:
         return look.heir_of is not None or self._catalogue.at_path(examined.path) is not None
 
     async def _set_apart(self, examined: Examined, original: Entry, taken: ExternalReply) -> None:
-        """Mark a file as a conflict copy of a note instead of a separate note."""
+        """Record that a file is a conflict copy of a note rather than a separate note."""
         before = self._catalogue.at_path(examined.path)
         if before is not None and before is not original:
             await self._drop(before, taken)
@@ -248,14 +253,20 @@ class Outside:
         self._skip_copy(examined.path, copy, original, taken)
 
     def _look_for_copies(self, path: str, taken: ExternalReply) -> None:
-        """Check files named as conflict copies of a new note, because they may have appeared before it."""
+        """Request a check of files that are named as conflict copies of a new note.
+
+        They may be older than the note.
+        """
         if self._catalogue.style.knows_copies:
             for each in self._catalogue.named_copies(path):
                 if not each.identified and self._catalogue.at_path(each.path) is each:
                     taken.again.append(each.path)
 
     def _skip_copy(self, path: str, copy: SkippedFile, original: Entry, taken: ExternalReply) -> None:
-        """Record that a file is a conflict copy. Announce it if it is new or has other bytes."""
+        """Record that a file is a conflict copy.
+
+        If the copy is new or its bytes have changed, announce the copy.
+        """
         known = self._catalogue.skipped.get(path)
         self._skip(path, copy)
         if copy.copy is not None and (
@@ -264,14 +275,15 @@ class Outside:
             taken.copies.append(draft_copy(original, path, WATCHER_AGENT, self._clock()))
 
     def _name(self, examined: Examined, look: _Look) -> tuple[Examined, _Look]:
-        """Assign an id to a file without one. The id is never shared with another file."""
+        """Assign an id to a file without an id. The new id is never the id of another file."""
         if examined.document is None or examined.identified:
             return examined, look
         if look.heir_of is not None:
             return with_id(examined, look.heir_of), look
         holder = self._catalogue.at_path(examined.path)
         if holder is not None:
-            # A tool may have moved a note here after the file was read, so use the path's current id.
+            # A tool may have moved a note to this path after the file was read. Therefore use the id that the
+            # path has now.
             return with_id(examined, holder.note.id), look
         if look.rival_has_id:
             note_id = self._catalogue.records.free_id(examined.path, self._catalogue.__contains__)
@@ -279,7 +291,7 @@ class Outside:
         return examined, look
 
     async def _give_versions(self, named: Sequence[tuple[Examined, _Look]]) -> None:
-        """Assign and store the versions of the files to record, before a reader sees them."""
+        """Assign versions to the files to record, and store the versions before a reader sees them."""
         given: set[str] = set()
         for examined, look in named:
             if examined.document is None or not look.is_current or look.rival_has_id:
@@ -291,7 +303,7 @@ class Outside:
         await self._catalogue.records.save()
 
     def _standing(self, examined: Examined) -> AssignedVersion | None:
-        """Return the newest known version of the note in an examined file."""
+        """Return the newest known version of the note in an examined file, or None."""
         return self._catalogue.standing(examined.document.note.id) if examined.document else None
 
     async def _look_again(self, files: Sequence[Examined]) -> list[_Look]:
@@ -308,14 +320,17 @@ class Outside:
         )
 
     def _rival(self, examined: Examined) -> Entry | None:
-        """Return the catalogue entry with the same id at another path, if there is one."""
+        """Return the catalogue entry that has the same id at another path, or None."""
         if examined.document is None:
             return None
         holder = self._catalogue.get(examined.document.note.id)
         return holder if holder is not None and holder.path != examined.path else None
 
     def _former(self, examined: Examined) -> list[Entry]:
-        """Return notes that a file without an id may have been before a rename: no id, same bytes."""
+        """Return the notes that a file without an id may have been before a rename.
+
+        Their files have the same bytes and no id.
+        """
         if examined.document is None or examined.identified or examined.is_known:
             return []
         return [entry for entry in self._catalogue.nameless(examined.digest) if entry.path != examined.path]
@@ -351,7 +366,8 @@ class Outside:
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
         await take_turns(self._catalogue.put_in_steps(entry))
         if version == own:
-            # Both changes share one commit, so that the version stays recorded until the manifest has it.
+            # Both records are stored in one commit, so the version remains recorded until the manifest
+            # contains it.
             self._catalogue.records.intend(note_id, entry.standing)
             self._catalogue.records.settle_version(note_id, entry.standing)
         if look.is_yielded and look.rival is not None:
@@ -379,7 +395,7 @@ class Outside:
             taken.versions.append(version)
 
     def _touch(self, note_id: str, examined: Examined, version: int, taken: ExternalReply) -> None:
-        """Update the file state, and the version if other bytes have it. The content is already indexed."""
+        """Update the file state and, if necessary, the version of a note whose content is already indexed."""
         entry = self._catalogue.get(note_id)
         assert entry is not None
         self._catalogue.with_creation(entry.note, from_nanoseconds(entry.state.mtime_ns))
@@ -405,10 +421,10 @@ class Outside:
             log.warning("file not indexed", path=path, reason=skipped.reason)
 
     async def _take_bytes(self, request: OutsideBytes) -> ExternalReply:
-        """Give displaced bytes a version. The bytes that replaced them count as newer.
+        """Assign a version to displaced bytes. The bytes that replaced them get the next version.
 
-        An agent that has read the old or the new bytes gets a version conflict. No event is sent, because the
-        note is unchanged.
+        An agent that has read the old or the new bytes will get a version conflict. No event is sent, because
+        the note has not changed.
         """
         taken = ExternalReply()
         entry = self._catalogue.at_path(request.path)
@@ -437,14 +453,14 @@ class Outside:
         return ExternalReply()
 
     async def _keep_apart(self, path: str) -> ExternalReply:
-        """Make a file a separate note: record the decision, give it its own id, then read it."""
+        """Make a file a separate note: record the decision, give the file a new id, and read the file."""
         records = self._catalogue.records
         was_own = records.is_own(path)
         records.put_own(path)
         await records.save()
         failure: Exception | None = None
         if not records.is_own_saved:
-            failure = OSError(errno.EIO, "the database of the data directory refuses it")
+            failure = OSError(errno.EIO, "the database of the data directory cannot store the decision")
         elif self._catalogue.at_path(path) is None:
             failure = await self._blocking.run(lambda: self._give_own_id(path))
         if failure is not None:
@@ -461,7 +477,7 @@ class Outside:
         return taken
 
     def _examine(self, path: str) -> Examined | None:
-        """Read a file as a note, or return None if it does not exist. Blocks."""
+        """Read a file as a note. If the file does not exist, return None. Blocks."""
         state, catalogue = current_state(self._files, path), self._catalogue
         if state is None:
             return None
@@ -469,7 +485,10 @@ class Outside:
         return examine(self._files, FoundFile(path, state), None, stand_in, catalogue.style, keeps_data=True)
 
     def _give_own_id(self, path: str) -> Exception | None:
-        """Replace the id of a file that has another note's id. Return the reason if this fails. Blocks."""
+        """Replace the id in a file that has the id of another note.
+
+        If this fails, return the reason. Blocks.
+        """
         style, result = self._catalogue.style, None
         for _ in range(_TRIES):
             try:
@@ -484,7 +503,7 @@ class Outside:
                 return failure
             (result,) = self._files.apply([Put(path, data, source.digest)])
             if not isinstance(result, FileChanged):
-                break  # Otherwise another program has saved the file, and its new text counts.
+                break  # Otherwise, read the text that another program has just saved.
         return result if isinstance(result, Exception) else None
 
     async def _take_removals(self, ids: Sequence[str]) -> ExternalReply:
@@ -500,7 +519,7 @@ class Outside:
         return taken
 
     async def _drop(self, entry: Entry, taken: ExternalReply) -> None:
-        """Remove a note whose file is no longer a note."""
+        """Remove a note whose file no longer exists or is no longer this note."""
         await take_turns(self._catalogue.remove_in_steps(entry.note.id))
         taken.changes.append(self._removal(entry))
         version = outside_version(entry, entry, None, WATCHER_AGENT, self._clock(), is_gone=True)
@@ -553,8 +572,8 @@ def _look(
     is_current = current_state(files, examined.path) == examined.state
     if rival is None or examined.document is None or not is_current:
         return _Look(is_current, rival.path if rival else None, rival_has_id=False)
-    # A file with the id in its text has precedence over a file without, unless it is named as a copy of that
-    # file.
+    # A file that contains the id in its text has precedence over a file that does not. There is an exception
+    # if the first file is named as a copy of the second.
     is_copy = style.knows_copies and is_copy_of(examined.path, rival.path, rival.note.id)
     is_weak = is_copy and is_weakly_named(examined.path, rival.path)
     names_id = examined.identified and not (is_copy and not (is_weak and rival.identified))
@@ -575,7 +594,7 @@ def _look(
 
 
 def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = PLAIN) -> set[str]:
-    """Return the ids of the notes that a listing would still find at their paths. Blocks."""
+    """Return the ids of the notes that a listing of the folder would still find at their paths. Blocks."""
     shown = [each for each in entries if not files.ignored.covers(each.path)]
     return {
         each.note.id
@@ -587,11 +606,13 @@ def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = P
 def _carries(
     files: NoteFiles, entry: Entry, style: VaultStyle, stand_in: str | None, *, names_id: bool = False
 ) -> bool:
-    """Return whether the note's file still has its id. With `names_id`, the id must be written in the file.
+    """Return whether the note's file still has its id.
 
-    `stand_in` is the id of a file without an id in its text.
+    If `names_id` is set, the file's text must contain the id.
 
-    If the file or its frontmatter cannot be read, the result is True, because the file may still contain the
+    `stand_in` is the id that applies if the file's text contains no id.
+
+    If the file or its frontmatter is unreadable, the result is True, because the file may still contain the
     id.
     """
     path = entry.path

@@ -1,7 +1,7 @@
-"""Preparation of a move: the note at its new path, and the links to update.
+"""Preparation of moves: the note at its new path, and the links to update.
 
 A move renames the file without changing its bytes. The links to the note, and its own relative links, are
-rewritten later. Each note gets its own request, which uses its file's state at that time.
+rewritten later. Each affected note gets a separate request, which uses the state of its file at that time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 @attrs.frozen(kw_only=True)
 class RelinkCanvas(Command[ExternalReply]):
-    """Request to rewrite the links on one canvas after a move. Nothing else on the canvas changes."""
+    """Request to rewrite the links of one canvas after a move. Nothing else on the canvas changes."""
 
     path: str
     intent: MoveIntent
@@ -57,16 +57,21 @@ class RelinkCanvas(Command[ExternalReply]):
 
 
 def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
-    """Return the new path of a note at `path`. In a folder it keeps its file name. Raises `InvalidInput`.
+    """Return the new path of the note at `path`.
 
-    When a move is undone, the former path is restored unchanged, whatever its name is.
+    If the new path is a folder, the file name stays the same. Raises `InvalidInput`.
+
+    When a move is undone, the former path is restored exactly, whatever its name is.
     """
     resolved = resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
     return resolved if request.source == TAKING_BACK else catalogue.path_to_make(resolved)
 
 
 class MovePreparation:
-    """Prepares moves and rewritten links against the current catalogue. Its methods raise refusals."""
+    """Preparation of moves and rewritten links against the current catalogue.
+
+    Its methods raise errors for refused requests.
+    """
 
     def __init__(self, preparation: Preparation) -> None:
         self._catalogue = preparation.catalogue
@@ -74,7 +79,7 @@ class MovePreparation:
         self._refuse = preparation.refuse_ignored
 
     def prepare_move(self, request: MoveNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare a move. `source` is the current file. `plan` plans the links afterwards."""
+        """Prepare a move. `source` is the note's current file. The links are planned later by `plan`."""
         catalogue = self._catalogue
         entry, source = find_note(catalogue, request, source)
         path = target_of(request, entry.path, catalogue)
@@ -119,7 +124,7 @@ class MovePreparation:
     async def plan(
         self, request: MoveNote, prepared: Prepared, files: NoteFiles, blocking: Blocking
     ) -> Prepared:
-        """Return the prepared move with its intent, which contains the plan for the links."""
+        """Return the prepared move with its intent, which contains the planned link changes."""
         new = prepared.entry
         old = self._catalogue.get(new.note.id)
         assert old is not None
@@ -129,8 +134,8 @@ class MovePreparation:
         others = [each for each in planned.sources if each != new.note.id]
         if request.update_links and request.relinks is not None and not request.relinks.issuperset(others):
             raise VersionConflict(
-                "Other notes have linked to this one since you looked, and a move rewrites their "
-                "links. Nothing was moved. Check the links, then retry.",
+                "Other notes have been linked to this note since you checked its links, and a "
+                "move rewrites their links. Nothing was moved. Check the links, then retry.",
                 current_version=old.note.version,
             )
         intent = MoveIntent(
@@ -150,7 +155,7 @@ class MovePreparation:
     async def _canvases(
         self, old: Entry, new: Entry, files: NoteFiles, blocking: Blocking
     ) -> Sequence[CanvasLinks]:
-        """Return the canvases of the vault whose links may change."""
+        """Return the canvases of the vault whose links may need a change."""
         if not len(self._catalogue.files):
             return ()
         paths = self._catalogue.files.paths()
@@ -161,19 +166,19 @@ class MovePreparation:
     def prepare_relinking(
         self, request: RelinkNote, source: ReadFile | Exception | None, data: bytes | None
     ) -> Prepared:
-        """Prepare a note with rewritten links. `data` is made from the current file.
+        """Prepare a note with rewritten links. `data` is the current file with the new links.
 
         Raises `NothingToRelink` if the note has no links to rewrite.
         """
         entry, source = find_note(self._catalogue, request, source)
         if data is None or data == source.data:
-            raise NothingToRelink(f"The note {entry.path} has no link to rewrite.")
+            raise NothingToRelink(f"The note {entry.path} has no links to rewrite.")
         now = self._clock()
         document, identified = self._read(entry, data, entry.path, now)
         if document.note.id != entry.note.id:
             raise no_such_note(request)
         own, digest = document.note.version, digest_of(data)
-        # The file does not contain its new version, like a file that a person has edited.
+        # The file does not contain its new version, just like a file that a person has edited.
         self._catalogue.see_version(entry.note.id, source.digest, own)
         version = self._catalogue.see_version(entry.note.id, digest, own)
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
@@ -215,7 +220,10 @@ def _entry(
 
 
 def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -> bytes | None:
-    """Return the bytes of the note at `path` with updated links, or None if it cannot be read. Blocks."""
+    """Return the bytes of the note at `path` with updated links.
+
+    If the note is unreadable, return None. Blocks.
+    """
     moved = request.intent.relinking
     try:
         if request.id != request.intent.id:
@@ -229,7 +237,7 @@ def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -
 async def relink_canvas(
     request: RelinkCanvas, files: NoteFiles, blocking: Blocking, scopes: WriteScopes
 ) -> ExternalReply:
-    """Rewrite the links on a canvas if the agent that moved the note may change it."""
+    """Rewrite the links of a canvas, if the agent that moved the note may change the canvas."""
     agent, path = request.intent.agent, request.path
     place = scopes.place_of(request.by, agent, path)
     if place != "write":

@@ -1,4 +1,7 @@
-"""Interfaces that the writing actors need from later packages. `lithos.kernel.parts` provides them."""
+"""Interfaces through which the writing actors use packages above them.
+
+`lithos.kernel.parts` provides the implementations.
+"""
 
 from __future__ import annotations
 
@@ -17,43 +20,53 @@ from lithos.notes.writing.messages import Accepted, WriteRequest
 from lithos.notes.writing.preparation import Prepared
 from lithos.notes.writing.recording import FileResult
 
-#: Seconds after which an index with missing changes counts as failed (docs/spec/lifecycle.md §3).
+#: Number of seconds after which an index that has not applied its changes counts as failed
+#: (docs/spec/lifecycle.md §3).
 PATIENCE: Final = 2.0
 
 
 class NoteIndex(Protocol):
-    """An index that follows the notes. The publisher waits for the first of several indexes."""
+    """Interface of an index of the notes.
+
+    The publisher waits until one of several indexes has applied a change.
+    """
 
     @property
     def is_in_demand(self) -> bool:
-        """Return whether clients searched the index recently, so that the publisher should wait for it."""
+        """Return whether clients have recently searched the index.
+
+        In this case the publisher should wait for it.
+        """
 
     @property
     def is_converged(self) -> bool:
-        """Return whether the index had all notes at the last comparison and has taken every change since."""
+        """Return whether the index was complete at the last comparison and has applied every change since."""
 
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
-        """Enqueue a change. Return the future of its reply."""
+        """Add a change to the queue of the index. Return the envelope through which the reply arrives."""
 
     def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
-        """Make searches wait for an accepted change from now on."""
+        """Make all searches from now on wait for an accepted change."""
 
     def hurry(self) -> None:
-        """Apply the accepted changes without delay."""
+        """Apply the accepted changes without further delay."""
 
     def mark_stale(self) -> None:
         """Request a comparison of the index with the notes."""
 
 
 class VersionStore(Protocol):
-    """The store of versions. Its methods block and raise `HistoryFailed` if it cannot be read."""
+    """Interface of the version store.
+
+    Its methods block, and raise `HistoryFailed` if the store is unreadable.
+    """
 
     @property
     def loss(self) -> str | None:
-        """Return what another program did to the store's files and how to repair it, or None."""
+        """Return what another program did to the store's files and how to repair this, or None."""
 
     def look(self) -> None:
-        """Check whether the store's files exist. `loss` returns the result."""
+        """Check whether the store's files exist. After that, `loss` returns the result."""
 
     def places(self, ids: Collection[str]) -> Mapping[str, RecordedPlace]:
         """Return the last known paths of notes. Unknown and deleted notes are left out."""
@@ -62,47 +75,55 @@ class VersionStore(Protocol):
         """Return the kept versions of a note, newest first."""
 
     def content(self, note_id: str, version: int) -> bytes | None:
-        """Return the bytes of a version, or None if they are not kept."""
+        """Return the bytes of a version, or None if the bytes were not kept."""
 
 
 class VersionRecorder(Protocol):
-    """Stores the versions of changes. Does nothing without a store."""
+    """Interface of the service that stores the versions of changes. Without a store, it does nothing."""
 
     @property
     def store(self) -> VersionStore | None:
-        """The store of versions, or None if versions are not kept."""
+        """The version store, or None if the history is disabled."""
 
     @property
     def is_failing(self) -> bool:
-        """Whether the last commit failed, so that versions must be kept before files are changed."""
+        """Whether the last commit failed.
+
+        In this case, versions must be recorded before files are changed.
+        """
 
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
-        """Keep the states that are about to be replaced, unless they are known to be kept.
+        """Record the states that will be replaced, unless the history is known to contain them.
 
-        Raises `HistoryFailed`. In that case the caller must not replace anything.
+        Raises `HistoryFailed`. The caller must not replace anything in this case.
         """
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
-        """Commit versions. Return their places for `settle`. Raises `HistoryFailed`."""
+        """Commit versions. Return the row positions for `settle`. Raises `HistoryFailed`."""
 
     async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
-        """Record the results of the changes behind these rows. Rows of refused changes are deleted."""
+        """Record the results of the changes to which the rows belong.
+
+        Rows of refused changes are deleted.
+        """
 
     def look_again(self) -> None:
         """Wake the catch-up task, because a version may be missing."""
 
     async def keep_tidy(self) -> None:
-        """Settle rows soon, even without another change, and retry a failed store.
+        """Record the results for rows soon, even if no further change is made.
+
+        If the store failed, try again.
 
         This is a background task.
         """
 
     async def finish(self) -> None:
-        """Confirm the remaining rows at shutdown, so that the next start need not check them."""
+        """Confirm the remaining rows at shutdown. The next start then does not have to check these rows."""
 
 
 class OwnProposal(Protocol):
-    """An agent's open proposal for a note."""
+    """Interface of an agent's open proposal for a note."""
 
     @property
     def id(self) -> str:
@@ -126,17 +147,23 @@ class ProposedText:
 
 
 class ChangeGate(Protocol):
-    """Stores changes that need a person's approval. Only the writer may call it."""
+    """Interface of the service that stores changes that need a person's approval.
+
+    Only the writer may call it.
+    """
 
     @property
     def has_any(self) -> bool:
-        """Return whether any change waits for approval."""
+        """Return whether there are any changes that wait for approval."""
 
     def own(self, note_id: str, agent: str) -> OwnProposal | None:
-        """Return this agent's open proposal for the text of a note."""
+        """Return the agent's open proposal for the text of a note, or None."""
 
     async def load(self, proposal_id: str) -> ProposedText | None:
-        """Return a text proposal with its files, or None if it was just deleted or is of another kind."""
+        """Return a text proposal with its files.
+
+        If it was just deleted or is of another kind, return None.
+        """
 
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
@@ -150,7 +177,7 @@ class ChangeGate(Protocol):
         source: ReadFile | Exception | None,
         own: ProposedText | None,
     ) -> Accepted | Exception:
-        """Store a prepared change on disk.
+        """Store a prepared change as a proposal on disk.
 
         Return the reply, or the reason why the change cannot be stored.
         """

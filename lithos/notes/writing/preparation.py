@@ -1,4 +1,4 @@
-"""Preparation of a write: from the request to bytes, catalogue entry, reply and event, without I/O.
+"""Preparation of writes: turns a request into bytes, catalogue entry, reply and event, without I/O.
 
 Everything is computed before anything is written.
 """
@@ -76,16 +76,16 @@ from lithos.text.yaml.vault_style import VaultStyle
 
 log = get_logger("lithos.writer")
 
-#: Errors for a name that is too long, or for a file where the path needs a folder.
+#: Error numbers for a name that is too long, or for a file at a path that should be a folder.
 _UNUSABLE_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST)
-#: Errors for a file or folder that does not exist or is of another kind.
+#: Errors for a file or folder that does not exist or is of the wrong kind.
 FILE_GONE = (FileNotFoundError, NotADirectoryError)
 _NOT_WRITTEN_YET = FileState(0, 0)
 
 
 @frozen
 class Passed:
-    """A state between two edits of a round: it gets a version, but no file.
+    """A state between two edits of a round. It gets a version but is never written to the file.
 
     `entry` is the note in this state.
     """
@@ -101,9 +101,9 @@ class Passed:
 
 @frozen
 class Prepared:
-    """A validated change, ready to be written. `document` is `None` for a deletion.
+    """A validated change that is ready to be written. For a deletion, `document` is `None`.
 
-    If the operation is a `Passed` state, `entry` and `document` are those of the note's last edit in the
+    If the operation is a `Passed` state, `entry` and `document` are the result of the note's last edit in the
     round.
     """
 
@@ -112,22 +112,23 @@ class Prepared:
     document: Document | None
     outcome: WriteOutcome
     event: EventDraft
-    #: True if the file itself contains the version.
+    #: True if the file itself contains the version of the note.
     says_version: bool = True
-    #: The intent to journal before a move.
+    #: For a move: the intent to journal before the file is renamed.
     intent: MoveIntent | None = None
-    #: For an edit that shares its file write with earlier ones: the note after the previous edit.
+    #: For an edit that shares its file write with earlier edits: the note after the previous edit.
     former: Entry | None = None
-    #: The operation of the version, if it differs from that of the change (`notes.model.versions.RESTORED`).
+    #: The operation that the history records, if it differs from that of the change
+    #: (`notes.model.versions.RESTORED`).
     op: str | None = None
     #: The person who approved the change.
     approved_by: str | None = None
-    #: Versions of a note from another vault. They are stored before the note's own version.
+    #: Versions of a note from another vault. They are stored before the note's new version.
     past: tuple[NewVersion, ...] = ()
 
     @property
     def makes(self) -> str | None:
-        """Return the path that the change creates, or None if it changes an existing file."""
+        """Return the path of the file that the change creates. If no file is created, return None."""
         operation = self.operation
         if isinstance(operation, Move):
             return operation.new
@@ -136,9 +137,9 @@ class Prepared:
 
 @frozen
 class ProposedFile(ReadFile):
-    """A file as an agent proposed it. The agent's next proposal starts from it.
+    """A file that an agent proposed. The agent's next proposal is based on this file.
 
-    `entry` is the current note. For a note that is only proposed, it is the proposed note with version 0.
+    `entry` is the current note. If the note is only proposed, `entry` is the proposed note with version 0.
     """
 
     entry: Entry
@@ -146,13 +147,16 @@ class ProposedFile(ReadFile):
 
 @define(eq=False, slots=False)
 class Preparation:
-    """Prepares requests against the current catalogue. Its methods raise refusals."""
+    """Preparation of write requests against the current catalogue.
+
+    Its methods raise errors for refused requests.
+    """
 
     catalogue: Catalogue
     content_limit: int
     clock: Callable[[], datetime]
     _new_id: Callable[[], str]
-    #: Returns the ignored paths, where no note may be created.
+    #: Function that returns the ignored paths. No note may be created at these paths.
     _ignored: Callable[[], Ignored] = Ignored
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
@@ -165,17 +169,17 @@ class Preparation:
         return self._prepared(put, entry, decision, request.agent, created=True)
 
     def refuse_ignored(self, path: str) -> None:
-        """Raise `InvalidInput` for a path where searches and lists would never show a note."""
+        """Raise `InvalidInput` for an ignored path, where searches and lists would never show a note."""
         if self._ignored().covers(path):
             raise InvalidInput(
-                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
-                "note there would never be found. Choose another folder."
+                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), "
+                "so a note there would never be found. Choose another folder."
             )
 
     def prepare_update(
         self, request: UpdateRequest, source: ReadFile | Exception | None, rebased: Rebased | None = None
     ) -> Prepared:
-        """Prepare the next version of a note. `source` is its current file.
+        """Prepare the next version of a note. `source` is the note's current file.
 
         `rebased` is the request merged with this file, if the request was made for an earlier version.
         """
@@ -207,8 +211,8 @@ class Preparation:
         refuse_broken(old, entry.path)
         if old.note.id != entry.note.id:
             raise no_such_note(request)
-        # A person's edit since the last version counts as a version, so count it before versions are
-        # compared.
+        # An edit by a person since the last version counts as a version. It must be counted before versions
+        # are compared.
         version = version_read(self.catalogue, entry, source, old.note.version)
         if isinstance(request, WriteNote) and request.said:
             now_note = attrs.evolve(old.note, version=version)
@@ -226,7 +230,8 @@ class Preparation:
         try:
             made = reading.rewritten(decision.document, replace_body=_replaces_body(request))
         except UnreadableNote as problem:
-            # If no file can hold these values, the existing file is not the cause.
+            # If no file can contain these values, this raises an error about the values rather than the
+            # existing file.
             _render(decision.document, entry.path, self.catalogue.style)
             raise cannot_update(entry.path, problem) from problem
         return decision, made
@@ -239,7 +244,7 @@ class Preparation:
             entry,
             Document(note=entry.note, content=trim_content(decision.document.content)),
             agent,
-            min(entry.note.updated_at, self.clock()),  # The note may be newer than a clock that was set back.
+            min(entry.note.updated_at, self.clock()),  # After a clock was set back, the note may be newer.
             warnings=decision.warnings,
             merged_with=decision.merged_with,
             **more,
@@ -254,12 +259,12 @@ class Preparation:
             note=attrs.evolve(normalise_note(document.note), **told),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
-            identified=True,  # Every write adds the id.
+            identified=True,  # Every write adds the id to the file.
             links=targets_in(data, document.content, decision.path),
         )
 
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare a deletion. Refuse it if the current file `source` belongs to another note."""
+        """Prepare a deletion. Raises an error if the current file `source` belongs to another note."""
         entry = self.catalogue.get(request.id)
         if entry is None or (isinstance(source, ReadFile) and self._is_of_another(entry, source)):
             raise no_such_note(request)
@@ -281,7 +286,7 @@ class Preparation:
         return Prepared(operation, entry, None, outcome, event)
 
     def _current(self, entry: Entry, source: ReadFile | Exception | None) -> Note:
-        """Return the note with the version of its file. New bytes get a new version."""
+        """Return the note with the version of its file. If the bytes are new, they get a new version."""
         if not isinstance(source, ReadFile):
             return entry.note
         version = self.catalogue.see_version(entry.note.id, source.digest, entry.note.version)
@@ -294,19 +299,19 @@ class Preparation:
             modified = from_nanoseconds(source.state.mtime_ns)
             document = parse_document(source.data, entry.path, modified, entry.stand_in, self.catalogue.style)
         except UnreadableNote:
-            return False  # An unreadable file is a damaged state of this note, not another note.
+            return False  # An unreadable file counts as a damaged state of this note, not as another note.
         return document.note.id != entry.note.id
 
     def explain(self, prepared: Prepared, failure: Exception) -> LithosError:
-        """Return the error for the caller after the file system refused a change."""
+        """Return the error for the caller if the file system refused a change."""
         path = prepared.entry.path
         if isinstance(failure, FileOccupied):
             return path_collision(path, self.catalogue)
         if isinstance(failure, FileInCloud):
             return PathCollision(
-                f"There is a file {path} in the cloud: {failure.program} has the placeholder "
-                f"{failure.placeholder} for it. Nothing was changed. Open the file, so that it is "
-                "downloaded, and read it, or choose another path.",
+                f"The file {path} already exists in the cloud: {failure.program} has the "
+                f"placeholder {failure.placeholder} for it. Nothing was changed. Open the file to "
+                "download it, then read it, or choose another path.",
                 existing_id=None,
             )
         if isinstance(failure, OutsideKnowledge):
@@ -337,7 +342,7 @@ def _replaces_body(request: UpdateRequest) -> bool:
 
 
 def _render(document: Document, path: str, style: VaultStyle) -> bytes:
-    """Return the note as the bytes of a new file. Raises `InvalidInput` if no file can hold it."""
+    """Return the note as the bytes of a new file. Raises `InvalidInput` if a file cannot store the note."""
     try:
         return render_document(document, path, style)
     except UnreadableNote as problem:
@@ -358,7 +363,10 @@ def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
 def find_note(
     catalogue: Catalogue, request: WriteRequest, source: ReadFile | Exception | None
 ) -> tuple[Entry, ReadFile]:
-    """Return the note of a request and the file as just read. Raises the refusal."""
+    """Return the note of a request, and the file that was just read.
+
+    Raises a `LithosError` if either is missing.
+    """
     entry = catalogue.get(request.id or "")
     if entry is None and isinstance(source, ProposedFile):
         entry = source.entry
@@ -370,9 +378,9 @@ def find_note(
 
 
 def version_read(catalogue: Catalogue, entry: Entry, source: ReadFile, own: int) -> int:
-    """Return the version of the note as read.
+    """Return the version of the note that was read.
 
-    `own` is the version in the note's file. A proposed file adds no version.
+    `own` is the version in the note's file. For a proposed file, the version is that of the note.
     """
     if isinstance(source, ProposedFile):
         return source.entry.note.version
@@ -392,7 +400,7 @@ def make_prepared(
     op: str | None = None,
     **told: Any,
 ) -> Prepared:
-    """Build a version of a note with its event and its reply. `told` are extra fields."""
+    """Return a version of a note with its event and its reply. `told` contains extra fields of the reply."""
     note = entry.note
     event = EventDraft(
         type=NOTE_CREATED if created else NOTE_UPDATED,
@@ -416,7 +424,7 @@ def note_busy(path: str) -> NoteBusy:
 
 
 def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
-    """Return the error for a note whose file cannot be read now."""
+    """Return the error for a note whose file cannot be read at the moment."""
     path = entry.path
     if isinstance(failure, FileBusy):
         return note_busy(path)
@@ -430,7 +438,7 @@ def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
     if isinstance(failure, FileInCloud):
         return StorageFailed(
             f"The file {path} cannot be read: {failure.strerror}. Nothing was changed. Open the "
-            "file, so that it is downloaded, then retry."
+            "file to download it, then retry."
         )
     return StorageFailed(
         f"The file {path} cannot be read: {failure}. Nothing was changed. Check its permissions."

@@ -1,8 +1,8 @@
-"""Rebasing of updates: changes requested for an earlier version are applied to the current note.
+"""Rebasing of updates: changes made to an earlier version are applied to the current note.
 
-"Base" is the version that the caller had read, "mine" is the result of the request on it, and "theirs" is the
-file that the writer read, even if another program saved it a moment ago. Rebasing runs in a worker thread,
-because merging large texts takes up to a second.
+"Base" is the version that the caller had read. "Mine" is the result of the request applied to the base.
+"Theirs" is the file that the writer read, even if another program has just saved it. Rebasing runs in a
+worker thread, because merging large texts takes up to a second.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Fields of a note that a request may change, with their names in the request.
+#: Fields of a note that a request may change: name in the request by name in the note.
 _FIELDS = {name: name for name in (
     "title", "tags", "source_url", "derived_from_ids", "expires_at", "schema_version", "namespace",
     "access_scope", "note_type", "status", "summaries", "confidence", "supersedes", "entities",
     "entities_extractor", "quarantine_reason", "aliases",
 )} | {"source": "source_task"}  # fmt: skip
-#: Values that clear a field in a request. None would keep the field.
+#: Request values that clear a field. None would keep the field.
 _CLEARED: Mapping[str, Any] = {
     "source_url": "",
     "source": "",
@@ -47,14 +47,14 @@ _CLEARED: Mapping[str, Any] = {
 
 @frozen
 class Rebased:
-    """A request rebased on a file, or the reason why it cannot be rebased."""
+    """A request rebased on a file, or the reason why this is impossible."""
 
     outcome: UpdateRequest | Merged[Document] | LithosError
 
     def request_at(self, version: int, expected: int) -> UpdateRequest:
-        """Return a request that turns the file with this `version` into the merged note.
+        """Return a request that changes the file, which has this `version`, into the merged note.
 
-        Raises `VersionConflict` if the changes overlap.
+        Raises `VersionConflict` if the changes overlap or the base cannot be merged.
         """
         if isinstance(self.outcome, LithosError):
             if isinstance(self.outcome, VersionConflict):
@@ -66,16 +66,19 @@ class Rebased:
         count = "one place" if merged.total == 1 else f"{merged.total} places"
         coarse = "" if merged.is_complete else " Some texts differ too much to be compared line by line."
         raise VersionConflict(
-            f"The note is at version {version}, and what changed since version {expected} touches "
-            f"or overlaps your change in {count}: see conflicts.{coarse} Nothing was written. "
-            f"Read the note again, combine both changes and retry with expected_version {version}.",
+            f"The note is at version {version}, and changes made since version {expected} touch "
+            f"or overlap your change in {count}: see conflicts.{coarse} Nothing was written. Read "
+            f"the note again, combine both changes and retry with expected_version {version}.",
             current_version=version,
             conflicts=[each.to_row() for each in merged.conflicts],
         )
 
 
 def rebase(request: UpdateRequest, entry: Entry, source: ReadFile, style: VaultStyle) -> Rebased | None:
-    """Rebase a request that has a base on the file. Return None if the file cannot be read as this note."""
+    """Rebase a request with a base version on the file.
+
+    If the file is not readable as this note, return None.
+    """
     assert request.base is not None
     modified = from_nanoseconds(source.state.mtime_ns)
     try:
@@ -109,7 +112,7 @@ def _not_mergeable(request: UpdateRequest, reason: str) -> str:
 
 
 def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Document:
-    """Return the result of the request on its base, in the form in which a file would be read."""
+    """Return the result of the request applied to its base, as it would be read from a file."""
     note = base.note
     content = base.content
     if isinstance(request, WriteNote) and request.content is not None:
@@ -122,7 +125,7 @@ def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Docu
 
 
 def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> UpdateRequest:
-    """Return a request that changes `theirs` to `merged`. It has no fields that are equal in both."""
+    """Return a request that changes `theirs` to `merged`. Fields with equal values in both are left out."""
     known = attrs.fields_dict(type(request))
     changes: dict[str, Any] = {
         name: _changed(field, merged.note, theirs.note) for field, name in _FIELDS.items() if name in known
@@ -135,7 +138,7 @@ def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> 
 
 
 def _changed(field: str, merged: Note, theirs: Note) -> Any:
-    """Return the value for a field of a request, or None if the field does not change."""
+    """Return the value of a field for a request. If the field does not change, return None."""
     value = getattr(merged, field)
     if value == getattr(theirs, field):
         return None

@@ -1,4 +1,4 @@
-"""Versions of changes: creation of the history rows, and the decision when they are confirmed."""
+"""Versions of changes: creation of the rows for the history, and the decision which rows are confirmed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lithos.notes.writing.preparation import Passed, Prepared
 
 
 class NotKept(Exception):
-    """The result for a file that was changed, but whose version could not be kept.
+    """Result for a file that was changed although its version could not be stored in the history.
 
-    `state` is that of the new file, or None if the file was removed.
+    `state` is the state of the new file, or None if the file was removed.
     """
 
     def __init__(self, failure: HistoryFailed, state: FileState | None) -> None:
@@ -39,7 +39,7 @@ FileResult = FileState | Exception | None
 
 
 def is_undone(result: FileResult) -> bool:
-    """Return whether a result means that the file was not changed."""
+    """Return whether a result means that the file did not change."""
     return isinstance(result, Exception) and not isinstance(result, NotSynced | NotKept)
 
 
@@ -49,10 +49,10 @@ def version_of(
     former: Entry | None,
     seen: AssignedVersion | None,
 ) -> NewVersion:
-    """Return the version that a prepared change makes.
+    """Return the version that results from a prepared change.
 
-    `source` is the file as read, `former` the note in the catalogue, and `seen` the version assigned to bytes
-    that the catalogue does not have.
+    `source` is the file that was read, and `former` is the note in the catalogue. `seen` is the version
+    assigned to bytes that the catalogue does not contain.
     """
     event, note, operation = prepared.event, prepared.entry.note, prepared.operation
     former = prepared.former or former
@@ -105,10 +105,10 @@ def _new(
 
 
 def _state_before(former: Entry, source: ReadFile, seen: AssignedVersion | None, now: datetime) -> NewVersion:
-    """Return the state from which a change was made, in case the history lacks it."""
+    """Return the state before a change. It is recorded if the history does not contain it."""
     if source.digest == former.digest:
         return first_version(former, source.data, now)
-    # Another program wrote the file, and the watcher has not reported it yet.
+    # Another program has written the file, and the watcher has not reported this yet.
     version = former.note.version + 1
     if seen is not None and seen.digest == source.digest:
         version = seen.version
@@ -116,7 +116,7 @@ def _state_before(former: Entry, source: ReadFile, seen: AssignedVersion | None,
 
 
 def first_version(entry: Entry, data: bytes, now: datetime) -> NewVersion:
-    """Return the version of a note that existed before its history began."""
+    """Return the first recorded version of a note that is older than its history."""
     note = entry.note
     agent = note.contributors[-1] if note.contributors else note.author
     op = CREATED if note.version == 1 else UPDATED
@@ -132,9 +132,9 @@ def outside_version(
     *,
     is_gone: bool = False,
 ) -> NewVersion:
-    """Return the version for an external change. `former` is the note before the change.
+    """Return the version for an external change. `former` is the note before the change, or None.
 
-    If `data` is `None`, `former` has the bytes.
+    If `data` is `None`, the bytes are those of `former`.
     """
     changed: tuple[str, ...] = ()
     if is_gone:

@@ -1,8 +1,9 @@
-"""Preparation of given bytes: restored earlier versions, imported notes, and notes from another vault.
+"""Preparation of given bytes: earlier versions to restore, imported notes, and notes from other vaults.
 
-Only id, version, `updated_at` and a missing `created_at` of the bytes change. Bytes that an undo restores,
-and all kept bytes in a served vault, are written unchanged. Then the file does not contain its version, like
-a file that a person has edited. The same applies to bytes whose frontmatter cannot be edited.
+Only the id, version and `updated_at`, and a missing `created_at`, change in the bytes. Three kinds of bytes
+are written unchanged: those that an undo restores, all kept bytes in a served vault, and bytes whose
+frontmatter cannot be edited. The file then does not contain its version, just like a file that a person has
+edited.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class _Bytes:
 
 
 class RestorePreparation:
-    """Prepares restores against the current catalogue. Its methods raise refusals."""
+    """Preparation of restores against the current catalogue.
+
+    Its methods raise errors for refused requests.
+    """
 
     def __init__(self, preparation: Preparation) -> None:
         self._catalogue = preparation.catalogue
@@ -67,11 +71,14 @@ class RestorePreparation:
         self._refuse = preparation.refuse_ignored
 
     def prepare(self, request: RestoreNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare the next version of a note, or recreate a deleted note. `source` is its current file."""
+        """Prepare the next version of a note, or create a deleted note again.
+
+        `source` is the note's current file.
+        """
         entry = self._catalogue.get(request.id)
         if entry is None:
             return self._prepare_return(request)
-        # `source` is None if the note was restored meanwhile. Then this raises a refusal.
+        # If the note was restored in the meantime, `source` is None, and this raises an error.
         entry, source = find_note(self._catalogue, request, source)
         current = self._current(entry, source)
         if current.id != entry.note.id:
@@ -86,7 +93,7 @@ class RestorePreparation:
         return self._prepared(request, made, operation, entry.serial, created=False)
 
     def _prepare_return(self, request: RestoreNote) -> Prepared:
-        """Prepare the recreation of a deleted note at its former path."""
+        """Prepare a deleted note that is created again at its former path."""
         newest = request.newest_version
         if not request.is_return:
             raise VersionConflict(
@@ -96,8 +103,8 @@ class RestorePreparation:
             )
         if request.expected_version not in (None, newest):
             raise VersionConflict(
-                f"The note is deleted, which is version {newest}, not {request.expected_version}. "
-                "Read its history with lithos_history, then retry with that version.",
+                f"The note was deleted in version {newest}, but {request.expected_version} was "
+                "expected. Read its history with lithos_history, then retry with that version.",
                 current_version=newest,
             )
         self._refuse(request.path)
@@ -111,7 +118,7 @@ class RestorePreparation:
         return self._prepared(request, made, operation, self._catalogue.take_serial(), created=True)
 
     def _current(self, entry: Entry, source: ReadFile) -> Note:
-        """Return the note with its file's content. An unreadable file counts as an edit."""
+        """Return the note with the content of its file. An unreadable file counts as an edit."""
         style = self._catalogue.style
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
@@ -125,7 +132,7 @@ class RestorePreparation:
     def _make(
         self, request: RestoreNote, path: str, version: int, created_at: datetime | None, at: datetime
     ) -> _Bytes:
-        """Return the bytes with a new version. Raises `InvalidInput` if the bytes are no longer a note."""
+        """Return the bytes with a new version. Raises `InvalidInput` if the bytes are not a readable note."""
         now, style = self._clock(), self._catalogue.style
         if created_at is not None:
             self._catalogue.records.put_creation(request.id, created_at)
@@ -158,11 +165,11 @@ class RestorePreparation:
         *,
         identified: bool,
     ) -> _Bytes:
-        """Return the bytes unchanged."""
+        """Return the unchanged bytes, with the new version assigned to the note."""
         records, says_version = self._catalogue.records, document.note.version == version
         if request.is_return:
-            # Values missing from the file must be stored before the file exists, because no index has them
-            # either.
+            # Values that the file does not contain must be stored before the file exists, because they are
+            # not in any index either.
             records.put_version(request.id, AssignedVersion(version, digest_of(request.data)))
             if not identified:
                 records.place(path, None if derive_id(path) == request.id else request.id)
@@ -178,18 +185,18 @@ class RestorePreparation:
         return attrs.evolve(document, note=self._catalogue.with_creation(document.note, now))
 
     def _keep(self, request: RestoreNote, path: str, version: int, now: datetime) -> _Bytes:
-        """Return the bytes unchanged, if the file allows no change of its keys."""
+        """Return the bytes unchanged, because the keys in the file cannot be edited."""
         data = request.data
         try:
             document, identified = parse_identified(data, path, now, request.id, self._catalogue.style)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"The state of {path} cannot be restored: {problem.reason}. Read it with "
+                f"This version of {path} cannot be restored: {problem.reason}. Read it with "
                 "lithos_read and write the text you want with lithos_write."
             ) from problem
         if document.note.id != request.id:
             raise DocNotFound(
-                f"The state of {path} belongs to the note {document.note.id!r}. Restore that note instead."
+                f"This version of {path} belongs to the note {document.note.id!r}. Restore that note instead."
             )
         self._catalogue.records.put_version(request.id, AssignedVersion(version, digest_of(data)))
         document = self._dated(document, now)
@@ -197,7 +204,7 @@ class RestorePreparation:
         return _Bytes(data, document, identified, says_version=False)
 
     def prepare_import(self, request: ImportNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare a newly imported note, or the next version of a note that was imported before."""
+        """Prepare a new imported note, or the next version of a note that was imported before."""
         entry = self._catalogue.get(request.id)
         made = _Bytes(request.data, request.document, request.identified, says_version=True)
         if entry is None:
@@ -221,19 +228,20 @@ class RestorePreparation:
         return self._prepared(request, made, put, entry.serial, created=False)
 
     def prepare_arrival(self, request: TakeOverNote) -> Prepared:
-        """Prepare an unchanged note that comes from another vault."""
+        """Prepare a note from another vault. The note is not changed."""
         note, path, records = request.document.note, request.path, self._catalogue.records
         there = self._catalogue.get(request.id)
         if there is not None:
             raise VersionConflict(
-                f"The note already exists at {there.path}. Read it before you move the other one.",
+                f"The note already exists at {there.path}. Read it before you move the note from "
+                "the other vault.",
                 current_version=there.note.version,
             )
         self._refuse(path)
         check_free(path, self._catalogue)
         check_unique(note, None, path, self._catalogue)
-        # Values missing from the file must be stored before the file exists, because a killed process would
-        # lose them. A recorded version commits the remaining values.
+        # Values that the file does not contain must be stored before the file exists, because a killed
+        # process would lose them. The remaining values are committed with a recorded version.
         says_version = request.says_version and request.identified
         if not says_version:
             records.put_version(request.id, AssignedVersion(note.version, digest_of(request.data)))

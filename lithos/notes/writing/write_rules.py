@@ -1,7 +1,7 @@
 """Validation of write requests against the catalogue: uniqueness, versions and merging, without I/O.
 
-This module contains every check of docs/spec/tools.md that needs other notes, in the order of that document
-and without side effects. A refusal is a `LithosError`.
+This module contains all checks of docs/spec/tools.md that need other notes, in the order of that document and
+without side effects. A refusal is raised as a `LithosError`.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ class Decision:
     document: Document
     path: str
     warnings: tuple[str, ...]
-    #: The version that the request was merged with.
+    #: The version that the request was merged with, or None.
     merged_with: int | None = None
 
 
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
     """Return the unique keys of a request: id, slug, URL and path.
 
-    Requests that share a key are never in one batch.
+    Requests that share a key are never decided in the same round.
     """
     keys = {("id", request.id)} if request.id else set()
     if isinstance(request, DeleteNote | EditNote | RelinkNote):
@@ -95,7 +95,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
         try:
             keys.add(("url", normalise_url(request.source_url)))
         except LithosError:
-            return keys  # The later decision refuses the request.
+            return keys  # The invalid URL is refused later, when the request is decided.
     if request.path:
         keys.add(("path", name_key(request.path.rstrip("/"))))
     return keys
@@ -104,7 +104,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
 def decide_creation(
     request: WriteNote, catalogue: Catalogue, note_id: str, now: datetime, content_limit: int
 ) -> Decision:
-    """Validate the creation of a note. Raises the refusal."""
+    """Validate a request that creates a note. Raises a `LithosError` if the request is refused."""
     check_values(request, content_limit)
     changes = _plain_changes(request)
     source_url = _decide_url(request.source_url, None, catalogue)
@@ -148,9 +148,9 @@ def decide_update(
     content_limit: int,
     is_signed: bool = True,
 ) -> Decision:
-    """Validate an update of a note, in full or of some values. `old` is its current file.
+    """Validate a request that updates a whole note or some of its values. `old` is the note's current file.
 
-    With `is_signed`, the agent is added to the contributors.
+    If `is_signed` is set, the agent is added to the contributors.
     """
     note, content = old.note, old.content
     inline, url = note.inline_tags, dict[str, Any]()
@@ -176,9 +176,9 @@ def decide_update(
 
 
 def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields of a note that a request changes. Checks that need other notes are not made.
+    """Return the fields of a note that a request changes. Checks that need other notes are not included.
 
-    `inline` are the tags in the note's text, which are not repeated in the frontmatter.
+    `inline` contains the tags in the note's text. These tags are not repeated in the frontmatter.
     """
     changes: dict[str, Any]
     if isinstance(request, WriteNote):
@@ -206,15 +206,15 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
 
 
 def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Note:
-    """Return the next version of a note whose body alone changes.
+    """Return the next version of a note of which only the body changes.
 
-    With `is_signed`, the agent is added to the contributors.
+    If `is_signed` is set, the agent is added to the contributors.
     """
     return _next_version(old, agent if is_signed else None, now)
 
 
 def refuse_broken(old: Document, path: str) -> None:
-    """Raise `InvalidInput` if the note cannot be changed because its frontmatter is unreadable."""
+    """Raise `InvalidInput` if the frontmatter is unreadable, because such a note cannot be changed."""
     problem = old.note.frontmatter_problem
     if problem is not None:
         raise InvalidInput(
@@ -224,7 +224,7 @@ def refuse_broken(old: Document, path: str) -> None:
 
 
 def check_values(request: WriteNote, content_limit: int) -> None:
-    """Raise the refusal for invalid values. Checks that need other notes are not made."""
+    """Raise an error for invalid values. Checks that need other notes are not included."""
     if request.content is not None:
         check_content(request.content, content_limit)
     if request.confidence is not None:
@@ -232,17 +232,18 @@ def check_values(request: WriteNote, content_limit: int) -> None:
 
 
 def check_content(content: str, limit: int) -> None:
-    """Raise `ContentTooLarge` if the content has more bytes than the limit."""
+    """Raise `ContentTooLarge` if the content has more than `limit` bytes."""
     size = len(content.encode())
     if size > limit:
         raise ContentTooLarge(
-            f"The content has {size} bytes, more than the {limit} of storage.max_content_size_bytes. "
-            "Split it into several linked notes, or raise that setting."
+            f"The content has {size} bytes, more than the {limit} bytes that "
+            "storage.max_content_size_bytes allows. Split it into several linked notes, or raise "
+            "that setting."
         )
 
 
 def read_confidence(value: object) -> float:
-    """Return a confidence of 0..1 from a number or numeric text. Raises `InvalidInput`."""
+    """Return a confidence between 0 and 1 from a number or a numeric text. Raises `InvalidInput`."""
     if not isinstance(value, bool) and isinstance(value, int | float | str):
         try:
             confidence = float(value)
@@ -254,7 +255,7 @@ def read_confidence(value: object) -> float:
 
 
 def check_version(expected: int | None, note: Note) -> None:
-    """Raise `VersionConflict` if the caller has read another version (compare-and-swap)."""
+    """Raise `VersionConflict` if the caller has read a different version (compare-and-swap)."""
     if expected is not None and expected != note.version:
         raise VersionConflict(
             f"The note is at version {note.version}, not {expected}. Read the note again, merge "
@@ -264,7 +265,7 @@ def check_version(expected: int | None, note: Note) -> None:
 
 
 def no_such_note(request: WriteRequest) -> LithosError:
-    """Return the refusal for an unknown id."""
+    """Return the error for an unknown note id."""
     found = (
         f"No note has the id {(request.id or '')[:100]!r}. Find the note with lithos_search or lithos_list"
     )
@@ -275,13 +276,13 @@ def no_such_note(request: WriteRequest) -> LithosError:
 
 
 def check_free(path: str, catalogue: Catalogue, own_id: str | None = None) -> None:
-    """Raise `PathCollision` if another note has the path, in any spelling."""
+    """Raise `PathCollision` if another note has the path, even in a different spelling."""
     if catalogue.holder(path, own_id) is not None:
         raise path_collision(path, catalogue, own_id)
 
 
 def path_collision(path: str, catalogue: Catalogue, own_id: str | None = None) -> PathCollision:
-    """Return the refusal for a path with an existing file, perhaps in another spelling."""
+    """Return the error for a path that already has a file, even in a different spelling."""
     holder = catalogue.holder(path, own_id)
     found = path if holder is None or holder.path == path else f"{holder.path}, another spelling of {path},"
     return PathCollision(
@@ -295,7 +296,10 @@ def _given(request: UpdateRequest, fields: Sequence[str]) -> dict[str, Any]:
 
 
 def _settle_reason(changes: Mapping[str, Any], note: Note) -> dict[str, Any]:
-    """Return the change of the quarantine reason, if any. Only quarantined notes have a reason."""
+    """Return the change of the quarantine reason, or an empty mapping.
+
+    Only quarantined notes have a reason.
+    """
     if "status" not in changes and "quarantine_reason" not in changes:
         return {}
     if changes.get("status", note.status) != "quarantined":
@@ -304,7 +308,7 @@ def _settle_reason(changes: Mapping[str, Any], note: Note) -> dict[str, Any]:
 
 
 def _plain_changes(request: WriteNote) -> dict[str, Any]:
-    """Return the given fields that are stored without a check against other notes."""
+    """Return the given fields that are stored without checks against other notes."""
     changes = _given(request, _PLAIN_FIELDS)
     if request.confidence is not None:
         changes["confidence"] = read_confidence(request.confidence)
@@ -312,7 +316,7 @@ def _plain_changes(request: WriteNote) -> dict[str, Any]:
 
 
 def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:
-    """Raise `InvalidInput` for a new note whose content is the file of an existing note."""
+    """Raise `InvalidInput` if the content of a new note is the file of an existing note."""
     holder = catalogue.get((request.said or {}).get("id", ""))
     if holder is not None:
         raise InvalidInput(
@@ -325,11 +329,11 @@ def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:
 def check_unique(
     note: Note, current: Note | None, path: str, catalogue: Catalogue, *, is_restored: bool = False
 ) -> None:
-    """Raise `SlugCollision` or `Duplicate` if another note has the title or URL of a restored state.
+    """Raise `SlugCollision` or `Duplicate` if another note already has the title or URL of the given note.
 
-    `current` is the current note, which keeps a slug that it already shares, or None for a deleted note.
-    `is_restored` means that the file is restored at its own path. Then other files in the vault may share its
-    title.
+    `current` is the current note, or None for a deleted note. If the current note already shares its slug,
+    the given note may have this slug too. `is_restored` means that the file is restored at its own path. In
+    that case, other files in the vault may have the same title.
     """
     if is_restored and catalogue.style.is_foreign:
         pass
@@ -359,14 +363,17 @@ def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> st
 
 
 def _check_new_title(title: str, note: Note, path: str, catalogue: Catalogue) -> None:
-    """Check a new title. A note keeps a slug that it already shares, because files may share slugs."""
+    """Check a new title. A note may keep a slug that it already shares, because files may share slugs."""
     slug = slug_of(title, note.id)
     if slug != slug_of(note.title, note.id):
         check_slug(slug, catalogue, path, note.id)
 
 
 def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = None) -> None:
-    """Raise `SlugCollision` if another note has the slug, in some cases only within the folder of `path`."""
+    """Raise `SlugCollision` if another note has the slug.
+
+    In some vaults, only notes in the folder of `path` count.
+    """
     owner = catalogue.slug_owner(slug, path)
     if owner is not None and owner != own_id:
         holder = catalogue.get(owner)
@@ -382,14 +389,14 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
 
 
 def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the given tags without tags that the note has only in its text."""
+    """Return the given tags, except tags that the note has only in its text."""
     written, only_told = tag_keys(note.tags), tag_keys(inline)
     return tuple(tag for tag in given if (key := tag_key(tag)) in written or key not in only_told)
 
 
 def _folder_name(path: str) -> str:
     folder = folder_of(path)
-    return f"the folder {folder!r}" if folder else "the top folder"
+    return f"the folder {folder!r}" if folder else "the root folder"
 
 
 def _check_scope(note: Note) -> None:
@@ -400,7 +407,8 @@ def _check_scope(note: Note) -> None:
 def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return metadata merged with a patch.
 
-    A patch of `None` keeps all keys, and `{}` clears all keys. A null value deletes its key.
+    If the patch is `None`, all keys are kept. If the patch is `{}`, all keys are cleared. A null value
+    deletes its key.
     """
     if patch is None:
         return dict(old)
@@ -425,7 +433,10 @@ def _contributors(note: Note, agent: str) -> tuple[str, ...]:
 
 
 def _check_sources(given: Sequence[str], catalogue: Catalogue) -> None:
-    """Raise `InvalidInput` for a source given by its path or its own `id`, naming the id to use."""
+    """Raise `InvalidInput` for a source that is given by path or by its own `id`.
+
+    The message names the correct id.
+    """
     for each in given:
         entry = None if is_id(each.strip()) else catalogue.get(catalogue.identify(each))
         entry = entry or catalogue.at_path(each)

@@ -195,10 +195,10 @@ async def test_update_is_not_merged_when_its_base_is_missing(house):
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
         cases = {
-            "version 1 is not kept": (Kept(None), 1),
-            "version 9 is not kept": (house.history, 9),
-            f"version {2**80} is not kept": (house.history, 2**80),
-            "version -1 is not kept": (house.history, -1),
+            "version 1 is not in the history": (Kept(None), 1),
+            "version 9 is not in the history": (house.history, 9),
+            f"version {2**80} is not in the history": (house.history, 2**80),
+            "version -1 is not in the history": (house.history, -1),
             "history.enabled is off": (None, 1),
         }
         for reason, (history, expected) in cases.items():
