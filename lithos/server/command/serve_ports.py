@@ -1,4 +1,4 @@
-"""Interfaces of the optional capabilities that `lithos serve` displays, and of its address file."""
+"""Interfaces of optional capabilities for `lithos serve`, and publication of the server's address."""
 
 from __future__ import annotations
 
