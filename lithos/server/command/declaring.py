@@ -51,7 +51,7 @@ GROUPS: Final = ("serve and connect", "read and search", "history", "upkeep", "a
 class CliCommand(NamedTuple):
     """A command or subcommand.
 
-    `runs` names a function as `module:function`. The function gets a `Session`, or the `Invocation` if
+    `runs` names a function as `module:function`. The function gets a `CommandSession`, or the `Invocation` if
     `needs_session` is False. `chosen` is the name of the argument that selects one of `parts`.
     """
 

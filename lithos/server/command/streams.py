@@ -49,7 +49,7 @@ def hold_standard_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # uses the lowest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is that of the closed descriptor
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 

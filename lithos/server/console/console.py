@@ -177,9 +177,9 @@ class Console:
         return response
 
     async def show_within(self, template: str, name: str, values: Iterable[int], **context: Any) -> Response:
-        """Return a page of at most `LARGEST` bytes.
+        """Return a page that has at most `LARGEST` bytes, if possible.
 
-        It is rendered with each of `values` for `name` until it is small enough.
+        The page is rendered with each of `values` for `name` until it is small enough.
         """
         for value in values:
             response = await self.show(template, **{name: value}, **context)

@@ -83,8 +83,8 @@ ADDRESSES: Final[Mapping[str, RouteAccess]] = MappingProxyType(
 _OAUTH: Final = RouteAccess(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
-#: Metadata paths that exist only if `server.public_url` is set. They describe the server as a protected
-#: resource.
+#: Paths that exist only if `server.public_url` is set. `RESOURCE_ADDRESSES` describe the server as a
+#: protected resource. With `OAUTH_ADDRESSES`, the server is its own authorization server.
 RESOURCE_ADDRESSES: Final = (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse")
 OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke")
 

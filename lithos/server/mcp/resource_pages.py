@@ -236,7 +236,10 @@ class ResourceKind(Protocol):
 
     @property
     def template(self) -> Mapping[str, str] | None:
-        """Return how clients form a URI from an id, or None if the kind has only one resource."""
+        """Return a URI template with a placeholder for the id.
+
+        The result is None if there is only one resource of this kind.
+        """
 
     async def find(self, id: str) -> None:
         """Check that a resource exists. Raises `UnknownResource`."""

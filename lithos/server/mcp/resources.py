@@ -136,7 +136,10 @@ class SubscriptionStream:
     async def __call__(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Acknowledge the subscriptions and send notifications, until the server stops or the token ends."""
+        """Confirm the subscriptions, then send notifications.
+
+        The stream ends when the server stops or the token becomes invalid.
+        """
         if self._open >= MOST_LISTENERS:
             raise MCPError(
                 types.INTERNAL_ERROR, "Too many clients are listening already. Read the events at /events."
@@ -178,7 +181,7 @@ async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
     changed: list[str | None] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
-        with suppress(ChangesEnded):  # raised again below, where it is not part of an exception group
+        with suppress(ChangesEnded):  # raised again below, outside of any exception group
             changed.append(await follower.next_change())
         nursery.cancel_scope.cancel()
     if not changed:
