@@ -232,7 +232,7 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (
         500,
         "internal_error",
-        "The server could not answer this request because of an internal error. The reason is in the server's log.",
+        "The server could not answer the request because of an internal error. See the server's log.",
     ),
     (503, "audit_log_unavailable", "The audit log cannot be read now."),
     (

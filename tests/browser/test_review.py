@@ -143,9 +143,9 @@ def test_review_queue_is_processed_by_keys_alone(window: Browser, tmp_path: Path
         at(browser, "Note 3")
         # The proposals change while the page is open.
         site.do(propose_note, "Fresh", agent="bee")
-        browser.shows("1 new proposal has come.", "[data-news]")
+        browser.shows("1 new proposal has arrived.", "[data-news]")
         site.do(decide, ids[3], "reject", reason="Elsewhere.")
-        browser.shows("rejected meanwhile", HERE)
+        browser.shows("rejected in the meantime", HERE)
         browser.press("a")
         browser.shows("note-3.md is rejected already, by Ann", ".decided")
         at(browser, "Fresh")

@@ -210,7 +210,7 @@ async def test_long_preview_lists_notes_it_has_not_checked(
         clock.advance(seconds=1)
         html = await person.page(LOOK)
         assert ahead_of(html) == {"deleted": ["*N2"], "": ["*N1", "*N0"]}
-        assert html.count("is checked during the undo") == 2
+        assert html.count("will be checked during the undo") == 2
         assert "Older changes are not shown." not in html
         await person.lithos.write("N3", "spam", agent="bad")
         clock.advance(seconds=1)

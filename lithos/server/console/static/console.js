@@ -197,7 +197,7 @@
         live.hidden = false;
         live.textContent = is_paused ? "paused" : is_live ? "live" : "connecting";
         live.className = `badge ${is_paused ? "warn" : is_live ? "ok" : "plain"}`;
-        pause.textContent = !is_paused ? "Pause" : missed ? `Go on (${missed} new)` : "Go on";
+        pause.textContent = !is_paused ? "Pause" : missed ? `Continue (${missed} new)` : "Continue";
         pause.setAttribute("aria-pressed", String(is_paused));
       };
 
@@ -449,11 +449,11 @@
       const [kind, row] = [event.type.split(".")[1], places[JSON.parse(event.data).proposal_id]];
       if (kind === "created" && !row) count += 1;
       for (const told of row ? all("[data-decided]", row) : []) {
-        told.textContent = kind === "created" ? "changed meanwhile: load again" : `${kind} meanwhile`;
+        told.textContent = kind === "created" ? "changed in the meantime: reload the page" : `${kind} in the meantime`;
         told.hidden = false;
       }
       if (!news || !count) return;
-      find("[data-told]", news).textContent = count === 1 ? "1 new proposal has come." : `${count} new proposals have come.`;
+      find("[data-told]", news).textContent = count === 1 ? "1 new proposal has arrived." : `${count} new proposals have arrived.`;
       news.hidden = false;
     };
     const close = () => { if (stream) stream.close(); stream = null; };
