@@ -194,7 +194,7 @@ def test_several_proposals_are_ticked_and_decided_in_every_layout(window: Browse
         browser.shows("1 of 3", ".decided h2")
         browser.shows("plan.md was not approved: it adds invisible or look-alike characters", ".decided")
         browser.shows("other.md has changed since you opened the page. Check it again", ".decided")
-        browser.shows("This proposal cannot be approved as it is", "section.proposals")
+        browser.shows("This proposal cannot be approved in its current form", "section.proposals")
         browser.judge()
         browser.picture("review-decided-dark-400")
         browser.click("I have checked the characters", f"#p-{ids[0]} label")

@@ -90,7 +90,7 @@ async def test_undo_shows_a_preview_and_runs_once_under_persons_name(tmp_path: P
             "reverted": ["*Changed"],
         }  # fmt: skip
         assert "cannot be undone: others changed the same places: line 1" in told
-        assert "The new versions will have your name, Ann Person" in told
+        assert "The new versions will be recorded under your name, Ann Person" in told
         after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         assert before == after
 

@@ -68,7 +68,7 @@ async def test_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Path) -
         blocked = html[html.index('id="column-blocked"') : html.index('id="column-done"')]
         assert re.findall(r"<bdi>(First|Approval)</bdi>", blocked) == ["First", "Approval"]
         assert "0 of 1 done" in html
-        assert "1 task waits" in html
+        assert "1 waiting task" in html
         ready = {task["title"] for task in (await call("lithos_task_ready"))["tasks"]}
         assert ready == {"First", "Held"}  # the tool's ready tasks fill two columns of the board
 
