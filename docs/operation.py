@@ -209,7 +209,7 @@ def _identify(action: argparse.Action) -> _Option:
 
 
 def _option_table(parser: argparse.ArgumentParser, skip: frozenset[_Option] = frozenset()) -> str:
-    """Return a table of the options that are not in `skip`. If there are none, return ""."""
+    """Return a table of the options that are not in `skip`. If no option is left, return ""."""
     rows = [
         (as_code(_spell(action)), action.help or "")
         for action in parser._actions

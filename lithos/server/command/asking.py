@@ -82,7 +82,7 @@ async def find_owner(session: CommandSession) -> OwnerClient | None:
 
 
 async def require_owner(session: CommandSession, why: str) -> OwnerClient:
-    """Return the running server, or end the command if there is none.
+    """Return the running server, or end the command if no server is running.
 
     `why` explains in the error message why the command needs a server.
     """

@@ -48,7 +48,7 @@ class Difference:
 
 
 def read_diff(text: str, *, is_cut: bool) -> Difference:
-    """Parse a unified diff. `is_cut` tells whether the diff has already been shortened."""
+    """Parse a unified diff. `is_cut` says whether the diff has already been shortened."""
     lines = text.split("\n")
     moved = 2 if text.startswith("rename from ") else 0
     header = 2 if lines[moved : moved + 1] and lines[moved].startswith("--- ") else 0

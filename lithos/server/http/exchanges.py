@@ -125,7 +125,7 @@ class _Exchange:
 
         If the client disconnects, a plain response is still completed.
 
-        The server cannot tell whether the client has left or has only closed its sending side.
+        The server cannot detect whether the client has left or has only closed its sending side.
         """
         message = await self._receive()
         if message["type"] == "http.request":

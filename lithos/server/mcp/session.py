@@ -157,7 +157,7 @@ async def run_session(
 ) -> None:
     """Serve one client until it leaves, or `shutdown` or `ended` is set. Then close both streams.
 
-    `listens_after_end` tells whether a client still reads answers after it has ended its input.
+    `listens_after_end` says whether a client still reads answers after it has ended its input.
     """
     unanswered = _Unanswered()
     incoming = _Reading(reader, unanswered, listens_after_end)

@@ -188,7 +188,7 @@ class ArgumentReader:
     def __init__(self, cls: type, *, is_paged: bool = False, request: TakesRequest = "none") -> None:
         """Inspect the parameters of the class.
 
-        `request` tells whether the tool accepts a `request_id`, and whether clients see it.
+        `request` says whether the tool accepts a `request_id`, and whether clients see it.
         """
         self._cls = cls
         self._is_paged = is_paged

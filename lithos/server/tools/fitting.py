@@ -38,7 +38,7 @@ class CuttableAnswer:
     """Parts of a tool's answer that may be long. Each path consists of keys joined by dots.
 
     `rows` are lists (or one object) through which `offset` pages together. A page has at most `most` rows of
-    each. `totals` tells where their totals are: `all` is one `total`, `each` is a total next to each list,
+    each. `totals` says where their totals are: `all` is one `total`, `each` is a total next to each list,
     and `none` means no totals. `content` is a text that continues at `offset`. `beside` are lists that are
     cut without paging.
     """
@@ -88,7 +88,7 @@ def fit(
 
     If `limit` is 0, there is no limit.
 
-    `is_skipped` tells whether the tool has already applied the offset. Values are copied before a change.
+    `is_skipped` says whether the tool has already applied the offset. Values are copied before a change.
     """
     fitted = _copy(answer, (*paged.rows, *paged.beside, paged.content))
     skip = 0 if is_skipped else offset
@@ -325,7 +325,7 @@ def _holder(fitted: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _get(fitted: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path of one or two keys, or None if there is none."""
+    """Return the value at a path of one or two keys, or None if the value is missing."""
     outer, _, key = path.rpartition(".")
     holder = fitted.get(outer) if outer else fitted
     return holder.get(key) if isinstance(holder, dict) else None
