@@ -95,7 +95,7 @@ def test_note_life_cycle_works_by_mouse(window: Browser, tmp_path: Path) -> None
 def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     # Click "Restore version 1…", which first shows a preview.
     browser.click("Restore version 1")
-    browser.shows("Version 3 of")
+    browser.shows("The bytes of version 1 become version 3")
     browser.shows("version 2 (updated by ada)")
     browser.shows("recorded under the name person")
     is_so(browser, "High water is at six." in browser.text_now("ins"))
@@ -105,7 +105,7 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     browser.driver.switch_to.new_window("tab")
     second = browser.driver.current_window_handle
     browser.open(asked)
-    browser.shows("Version 3 of")
+    browser.shows("become version 3")
     browser.driver.switch_to.window(first)
     # Double-click "Restore version 1".
     button = browser.one("main form[method=post] button")
@@ -117,7 +117,7 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     is_so(browser, history(server, tide) == expected, history(server, tide))
     # Go back to the sent page and click "Restore version 1" again. The change happened already.
     browser.driver.back()
-    browser.shows("Version 3 of")
+    browser.shows("The bytes of version 1 become version 3")
     browser.click("Restore version 1", "main button")
     browser.until(lambda: browser.path == f"/console/notes/{tide}", "the note is shown")
     browser.shows("version 3", ".head")
@@ -126,7 +126,7 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     browser.driver.switch_to.window(second)
     browser.click("Restore version 1", "main button")
     browser.shows("Nothing was restored: the note was changed in the meantime.")
-    browser.shows("Version 4 of")
+    browser.shows("The bytes of version 1 become version 4")
     is_so(browser, history(server, tide) == expected, history(server, tide))
     browser.driver.close()
     browser.driver.switch_to.window(first)

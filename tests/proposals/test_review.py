@@ -562,11 +562,11 @@ async def test_long_queues_and_texts_fit_a_page_and_show_omissions(tmp_path: Pat
         assert len(rows_of(page)) == SHOWN
         assert "13 proposals" in page.told
         assert f"1–{SHOWN} of {SHOWN + 5}" in page.told
-        assert "more lines, which your approval includes: see all" in page.told
+        assert "more lines, which you approve as well: see all" in page.told
         rest = await person.look(f"/console/review?by=agent&offset={SHOWN}")
         assert len(rows_of(rest)) == 5
         alone = await person.look(rows_of(page)[0].all("p", "more")[0].links[0])
-        assert "which your approval includes" in alone.told
+        assert "more lines, which you approve as well" in alone.told
         assert len(alone.all("ins")) > 100
         assert "The text is too long to be changed on this page" in alone.told
         assert len(big.encode()) > LARGEST_EDITED

@@ -86,7 +86,7 @@ class Connection:
         self._leave()
 
     def upgrade(self) -> None:
-        """Record that the WebSocket was accepted, so that frames follow."""
+        """Record that the response has announced WebSocket frames to the client."""
         self._turn(_Phase.SOCKET)
 
     async def ping(self) -> None:

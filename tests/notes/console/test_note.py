@@ -207,7 +207,7 @@ async def test_restore_previews_effects_and_happens_once_under_the_persons_name(
         address = f"/console/notes/{note_id}/restore?version=1"
         asked = await person.page(address)
         page = check(asked)
-        for told in ("Version 3 of", "version 2 (updated by bob )", "recorded under the name Ann B"):
+        for told in ("become version 3", "version 2 (updated by bob )", "recorded under the name Ann B"):
             assert told in page.told, told
         assert "+The first text." in [one.text for one in page.all("ins")]
         assert "-The second text." in [one.text for one in page.all("del")]
