@@ -52,7 +52,7 @@ def test_demo_day_fills_every_console_page(tmp_path: Path) -> None:
         copies = client.get("/copies").text
         assert "glossary.sync-conflict-" in copies
         (place,) = re.findall(r'href="/console(/copies/one[^"]+)"', copies)
-        assert "changed in both versions" in client.get(unescape(place)).text
+        assert "both versions changed it" in client.get(unescape(place)).text
         # The first page starts the note checks but does not wait for them.
         until(lambda: "1 with a conflict copy" in client.get("/").text)
         overview = client.get("/").text

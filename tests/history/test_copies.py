@@ -21,7 +21,7 @@ async def test_person_decides_each_place_on_the_page(tmp_path: Path) -> None:
         (link,) = [each for each in page.links if each.startswith("/console/copies/one")]
         alone = await person.look(link)
         assert "3 <b>by them</b>" in alone.text, "as text"
-        assert "changed in both versions" in alone.text
+        assert "both versions changed it" in alone.text
         refused = await person.submit(link, "/console/copies/one", **{"keep-0": ""})
         assert (refused.status_code, "choose a version for every conflict" in refused.text) == (400, True)
         assert await copies(lithos) == [COPY]

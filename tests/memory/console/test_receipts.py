@@ -74,7 +74,7 @@ async def test_receipt_page_shows_later_citations(tmp_path: Path) -> None:
             if one.text in ("cited", "misleading", "not cited")
         }
         assert verdicts == {"cited", "misleading", "not cited"}
-        assert "Feedback about 3 returned notes: 1 cited and 1 misleading" in page.text
+        assert "of 3 notes, 1 cited and 1 marked as misleading" in page.text
         assert "Unrelated" in page.text
         while "remembered: 1.0 for" not in await person.page(address):
             await trio.sleep(0.02)  # learning runs after the completion

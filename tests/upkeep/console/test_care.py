@@ -31,9 +31,9 @@ async def test_care_page_shows_issues_and_opens_tasks(tmp_path: Path) -> None:
         )
         assert f"/console/notes/{stub['id']}" in page.links
         done = await person.submit("/console/care", "/console/care")
-        assert "tasks were created" in done.text
+        assert "tasks were opened" in done.text
         again = await person.submit("/console/care", "/console/care")
-        assert "0 tasks were created" in again.text
+        assert "0 tasks were opened" in again.text
         # The page shows the last report until a new one is requested.
         await person.lithos.write("Stub", id=stub["id"], content="One two three. " * 20)
         assert "5 words" in (await person.look("/console/care")).text
