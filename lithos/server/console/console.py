@@ -133,7 +133,7 @@ class Console:
         return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """Call a tool and return the answer, which is the same for an agent.
+        """Call a tool and return the answer that an agent would get.
 
         Arguments with the value None are left out. Raises `PageRefused` if the tool refuses.
         """

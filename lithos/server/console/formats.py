@@ -21,7 +21,7 @@ from markupsafe import Markup
 from lithos.kernel.values.times import parse_time
 from lithos.server.console.labels import FILTERS, OWN_AGENTS
 
-#: Maximum number of line groups shown in a diff.
+#: Maximum number of line groups that a page shows of a diff.
 MOST_GROUPS: Final = 1_000
 _KINDS: Final = {"+": "added", "-": "removed", "@": "place", "\\": "remark"}
 
@@ -193,7 +193,7 @@ def visible(text: object) -> str:
 def label(text: object, most: int = LONGEST_LABEL) -> Markup:
     """Return a name or title with its own text direction.
 
-    A long text is cut, and its tooltip shows the rest.
+    A long text is cut, and its tooltip shows the full text.
     """
     shown = readable(text, most)
     whole = readable(text, LONGEST_TOOLTIP)
@@ -265,7 +265,7 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 def whole(text: str | None, digits: int = 9) -> int | None:
     """Return the whole number in a text from an address or form.
 
-    Other texts and numbers of more than `digits` digits are None.
+    The result is None for any other text, and for a number of more than `digits` digits.
     """
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
 

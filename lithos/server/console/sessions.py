@@ -89,7 +89,7 @@ MOST_SESSIONS: Final = 1_000
 MOST_SUBMISSIONS: Final = 100
 #: Maximum number of notices stored for the next page.
 MOST_NOTICES: Final = 5
-#: Maximum characters of an agent name.
+#: Maximum number of characters in an agent name.
 LONGEST_NAME: Final = 200
 
 
@@ -231,7 +231,7 @@ class Sessions:
         if self.keyring.is_valid(session.principal):
             return ""
         if session.principal == ANYONE:
-            return "Your session has ended: this server asks for a token now."
+            return "Your session has ended: this server requires a token now."
         return (
             f"Your session has ended: the token {session.principal.name} was revoked, has expired, or has "
             "other rights now."

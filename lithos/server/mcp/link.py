@@ -133,7 +133,7 @@ class OwnerTrail:
         trail_log.info("owner gone", pid=record.pid)
 
     async def _wait_for_next(self, nursery: trio.Nursery) -> None:
-        """Wait for another owner. If there is none for `TAKE_OVER_AFTER` seconds, take over.
+        """Wait for another owner. If no owner appears for `TAKE_OVER_AFTER` seconds, take over.
 
         If the lock belonged to a process that does not serve, such as a query, no other owner is expected and
         there is no wait.

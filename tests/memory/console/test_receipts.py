@@ -81,7 +81,7 @@ async def test_receipt_page_shows_later_citations(tmp_path: Path) -> None:
         elder = await person.look(f"/console/receipts/{before['receipt_id']}")
         assert "about" in elder.text
         assert address in elder.links
-        assert "This retrieval does not belong to a task" in await person.page(f"/console/receipts/{other['receipt_id']}")
+        assert "This retrieval names no task" in await person.page(f"/console/receipts/{other['receipt_id']}")
         # A completion without a receipt id applies to the newest receipt.
         task = await make_task(person)
         answer = await retrieve(person, task_id=task)
