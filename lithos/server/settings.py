@@ -89,7 +89,7 @@ class ServerConfig:
     """Settings for the connections of clients, and for the tools and answers that clients get."""
 
     transport: Literal["stdio", "sse", "http"] = setting(
-        "stdio", "How MCP clients connect. `sse` and `http` start the same HTTP server."
+        "stdio", "Transport for MCP clients. `sse` and `http` start the same HTTP server."
     )
     host: str = setting("127.0.0.1", "Network address on which the HTTP server listens.", HOST)
     port: int = setting(8765, "Port of the HTTP server. 0 selects a free port.", whole(0, 65535))
@@ -100,12 +100,12 @@ class ServerConfig:
     legacy_tools: bool = setting(False, "Also offer the tools of earlier versions.")
     write_outcomes: Literal["envelope", "status"] = setting(
         "envelope",
-        "How a refused write is reported. `envelope` returns the status `error` with a code. `status` "
+        "Form of the answer to a refused write. `envelope` returns the status `error` with a code. `status` "
         "returns the code of some errors, such as `version_conflict`, as the status.",
     )
     answers: Literal["compact", "full"] = setting(
         "compact",
-        "Which keys answers contain. `compact` leaves out empty and default values; `full` returns every "
+        "Keys that answers contain. `compact` leaves out empty and default values. `full` returns every "
         "key, for programs that need them.",
     )
     max_answer_chars: int = setting(
@@ -116,7 +116,7 @@ class ServerConfig:
     )
     auth_token: str | None = setting(
         None,
-        "Bearer token that every request must carry. null means no shared token; named tokens (`lithos "
+        "Bearer token that every request must contain. null means no shared token. Named tokens (`lithos "
         "token`) can still be required.",
         TOKEN,
         secret=True,

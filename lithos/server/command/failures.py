@@ -25,7 +25,7 @@ _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
     **dict.fromkeys((DatabaseLost, NoLocks), ("{}.", 1)),
     **dict.fromkeys((CannotListen, OwnerUnreachable, ArgumentFault, NewerLayout), ("{}", 1)),
     CorruptDatabase: (
-        "{}. The file holds tasks, claims and the event journal, so nothing was started. Restore "
+        "{}. The file contains tasks, claims and the event journal, so nothing was started. Restore "
         "the file from a backup, or move it away to begin without them.",
         1,
     ),

@@ -19,8 +19,8 @@ from lithos.server.http.admissions import WrongTokens
 
 START: Final = "/console/"
 INVALID: Final = (
-    "This token is not valid. It is not server.auth_token and not in the output of lithos token "
-    "list, or it was revoked or has expired."
+    "This token is not valid, because it is unknown, was revoked or has expired. Log in with "
+    "server.auth_token or with a named token (lithos token list shows their names)."
 )
 TOO_MANY: Final = (
     "Too many wrong tokens came from your address. Wait for a minute. A valid token still works."

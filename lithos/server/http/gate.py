@@ -31,7 +31,7 @@ from lithos.server.http.limits import BODY_PATIENCE
 from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
 
 _TOO_MANY: Final = (
-    "The request holds more than {:,} JSON values (counted as commas and opening brackets "
+    "The request contains more than {:,} JSON values (counted as commas and opening brackets "
     "outside strings). No call needs that many. Split the request; a string counts as one value."
 )
 

@@ -135,7 +135,7 @@ def refuse_message(data: bytes) -> bytes | None:
     if holds_more_values(data, JSON_VALUES):
         return error_line(
             _id_within(data),
-            f"The message holds more than {JSON_VALUES:,} JSON values. No call needs that many. "
+            f"The message contains more than {JSON_VALUES:,} JSON values. No call needs that many. "
             "Split the call; a string counts as one value.",
             TOO_LARGE,
             INVALID_REQUEST,
@@ -161,7 +161,9 @@ def _refuse_parsed(data: bytes, message: Any) -> bytes | None:
     if problem is not None:
         return error_line(request_id, f"Invalid Request: {problem}.", UNREADABLE, INVALID_REQUEST)
     if data.count(b"[") + data.count(b"{") > DEEPEST and _is_deep(message):
-        problem = f"Invalid Request: the message nests deeper than {DEEPEST} levels. Flatten it."
+        problem = (
+            f"Invalid Request: the message has more than {DEEPEST} levels of nesting. Flatten the message."
+        )
         return error_line(request_id, problem, UNREADABLE, INVALID_REQUEST)
     if _SURROGATE.search(data) is not None and not _is_text(message):
         problem = (
@@ -189,13 +191,13 @@ def _shape_problem(message: Any) -> str | None:
         is_response = isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict)
         return None if is_response and (has_id or "error" in message) else "method is missing"
     if not isinstance(message["method"], str):
-        return "method is not a string"
+        return "method must be a string"
     if "result" in message or "error" in message:
         return "a message is a request or a response, not both"
     if "id" in message and not has_id:
-        return "id is neither an integer nor a string"
+        return "id must be an integer or a string"
     if not isinstance(message.get("params"), dict | None):
-        return "params is not an object"
+        return "params must be an object"
     return None
 
 

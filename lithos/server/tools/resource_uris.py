@@ -51,7 +51,7 @@ class Prompt:
         for name in given:
             if name not in known:
                 raise BadPrompt(
-                    f"Unknown argument {name[:100]!r}: prompt '{self.name}' takes {', '.join(known)}."
+                    f"Unknown argument {name[:100]!r}. Prompt '{self.name}' accepts {', '.join(known)}."
                 )
             if len(given[name]) > LONGEST:
                 raise BadPrompt(
