@@ -93,8 +93,8 @@ def test_note_life_cycle_works_by_mouse(window: Browser, tmp_path: Path) -> None
 
 
 def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
-    # Click "Restore version 1…", which first shows a preview.
-    browser.click("Restore version 1")
+    # Click "Restore 1…", which first shows a preview.
+    browser.click("Restore 1")
     browser.shows("The bytes of version 1 become version 3")
     browser.shows("version 2 (updated by ada)")
     browser.shows("recorded under the name person")
@@ -541,7 +541,7 @@ def test_story_shows_blocked_tasks_and_their_blockers(at_day: Browser) -> None:
         is_so(browser, agent in held, held)
     # Click "Show delays on the map", a task that waits for a gate.
     browser.click("Show delays on the map", ".blocked a.task")
-    browser.shows("Why this task cannot start")
+    browser.shows("Why it cannot start")
     # Click "Legal agrees to the map tiles". The page shows the waiting task and a button to resolve the gate.
     browser.click("Legal agrees to the map tiles", "main .tree a.task")
     browser.shows("human", ".head")
